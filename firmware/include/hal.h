@@ -1,0 +1,30 @@
+/* What every board offers the rest of the firmware: time, sleep, and the host link.
+ * One implementation a board family: firmware/hal/NAME.c, NAME being the board file's `hal`. */
+#ifndef HAL_H
+#define HAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hal_counters {
+    uint64_t cycles;       /* since reset; 0 where the board cannot tell */
+    uint64_t instructions; /* since reset; 0 where the board cannot tell */
+    uint64_t asleep;       /* cycles spent in WFE */
+};
+
+void hal_init(void);
+void hal_count(struct hal_counters *counters);
+
+/* Sleep until something may have happened; may return early. */
+void hal_wait(void);
+
+/* The host link. Only the root PE has one. */
+bool hal_link_present(void);
+bool hal_link_readable(void);
+uint8_t hal_link_read(void);
+void hal_link_write(uint8_t byte);
+
+/* This PE's number on the board, 0 where there is only one. */
+uint32_t hal_pe(void);
+
+#endif

@@ -1,0 +1,168 @@
+"""A board: the single source of every hardware number, read from `boards/NAME.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from npukit.data import data_folder
+from npukit.errors import NpukitError
+
+Holds = Literal["code", "constants", "activations", "stack"]
+RunsOn = Literal["emulator", "renode", "qemu", "serial"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Core(_Part):
+    """The processor of every PE."""
+
+    cpu: Literal["cortex-m4f"]
+    clock_hz: int = Field(gt=0)
+
+
+class Memory(_Part):
+    """One memory region as the core sees it, and what the linker may put there."""
+
+    name: str
+    origin: int = Field(ge=0, le=0xFFFF_FFFF)
+    size: int = Field(gt=0)
+    holds: tuple[Holds, ...]
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.size
+
+
+class Grid(_Part):
+    columns: int = Field(gt=0)
+    rows: int = Field(gt=0)
+
+    @property
+    def count(self) -> int:
+        return self.columns * self.rows
+
+
+class Mesh(_Part):
+    """Chips on the board, PEs on each chip, and what of them is known to be dead.
+
+    PEs are numbered row by row within a chip, chips row by row; PE numbers run over the whole board.
+    """
+
+    chips: Grid = Grid(columns=1, rows=1)
+    pes: Grid = Grid(columns=1, rows=1)
+    dead_pes: tuple[int, ...] = ()
+    dead_links: tuple[tuple[int, int], ...] = ()
+
+
+class Timer(_Part):
+    base: int
+
+
+class Uart(_Part):
+    base: int
+    baud: int = Field(gt=0)
+
+
+class Noc(_Part):
+    """The network-on-chip and the DMA engine that feeds it (`boards/pe-mesh.md`)."""
+
+    base: int
+    window: int
+    port_bytes_per_cycle: int
+    setup_cycles: int
+    hop_cycles: int
+    chip_hop_cycles: int
+    chip_links_per_border: int
+    chip_link_bytes_per_cycle: int
+    dram_bytes: int
+    dram_bytes_per_cycle: int
+    dram_latency_cycles: int
+    flags: int
+
+
+class AcceleratorSlot(_Part):
+    """An accelerator the PEs carry: its plug-in's name, its registers, its figures."""
+
+    name: str
+    base: int
+    figures: dict[str, int] = {}
+
+
+class Qemu(_Part):
+    machine: str
+    instructions_per_tick: int
+
+
+class Board(_Part):
+    """One board file. Frozen; everything that must agree on the hardware reads it from here."""
+
+    name: str
+    summary: str
+    hal: str
+    runs_on: tuple[RunsOn, ...]
+    core: Core
+    memory: tuple[Memory, ...]
+    mesh: Mesh = Mesh()
+    timer: Timer
+    noc: Noc | None = None
+    uart: Uart
+    accelerator: tuple[AcceleratorSlot, ...] = ()
+    qemu: Qemu | None = None
+
+    @model_validator(mode="after")
+    def _every_kind_has_one_home(self) -> Board:
+        for kind in ("code", "constants", "activations", "stack"):
+            homes = [m.name for m in self.memory if kind in m.holds]
+            if len(homes) != 1:
+                raise ValueError(f"{kind} must have exactly one memory to live in, not {homes or 'none'}")
+        return self
+
+    @property
+    def pe_count(self) -> int:
+        return self.mesh.chips.count * self.mesh.pes.count
+
+    def memory_for(self, kind: Holds) -> Memory:
+        return next(m for m in self.memory if kind in m.holds)
+
+    def accelerator_named(self, name: str) -> AcceleratorSlot | None:
+        return next((a for a in self.accelerator if a.name == name), None)
+
+
+def load_board(name: str) -> Board:
+    """The board of that name, or of the TOML file at that path."""
+    path = Path(name) if name.endswith(".toml") else data_folder("boards") / f"{name}.toml"
+    if not path.is_file():
+        raise _unknown(name)
+    try:
+        return Board.model_validate(tomllib.loads(path.read_text()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise NpukitError(f"board file {path} is not TOML: {error}") from error
+    except ValidationError as error:
+        raise NpukitError(f"board file {path} is wrong: {_first_fault(error)}") from error
+
+
+def known_boards() -> Iterator[Board]:
+    """Every board that ships with npukit, by name."""
+    for path in sorted(data_folder("boards").glob("*.toml")):
+        yield load_board(str(path))
+
+
+def _unknown(name: str) -> NpukitError:
+    known = ", ".join(sorted(p.stem for p in data_folder("boards").glob("*.toml")))
+    return NpukitError(
+        f"board {name} is not known",
+        tries=[f"one of: {known}", "npukit boards", "the path of your own board file, ending in .toml"],
+    )
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    where = ".".join(str(part) for part in fault["loc"]) or "the file"
+    return f"{where}: {fault['msg']}"

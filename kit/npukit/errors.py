@@ -1,0 +1,22 @@
+"""Errors a user can act on: one line that names the thing and the fact, then what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class NpukitError(Exception):
+    """Something the user gave is wrong, or failed. Printed without a traceback."""
+
+    exit_status = 1
+
+    def __init__(self, message: str, *, tries: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.tries = tuple(tries)
+
+
+class DoesNotFit(NpukitError):
+    """The network, image or plan does not fit the board, or does not match it."""
+
+    exit_status = 3

@@ -1,0 +1,23 @@
+"""What a link runs over: a serial device, a socket, an emulator."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """A byte stream to the board's root PE."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+        ...
+
+    def read(self, timeout: float) -> bytes:
+        """What has arrived: at least one byte, or nothing once `timeout` seconds have passed without any.
+
+        An emulator runs until its UART has sent something, and returns nothing at once when the
+        firmware sleeps with nothing left to wake it.
+        """
+        ...
+
+    def close(self) -> None: ...
