@@ -1,0 +1,17 @@
+"""What several tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def models() -> Path:
+    """The folder of third-party models, or skip: they are never part of the project."""
+    folder = CHECKOUT.parent / "shared" / "models"
+    if not folder.is_dir():
+        pytest.skip("the third-party models (../shared/models) are not here")
+    return folder
