@@ -1,0 +1,47 @@
+"""Tensors of the integer network: shape, type, and how integers stand for reals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """real = scale * (integer - zero_point); one pair, or one for each index of `axis`."""
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int | None = None
+
+    @property
+    def scale(self) -> float:
+        """The one scale of a tensor quantised as a whole."""
+        (scale,) = self.scales
+        return scale
+
+    @property
+    def zero_point(self) -> int:
+        """The one zero point of a tensor quantised as a whole."""
+        (zero_point,) = self.zero_points
+        return zero_point
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a tensor is; constants keep their values in `Net.constants`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    quantization: Quantization | None = None
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * np.dtype(self.dtype).itemsize
