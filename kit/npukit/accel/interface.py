@@ -1,0 +1,136 @@
+"""What an engine is: the interface every accelerator plug-in, and the core itself, is written against.
+
+An engine says which ops it takes (or why not), what a tile costs, and lowers a tile to a call of its C wrapper with the
+constants the call needs. Nothing here knows TVM: the code generator turns `Call` into TIR's `call_extern`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in a PE's memory: a C symbol and a byte offset."""
+
+    symbol: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A box of a tensor in memory: where its first element lies, and the bytes between rows and between pixels."""
+
+    tensor: Tensor
+    box: Box
+    address: Address
+    row_stride: int
+    pixel_stride: int
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A box of an op's output to compute, and the boxes of its activations. `name` is a C identifier, unique in the image."""
+
+    name: str
+    net: Net
+    op: Op
+    output: Operand
+    inputs: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a tile needs: cycles of the engine, and bytes of constants and of scratch memory on its PE."""
+
+    cycles: int
+    constant_bytes: int
+    scratch_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ConstantArray:
+    """Data the image carries. `comment` tells a reader of the C what it is."""
+
+    symbol: str
+    values: np.ndarray
+    align: int = 4
+    comment: str = ""
+
+
+Field = int | Address | str
+"""A struct member's value: a number, an address, or the name of a C constant."""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A C struct with its initialiser, e.g. one accelerator command."""
+
+    fields: tuple[tuple[str, Field], ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a C function: `function(arguments)`, as `call_extern` in TIR."""
+
+    function: str
+    arguments: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Commands that an accelerator runs by itself. Tiles that follow each other on one accelerator become one chain."""
+
+    structs: tuple[Struct, ...]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A tile as code: constants, and either a call or commands for the accelerator's chain."""
+
+    constants: tuple[ConstantArray, ...]
+    code: Call | Commands
+
+
+@dataclass(frozen=True)
+class CommandFormat:
+    """How an accelerator's commands look in C."""
+
+    struct: str
+    next_field: str
+    tag_field: str
+    align: int
+    bytes: int
+    run: str
+    """C function that runs a chain and returns 0 or an error code: `int32_t run(const struct NAME *first)`"""
+    header: str
+
+
+class Accelerator(Protocol):
+    """A plug-in. One instance serves one board."""
+
+    name: str
+    commands: CommandFormat | None
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        """Why this op cannot run here, or None if it can."""
+        ...
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        """What computing this box of the op's output needs."""
+        ...
+
+    def lower(self, tile: Tile) -> Lowered: ...
+
+    def sources(self, board: Board) -> tuple[Path, ...]:
+        """The C driver for a board that has the accelerator, or its stand-in on the core for one that has not."""
+        ...
