@@ -1,0 +1,97 @@
+/* The MAC array: its commands, and how to run them. boards/pe-mesh.md, section 3, is the hardware's own manual.
+ *
+ * Two implementations stand behind these functions: mac_array.c drives the hardware, mac_array_on_core.c computes the
+ * same commands on the core, for boards without the array. */
+#ifndef MAC_ARRAY_H
+#define MAC_ARRAY_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mac_array_kind {
+    MAC_ARRAY_CONVOLUTION = 1,
+    MAC_ARRAY_DEPTHWISE = 2,
+    MAC_ARRAY_ADD = 3,
+    MAC_ARRAY_MAXIMUM_POOL = 4,
+    MAC_ARRAY_AVERAGE_POOL = 5,
+};
+
+enum mac_array_flag {
+    MAC_ARRAY_PIXELS = 1,     /* the 16-wide axis lies along pixels */
+    MAC_ARRAY_RAW = 2,        /* int32 accumulators out */
+    MAC_ARRAY_ACCUMULATE = 4, /* start from the accumulators at `extra` */
+    MAC_ARRAY_RESIDUAL = 8,   /* add the tensor at `extra` */
+};
+
+/* Two operands rescaled and added: the constants of an addition. */
+struct mac_array_addition {
+    int32_t zero1;
+    int32_t multiplier1;
+    int32_t shift1;
+    int32_t zero2;
+    int32_t multiplier2;
+    int32_t shift2;
+    int32_t multiplier;
+    int32_t shift;
+};
+
+struct mac_array_command {
+    const struct mac_array_command *next;
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t tag; /* the layer */
+    const int8_t *input;
+    const int8_t *weights; /* addition: the second input */
+    const void *parameters;
+    void *output;
+    uint16_t input_height;
+    uint16_t input_width;
+    int32_t input_row_stride;
+    int32_t input_pixel_stride;
+    uint16_t output_height;
+    uint16_t output_width;
+    int32_t output_row_stride;
+    int32_t output_pixel_stride;
+    uint16_t input_channels;
+    uint16_t output_channels;
+    uint8_t kernel_height;
+    uint8_t kernel_width;
+    uint8_t stride_y;
+    uint8_t stride_x;
+    uint8_t dilation_y;
+    uint8_t dilation_x;
+    uint8_t pad_top;
+    uint8_t pad_left;
+    int8_t input_zero;
+    int8_t output_zero;
+    int8_t clamp_min;
+    int8_t clamp_max;
+    const void *extra;
+    int32_t extra_row_stride;
+    int32_t extra_pixel_stride;
+    const struct mac_array_addition *residual_parameters;
+    int8_t residual_zero;
+    uint8_t reserved0;
+    int8_t residual_min;
+    int8_t residual_max;
+    int32_t second_row_stride;
+    int32_t second_pixel_stride;
+    uint32_t reserved1;
+};
+
+#if UINTPTR_MAX == UINT32_MAX
+static_assert(sizeof(struct mac_array_command) == 96, "a command is 24 words");
+static_assert(offsetof(struct mac_array_command, parameters) == 16, "word 4");
+static_assert(offsetof(struct mac_array_command, input_channels) == 48, "word 12");
+static_assert(offsetof(struct mac_array_command, input_zero) == 60, "word 15");
+static_assert(offsetof(struct mac_array_command, second_row_stride) == 84, "word 21");
+#endif
+
+/* Run a chain to its end, asleep meanwhile. 0, or the array's error code. */
+int32_t mac_array_run(const struct mac_array_command *first);
+
+/* Run one command and ignore its `next`. 0, or the array's error code. */
+int32_t mac_array_run_one(const struct mac_array_command *command);
+
+#endif
