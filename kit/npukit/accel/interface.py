@@ -39,7 +39,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of an op's output to compute, and the boxes of its activations. `name` is a C identifier, unique in the image."""
+    """A box of an op's output to compute, and its activations' boxes. `name` is a C identifier, unique in the image."""
 
     name: str
     net: Net

@@ -1,0 +1,60 @@
+"""The engines of a board, and which op runs on which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from npukit.accel.cpu import Cpu
+from npukit.accel.interface import Accelerator
+from npukit.accel.mac_array.plugin import MacArray
+from npukit.board.board import AcceleratorSlot, Board
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+
+CPU = "cpu"
+
+_PLUGINS: Mapping[str, Callable[[AcceleratorSlot], Accelerator]] = {MacArray.name: MacArray}
+
+
+def engines_of(board: Board) -> dict[str, Accelerator]:
+    """The board's accelerators in its order, then the core."""
+    engines = {slot.name: _plugin(slot, board)(slot) for slot in board.accelerator}
+    return {**engines, CPU: Cpu()}
+
+
+def assign_engines(net: Net, engines: Mapping[str, Accelerator], *, only_cpu: bool = False) -> Net:
+    """The net with each op on the first engine that takes it, and the reason where that is the core."""
+    return net.with_ops(tuple(_assign(net, op, engines, only_cpu) for op in net.ops))
+
+
+def refuse_cpu_ops(net: Net) -> None:
+    """What `--strict` asks: an error if any op is off the accelerators."""
+    for op in net.ops:
+        if op.engine == CPU and op.kind != "reshape":
+            raise NpukitError(
+                f"--strict: {op.name} ({op.kind}) runs on the core: {op.reason}",
+                tries=["build without --strict", "npukit ops"],
+            )
+
+
+def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool) -> Op:
+    if only_cpu:
+        return op.placed(CPU, "--engine cpu")
+    reasons = []
+    for name, engine in engines.items():
+        if name == CPU:
+            continue
+        reason = engine.refusal(net, op)
+        if reason is None:
+            return op.placed(name)
+        reasons.append(reason)
+    return op.placed(CPU, "; ".join(reasons) or "the board has no accelerator")
+
+
+def _plugin(slot: AcceleratorSlot, board: Board) -> Callable[[AcceleratorSlot], Accelerator]:
+    if slot.name not in _PLUGINS:
+        raise NpukitError(
+            f"board {board.name} names the accelerator {slot.name}, which no plug-in provides",
+            tries=[f"one of: {', '.join(_PLUGINS)}"],
+        )
+    return _PLUGINS[slot.name]

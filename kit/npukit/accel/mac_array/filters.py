@@ -1,0 +1,87 @@
+"""The filter of an op, for the array: one form for convolution, depthwise convolution and dense layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
+from npukit.net.net import Net, Op
+from npukit.net.ops import DepthwiseConv2d
+from npukit.net.requantize import multiply_by_quantized_multiplier, requantization
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """`weights` [channel, depth], and per channel the bias (input zero point folded in), multiplier and shift."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    multipliers: np.ndarray
+    shifts: np.ndarray
+
+    @property
+    def channels(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def depth(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def bits(self) -> int:
+        """Accumulator bits this filter can need."""
+        return bits_needed(*accumulator_bounds(self.weights, self.bias))
+
+    def select(self, start: int, stop: int) -> Filter:
+        return Filter(*(a[start:stop] for a in (self.weights, self.bias, self.multipliers, self.shifts)))
+
+
+def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
+    """The op's filter, channels that would overflow but can only give one value replaced by that value."""
+    return _settle(_raw_filter(net, op), net, op, accumulator_bits)
+
+
+def _raw_filter(net: Net, op: Op) -> Filter:
+    values = net.constants[op.inputs[1]]
+    depthwise = op.kind == DepthwiseConv2d.kind
+    weights = values.reshape(-1, values.shape[-1]).T if depthwise else values.reshape(values.shape[0], -1)
+    given = net.constant(op, 2)
+    bias = np.zeros(len(weights), np.int64) if given is None else given.astype(np.int64)
+    quantization = net.tensor(op.inputs[0]).quantization
+    zero = quantization.zero_point if quantization else 0
+    scaling = requantization(net, op)
+    folded = bias - zero * weights.astype(np.int64).sum(1)
+    return Filter(weights, folded, np.asarray(scaling.multipliers, np.int64), np.asarray(scaling.shifts, np.int64))
+
+
+def _settle(raw: Filter, net: Net, op: Op, accumulator_bits: int) -> Filter:
+    """Replace what overflows but saturates: requantisation is monotone, so one value comes out whatever goes in."""
+    low, high = accumulator_bounds(raw.weights, raw.bias)
+    limit = 1 << (accumulator_bits - 1)
+    wide = (low < -limit) | (high >= limit)
+    if not wide.any():
+        return raw
+    results = [_output(net, op, raw, acc) for acc in (low, high)]
+    # A left shift can wrap, and then it is not monotone.
+    constant = wide & (results[0] == results[1]) & (raw.shifts <= 0)
+    weights, bias = raw.weights.copy(), raw.bias.copy()
+    multipliers, shifts = raw.multipliers.copy(), raw.shifts.copy()
+    weights[constant] = 0
+    bias[constant] = results[0][constant] - _zero_out(net, op)
+    # Doubling, then the high half of the product with 1/2: the bias itself.
+    multipliers[constant], shifts[constant] = 1 << 30, 1
+    return Filter(weights, bias, multipliers, shifts)
+
+
+def _output(net: Net, op: Op, raw: Filter, accumulator: np.ndarray) -> np.ndarray:
+    clipped = np.clip(accumulator, -(1 << 31), (1 << 31) - 1)
+    scaled = multiply_by_quantized_multiplier(clipped, raw.multipliers, raw.shifts)
+    low, high = op.attributes.clamp  # pyright: ignore[reportAttributeAccessIssue]
+    return np.clip(scaled + _zero_out(net, op), low, high)
+
+
+def _zero_out(net: Net, op: Op) -> int:
+    quantization = net.tensor(op.output).quantization
+    return quantization.zero_point if quantization else 0

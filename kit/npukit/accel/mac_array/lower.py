@@ -1,0 +1,131 @@
+"""A tile as one command and the constants it points at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Struct, Tile
+from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.filters import Filter, filter_of
+from npukit.accel.mac_array.geometry import Plane, placed
+from npukit.accel.mac_array.packing import pack_parameters, pack_weights
+from npukit.accel.mac_array.shapes import along_pixels, window_of
+from npukit.net.net import Net
+from npukit.net.requantize import Multiplier, add_rescaling
+
+Fields = tuple[tuple[str, Field], ...]
+
+
+def lower(tile: Tile, figures: Figures) -> Lowered:
+    """The command of a tile of any op the array supports."""
+    return _LOWERINGS[tile.op.kind](tile, figures)
+
+
+def _convolution(tile: Tile, figures: Figures) -> Lowered:
+    chosen = _chosen_channels(tile, figures)
+    wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
+    block = figures.lanes if wide else figures.width
+    flags: Fields = (("flags", "MAC_ARRAY_PIXELS"),) if wide else ()
+    return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", flags)
+
+
+def _depthwise(tile: Tile, figures: Figures) -> Lowered:
+    return _filtered(tile, _chosen_channels(tile, figures), figures.width, "MAC_ARRAY_DEPTHWISE", ())
+
+
+def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) -> Lowered:
+    weights, parameters = f"{tile.name}_weights", f"{tile.name}_parameters"
+    constants = (
+        ConstantArray(weights, pack_weights(chosen.weights, block), 16, "weights"),
+        ConstantArray(
+            parameters,
+            pack_parameters(chosen.bias, chosen.multipliers, chosen.shifts, block),
+            4,
+            "biases, multipliers, shifts",
+        ),
+    )
+    fields: Fields = (
+        ("kind", kind),
+        *flags,
+        *_operands(tile),
+        ("weights", Address(weights)),
+        ("parameters", Address(parameters)),
+        *_window(tile),
+        *_output_stage(tile),
+    )
+    return Lowered(constants, Commands((Struct(fields),)))
+
+
+def _addition(tile: Tile, _: Figures) -> Lowered:
+    symbol = f"{tile.name}_addition"
+    second = tile.inputs[1]
+    fields: Fields = (
+        ("kind", "MAC_ARRAY_ADD"),
+        *_operands(tile),
+        ("weights", second.address),
+        ("second_row_stride", second.row_stride),
+        ("second_pixel_stride", second.pixel_stride),
+        ("parameters", Address(symbol)),
+        *_output_stage(tile),
+    )
+    constants = ConstantArray(symbol, addition_block(tile.net, tile), 4, "how the two operands are rescaled")
+    return Lowered((constants,), Commands((Struct(fields),)))
+
+
+def _pool(tile: Tile, _: Figures) -> Lowered:
+    kind = "MAC_ARRAY_MAXIMUM_POOL" if tile.op.kind == "max_pool" else "MAC_ARRAY_AVERAGE_POOL"
+    fields: Fields = (("kind", kind), *_operands(tile), *_window(tile), *_output_stage(tile))
+    return Lowered((), Commands((Struct(fields),)))
+
+
+def addition_block(net: Net, tile: Tile) -> np.ndarray:
+    """The eight words of `struct mac_array_addition`."""
+    scaling = add_rescaling(net, tile.op)
+    first, second = (_zero(net, name) for name in tile.op.inputs)
+    words = [first, *_words(scaling.first), second, *_words(scaling.second), *_words(scaling.output)]
+    return np.array(words, np.int32)
+
+
+def _words(factor: Multiplier) -> tuple[int, int]:
+    return factor.multiplier, factor.shift
+
+
+def _chosen_channels(tile: Tile, figures: Figures) -> Filter:
+    box = tile.output.box
+    return filter_of(tile.net, tile.op, figures.accumulator_bits).select(box.start[-1], box.stop[-1])
+
+
+def _operands(tile: Tile) -> Fields:
+    return (*placed("input", tile.inputs[0]), *placed("output", tile.output))
+
+
+def _window(tile: Tile) -> Fields:
+    window = window_of(tile.net, tile.op)
+    top, left = window.padding_of(tile.output.box, tile.inputs[0].box)
+    names = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x", "pad_top", "pad_left")
+    return tuple(zip(names, (*window.kernel, *window.strides, *window.dilation, top, left), strict=True))
+
+
+def _output_stage(tile: Tile) -> Fields:
+    low, high = tile.op.attributes.clamp  # pyright: ignore[reportAttributeAccessIssue]
+    return (
+        ("input_zero", _zero(tile.net, tile.op.inputs[0])),
+        ("output_zero", _zero(tile.net, tile.op.output)),
+        ("clamp_min", low),
+        ("clamp_max", high),
+    )
+
+
+def _zero(net: Net, name: str) -> int:
+    quantization = net.tensor(name).quantization
+    return quantization.zero_point if quantization else 0
+
+
+_LOWERINGS = {
+    "conv2d": _convolution,
+    "depthwise_conv2d": _depthwise,
+    "dense": _convolution,
+    "add": _addition,
+    "average_pool": _pool,
+    "max_pool": _pool,
+}

@@ -1,0 +1,40 @@
+"""Weights and parameters as the array wants them: the hardware manual, section 3.4."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.accel.mac_array.cycles import ceil_div
+
+
+def pack_weights(weights: np.ndarray, block: int) -> np.ndarray:
+    """`weights` [channel, depth] as [channels / block][depth][block], missing channels 0."""
+    channels, depth = weights.shape
+    padded = np.zeros((ceil_div(channels, block) * block, depth), np.int8)
+    padded[:channels] = weights
+    return np.ascontiguousarray(padded.reshape(-1, block, depth).transpose(0, 2, 1))
+
+
+def pack_parameters(bias: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray, block: int) -> np.ndarray:
+    """Blocks of `block` biases, multipliers and shifts, as bytes."""
+    count = ceil_div(len(bias), block)
+    columns = [
+        _blocks(bias, "<i4", count, block),
+        _blocks(multipliers, "<i4", count, block),
+        _blocks(shifts, "i1", count, block),
+    ]
+    return np.concatenate([column.view(np.uint8).reshape(count, -1) for column in columns], axis=1).ravel()
+
+
+def _blocks(values: np.ndarray, dtype: str, count: int, block: int) -> np.ndarray:
+    padded = np.zeros(count * block, dtype)
+    padded[: len(values)] = values
+    return padded.reshape(count, block)
+
+
+def weight_bytes(channels: int, depth: int, block: int) -> int:
+    return ceil_div(channels, block) * block * depth
+
+
+def parameter_bytes(channels: int, block: int, bytes_per_channel: int) -> int:
+    return ceil_div(channels, block) * block * bytes_per_channel

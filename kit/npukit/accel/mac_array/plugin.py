@@ -1,0 +1,68 @@
+"""The plug-in itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npukit.accel.interface import CommandFormat, Cost, Lowered, Tile
+from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.geometry import Plane
+from npukit.accel.mac_array.lower import lower
+from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
+from npukit.accel.mac_array.shapes import along_pixels, cycles_of, depth_of, window_of
+from npukit.accel.mac_array.support import refusal
+from npukit.board.board import AcceleratorSlot, Board
+from npukit.data import data_folder
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+
+COMMAND_BYTES = 96
+ADDITION_BYTES = 32
+
+
+class MacArray:
+    """The MAC array of one board."""
+
+    name = "mac_array"
+    commands = CommandFormat(
+        struct="mac_array_command",
+        next_field="next",
+        tag_field="tag",
+        align=16,
+        bytes=COMMAND_BYTES,
+        run="mac_array_run",
+        header="mac_array.h",
+    )
+
+    def __init__(self, slot: AcceleratorSlot) -> None:
+        self.figures = Figures.of(slot)
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        return refusal(net, op, self.figures)
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        plane = Plane.of(output)
+        return Cost(cycles_of(net, op, plane, self.figures), self._constant_bytes(net, op, plane) + COMMAND_BYTES)
+
+    def lower(self, tile: Tile) -> Lowered:
+        return lower(tile, self.figures)
+
+    def sources(self, board: Board) -> tuple[Path, ...]:
+        name = "mac_array.c" if board.accelerator_named(self.name) else "mac_array_on_core.c"
+        return (data_folder("firmware") / "mac_array" / name,)
+
+    def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:
+        if op.kind == "add":
+            return ADDITION_BYTES
+        if op.kind in ("average_pool", "max_pool"):
+            return 0
+        depth, block = self._filter_form(net, op, plane)
+        per_channel = self.figures.parameter_bytes_per_channel
+        return weight_bytes(plane.channels, depth, block) + parameter_bytes(plane.channels, block, per_channel)
+
+    def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, int]:
+        """Depth of the filter, and how many channels its blocks have."""
+        if op.kind == "depthwise_conv2d":
+            return window_of(net, op).taps, self.figures.width
+        depth = depth_of(net, op)
+        return depth, self.figures.lanes if along_pixels(self.figures, plane, depth) else self.figures.width

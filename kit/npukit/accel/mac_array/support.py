@@ -1,0 +1,86 @@
+"""Which ops the array takes, and why it does not take the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.filters import filter_of
+from npukit.net.net import Net, Op
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool
+
+LARGEST_BYTE = 255
+
+
+def refusal(net: Net, op: Op, figures: Figures) -> str | None:
+    """Why the array cannot run this op, or None."""
+    rules = _RULES.get(type(op.attributes))
+    if rules is None:
+        return f"the MAC array has no {op.kind}"
+    reasons = (rule(net, op, figures) for rule in (_int8, _one_batch, *rules))
+    return next((reason for reason in reasons if reason), None)
+
+
+def _int8(net: Net, op: Op, _: Figures) -> str | None:
+    wrong = [n for n in (op.inputs[0], op.output) if net.tensor(n).dtype != "int8"]
+    return f"{wrong[0]} is {net.tensor(wrong[0]).dtype}, the MAC array takes int8" if wrong else None
+
+
+def _one_batch(net: Net, op: Op, _: Figures) -> str | None:
+    shape = net.tensor(op.output).shape
+    return f"a batch of {shape[0]}: the MAC array takes one" if len(shape) == 4 and shape[0] != 1 else None
+
+
+def _constant_weights(net: Net, op: Op, _: Figures) -> str | None:
+    return None if op.inputs[1] in net.constants else "the weights are not constant"
+
+
+def _one_group(net: Net, op: Op, _: Figures) -> str | None:
+    groups = net.tensor(op.inputs[0]).shape[-1] // net.tensor(op.inputs[1]).shape[-1]
+    return f"{groups} groups: the MAC array takes one" if groups != 1 else None
+
+
+def _multiplier_one(net: Net, op: Op, _: Figures) -> str | None:
+    multiplier = net.tensor(op.output).shape[-1] // net.tensor(op.inputs[0]).shape[-1]
+    return f"a depth multiplier of {multiplier}: the MAC array takes 1" if multiplier != 1 else None
+
+
+def _small_window(net: Net, op: Op, _: Figures) -> str | None:
+    attributes = op.attributes
+    sizes: list[int] = []
+    if isinstance(attributes, Conv2d | DepthwiseConv2d):
+        sizes = [*net.tensor(op.inputs[1]).shape[1:3], *attributes.strides, *attributes.dilation, *attributes.padding]
+    elif isinstance(attributes, AveragePool | MaxPool):
+        sizes = [*attributes.window, *attributes.strides, *attributes.padding]
+    largest = max(sizes, default=0)
+    return f"a window or padding of {largest}: the MAC array takes {LARGEST_BYTE}" if largest > LARGEST_BYTE else None
+
+
+def _bounded(net: Net, op: Op, figures: Figures) -> str | None:
+    bits = filter_of(net, op, figures.accumulator_bits).bits
+    if bits <= figures.accumulator_bits:
+        return None
+    return f"its sums can need {bits} bits, the accumulators have {figures.accumulator_bits}"
+
+
+def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
+    shapes = [net.tensor(name).shape for name in op.inputs]
+    if any(name in net.constants for name in op.inputs):
+        return "one operand is constant"
+    return None if shapes[0] == shapes[1] else f"shapes {shapes[0]} and {shapes[1]} differ"
+
+
+def _same_scale(net: Net, op: Op, _: Figures) -> str | None:
+    source, result = (net.tensor(name).quantization for name in (op.inputs[0], op.output))
+    return None if source == result else "input and output have different scales"
+
+
+_Rule = Callable[[Net, Op, Figures], str | None]
+_RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
+    Conv2d: (_constant_weights, _one_group, _small_window, _bounded),
+    DepthwiseConv2d: (_constant_weights, _multiplier_one, _small_window, _bounded),
+    Dense: (_constant_weights, _bounded),
+    Add: (_same_shapes,),
+    AveragePool: (_small_window, _same_scale),
+    MaxPool: (_small_window, _same_scale),
+}
