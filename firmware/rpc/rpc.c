@@ -1,0 +1,200 @@
+#include "rpc.h"
+
+#include "bytes.h"
+#include "hal.h"
+#include "net.h"
+#include "rpc_answer.h"
+
+enum {
+    PROTOCOL = 1,
+    REPLY = 0x80, /* set in the kind of what goes to the host */
+    FAULT = 0xFF,
+    THE_LINKED_PE = 0xFFFF,
+    WINDOW = 1, /* requests the host may send before it has the first one's reply */
+    LONGEST_NAME = 96,
+};
+
+enum { DEVICE_BYTES = 28, COUNTER_BYTES = 24 };
+_Static_assert(DEVICE_BYTES + 2 * (1 + LONGEST_NAME) <= RPC_PAYLOAD_BYTES, "the handshake fits a packet");
+
+struct request_kind {
+    rpc_handler *handler;
+    uint8_t argument_bytes;
+    bool takes_data; /* any number of bytes after the arguments */
+};
+
+static rpc_handler hello, read_counters;
+
+/* Indexed by the kind of request. */
+static const struct request_kind request_kinds[] = {
+    {0, 0, false},
+    {hello, 0, false},
+    {rpc_describe, 4, false},
+    {rpc_write_input, 8, true},
+    {rpc_read_output, 8, false},
+    {rpc_run, 8, false},
+    {rpc_read_layers, 4, false},
+    {rpc_read_memory, 8, false},
+    {rpc_write_memory, 4, true},
+    {read_counters, 0, false},
+};
+
+enum { HELLO = 1, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
+
+static const char *const status_texts[RPC_STATUSES] = {
+    [RPC_OK] = "",
+    [RPC_OTHER_PROTOCOL] = "the device speaks another protocol version",
+    [RPC_NO_SESSION] = "no handshake: the device restarted, or another host took over",
+    [RPC_OTHER_PE] = "no route to that PE",
+    [RPC_UNKNOWN_REQUEST] = "unknown request",
+    [RPC_BAD_ARGUMENTS] = "arguments of the wrong size",
+    [RPC_NO_SUCH_TENSOR] = "no such tensor",
+    [RPC_OUT_OF_RANGE] = "beyond the end of the tensor",
+    [RPC_NOT_READABLE] = "memory the host may not read",
+    [RPC_NOT_WRITABLE] = "memory the host may not write",
+    [RPC_NO_OUTPUT] = "no successful run since an input was written",
+    [RPC_NOT_OBSERVED] = "no observed run that succeeded",
+    [RPC_FAULT] = "the PE has stopped",
+};
+
+static struct frame frame;
+static uint32_t session; /* of the host that shook hands; 0 before */
+
+static uint8_t *put_name(uint8_t *at, const char *name)
+{
+    uint8_t length = 0;
+    while (length < LONGEST_NAME && name[length] != 0) {
+        at[1 + length] = (uint8_t)name[length];
+        length++;
+    }
+    at[0] = length;
+    return at + 1 + length;
+}
+
+static struct rpc_answer hello(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)arguments, (void)size;
+    uint8_t *at = put16(payload, FRAME_PACKET_BYTES);
+    at = put16(at, WINDOW);
+    at = put16(at, net_description.input_count);
+    at = put16(at, net_description.output_count);
+    at = put16(at, net_description.layer_count);
+    at = put16(at, 0);
+    for (uint32_t i = 0; i < sizeof net_description.build_id; i++) {
+        *at++ = net_description.build_id[i];
+    }
+    at = put_name(at, net_description.board);
+    at = put_name(at, net_description.model);
+    return rpc_done((uint32_t)(at - payload));
+}
+
+static struct rpc_answer read_counters(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)arguments, (void)size;
+    struct hal_counters now;
+    hal_count(&now);
+    put64(put64(put64(payload, now.cycles), now.instructions), now.asleep);
+    return rpc_done(COUNTER_BYTES);
+}
+
+static uint32_t put_text(uint8_t *at, const char *text)
+{
+    uint32_t length = 0;
+    for (; text[length] != 0; length++) {
+        at[length] = (uint8_t)text[length];
+    }
+    return length;
+}
+
+static void open_session(uint32_t of_host)
+{
+    if (session != of_host) {
+        session = of_host;
+        rpc_forget_run();
+    }
+}
+
+/* What speaks against carrying out the request in the frame; RPC_OK if nothing does. */
+static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_bytes)
+{
+    uint32_t kind = packet[1], pe = get16(packet + 4), of_session = get16(packet + 6);
+    if (packet[0] != PROTOCOL) {
+        return rpc_refuse(RPC_OTHER_PROTOCOL, PROTOCOL);
+    }
+    if (pe != THE_LINKED_PE && pe != hal_pe()) {
+        return rpc_refuse(RPC_OTHER_PE, hal_pe());
+    }
+    if (kind == 0 || kind >= REQUEST_KINDS) {
+        return rpc_refuse(RPC_UNKNOWN_REQUEST, kind);
+    }
+    const struct request_kind *known = &request_kinds[kind];
+    if (argument_bytes < known->argument_bytes || (argument_bytes > known->argument_bytes && !known->takes_data)) {
+        return rpc_refuse(RPC_BAD_ARGUMENTS, argument_bytes);
+    }
+    if (kind == HELLO) {
+        open_session(of_session);
+    }
+    if (of_session == 0 || of_session != session) {
+        return rpc_refuse(RPC_NO_SESSION, 0);
+    }
+    return rpc_done(0);
+}
+
+static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
+{
+    struct rpc_answer answer = objection(packet, argument_bytes);
+    if (answer.status == RPC_OK) {
+        rpc_handler *handler = request_kinds[packet[1]].handler;
+        answer = handler(packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);
+    }
+    if (answer.status != RPC_OK) {
+        answer.size = put_text(packet + RPC_REPLY_HEADER_BYTES, status_texts[answer.status]);
+    }
+    return answer;
+}
+
+/* The reply's header: the request's with a few changes, so that the host knows which request it answers. */
+static void put_reply_header(uint8_t *packet, const struct rpc_answer *answer)
+{
+    packet[0] = PROTOCOL;
+    packet[1] |= REPLY;
+    put16(packet + 4, hal_pe());
+    put32(put32(packet + RPC_HEADER_BYTES, answer->status), answer->address);
+}
+
+static void serve_request(uint8_t *packet, uint32_t size)
+{
+    if (size < RPC_HEADER_BYTES || (packet[1] & REPLY) != 0) {
+        return; /* not for us: an echo, perhaps */
+    }
+    struct rpc_answer answer = carry_out(packet, size - RPC_HEADER_BYTES);
+    put_reply_header(packet, &answer);
+    frame_send(packet, RPC_REPLY_HEADER_BYTES + answer.size);
+}
+
+_Noreturn void rpc_serve(void)
+{
+    for (;;) {
+        while (!hal_link_readable()) {
+            hal_wait();
+        }
+        if (frame_receive(&frame, hal_link_read())) {
+            serve_request(frame.buffer, frame.size);
+            frame_clear(&frame);
+        }
+    }
+}
+
+void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address)
+{
+    if (!hal_link_present()) {
+        return;
+    }
+    /* A packet of its own: the fault may have struck while the frame was in use. */
+    uint8_t packet[RPC_REPLY_HEADER_BYTES + 8 + FRAME_CRC_BYTES] = {0};
+    packet[1] = FAULT;
+    put_reply_header(packet, &(struct rpc_answer){.status = RPC_FAULT, .address = pc});
+    put16(packet + 6, session);
+    put32(put32(packet + RPC_REPLY_HEADER_BYTES, code), address);
+    frame_send(packet, RPC_REPLY_HEADER_BYTES + 8);
+}

@@ -1,0 +1,51 @@
+/* Requests about memory: nothing outside the regions that the project declares. */
+#include "bytes.h"
+#include "rpc.h"
+#include "rpc_answer.h"
+
+static bool lies_in(const struct rpc_region *region, uintptr_t address, uint32_t size)
+{
+    uintptr_t start = (uintptr_t)region->start;
+    return address >= start && address - start <= region->size && size <= region->size - (address - start);
+}
+
+static bool allowed(uintptr_t address, uint32_t size, bool to_write)
+{
+    for (uint32_t i = 0; i < rpc_region_count; i++) {
+        const struct rpc_region *region = &rpc_regions[i];
+        if (lies_in(region, address, size) && (region->writable || !to_write)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct rpc_answer rpc_read_memory(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    uint32_t address = get32(arguments), bytes = get32(arguments + 4);
+    if (bytes > RPC_PAYLOAD_BYTES) {
+        return rpc_refuse(RPC_BAD_ARGUMENTS, size);
+    }
+    if (!allowed(address, bytes, false)) {
+        return rpc_refuse(RPC_NOT_READABLE, address);
+    }
+    const uint8_t *memory = (const uint8_t *)(uintptr_t)address;
+    for (uint32_t i = 0; i < bytes; i++) {
+        payload[i] = memory[i];
+    }
+    return rpc_done(bytes);
+}
+
+struct rpc_answer rpc_write_memory(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)payload;
+    uint32_t address = get32(arguments), bytes = size - 4;
+    if (!allowed(address, bytes, true)) {
+        return rpc_refuse(RPC_NOT_WRITABLE, address);
+    }
+    uint8_t *memory = (uint8_t *)(uintptr_t)address;
+    for (uint32_t i = 0; i < bytes; i++) {
+        memory[i] = arguments[4 + i];
+    }
+    return rpc_done(0);
+}
