@@ -1,0 +1,114 @@
+"""The kit as Python functions; every verb of the command line is a thin caller of one of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from npukit.board.board import load_board
+from npukit.measure.bench import Bench
+from npukit.measure.cases import Cases
+from npukit.measure.progress import Progress, Silent
+from npukit.measure.validate import Validation
+from npukit.net.net import Net
+from npukit.project.build_folder import Build, load_build
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a build may be asked for besides model and board."""
+
+    pes: int | None = None
+    engine: str | None = None
+    objective: str = "latency"
+    strict: bool = False
+    toolchain: str | None = None
+
+
+def build(
+    model: Path | str,
+    *,
+    board: str = "pe-mesh",
+    output: Path | str,
+    options: Options = Options(),
+    progress: Progress | None = None,
+) -> Build:
+    """Compile a model file for a board into the folder `output`."""
+    from npukit.build import build_folder
+
+    return build_folder(Path(model), load_board(board), Path(output), options, progress or Silent())
+
+
+def load(folder: Path | str) -> Build:
+    """Read a build folder back."""
+    return load_build(Path(folder))
+
+
+def validate(
+    folder: Path | str,
+    *,
+    on: str | None = None,
+    inputs: Path | str | None = None,
+    expect: str | None = None,
+    cases: int | None = None,
+    progress: Progress | None = None,
+) -> Validation:
+    """Run the build and compare each output and layer with the integer reference, bit for bit."""
+    from npukit.measure.target import open_target
+    from npukit.measure.validate import validate as compare
+
+    built = load(folder)
+    net = built.net()
+    chosen = _first(_cases(built, net, inputs, expect), cases)
+    with open_target(built, on) as target:
+        return compare(target, net, chosen, progress or Silent())
+
+
+def run(
+    folder: Path | str,
+    *,
+    on: str | None = None,
+    inputs: Path | str | None = None,
+    progress: Progress | None = None,
+) -> tuple[np.ndarray, ...]:
+    """The outputs of all cases, one array an output with a leading axis of cases."""
+    from npukit.measure.cases import stack
+    from npukit.measure.target import open_target
+    from npukit.measure.validate import run_case
+
+    built = load(folder)
+    net = built.net()
+    chosen, shown = _cases(built, net, inputs, None), progress or Silent()
+    with open_target(built, on) as target:
+        frames = shown.track(range(chosen.count), f"run on {target.name}")
+        return stack([run_case(target.session, net, chosen, case, observe=False) for case in frames])
+
+
+def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progress: Progress | None = None) -> Bench:
+    """Measure frames on the target: cycles and instructions, whole and layer by layer."""
+    from npukit.measure.bench import bench as measure
+    from npukit.measure.target import open_target
+
+    built = load(folder)
+    net = built.net()
+    with open_target(built, on) as target:
+        clock = built.board.core.clock_hz
+        return measure(target, net, built.plan(), _cases(built, net, None, None), clock, frames, progress or Silent())
+
+
+def _cases(built: Build, net: Net, inputs: Path | str | None, expect: str | None) -> Cases:
+    from npukit.measure.cases import load_cases
+    from npukit.project.build_folder import GOLDEN
+
+    return load_cases(Path(inputs) if inputs else built.folder / GOLDEN, net, expect)
+
+
+def _first(cases: Cases, count: int | None) -> Cases:
+    """The first `count` cases, or all."""
+    return replace(
+        cases,
+        inputs=tuple(array[:count] for array in cases.inputs),
+        expected={index: array[:count] for index, array in cases.expected.items()},
+    )

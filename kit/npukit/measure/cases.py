@@ -1,0 +1,94 @@
+"""Cases: inputs to feed, and what is expected of them."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.reference import evaluate
+
+GOLDEN_CASES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """One array an input and one an expected output, each with a leading axis of cases.
+
+    `expected` may lack outputs that nobody told.
+    """
+
+    inputs: tuple[np.ndarray, ...]
+    expected: dict[int, np.ndarray]
+
+    @property
+    def count(self) -> int:
+        return len(self.inputs[0])
+
+
+def golden_cases(net: Net) -> Cases:
+    """Inputs of noise, the same wherever they are made, and the reference's outputs."""
+    inputs = tuple(_noise(net, name) for name in net.inputs)
+    expected = [evaluate(net, [array[case] for array in inputs]) for case in range(GOLDEN_CASES)]
+    outputs = {i: np.stack([values[name] for values in expected]) for i, name in enumerate(net.outputs)}
+    return Cases(inputs, outputs)
+
+
+def layer_digests(net: Net, values: dict[str, np.ndarray]) -> dict[str, int]:
+    """CRC-32 of the bytes of every tensor an op made."""
+    names = (name for op in net.ops for name in op.outputs)
+    return {name: zlib.crc32(np.ascontiguousarray(values[name]).tobytes()) for name in names}
+
+
+def load_cases(path: Path, net: Net, expect: str | None) -> Cases:
+    """`in0`, `in1`, ... of an npz, and `out0`, ... or the array `expect` names, where they are there."""
+    arrays = _read_npz(path)
+    inputs = tuple(_input(arrays, path, net, i) for i in range(len(net.inputs)))
+    if expect and expect not in arrays:
+        raise NpukitError(f"{path} has no array {expect}", tries=[f"one of: {', '.join(sorted(arrays))}"])
+    names = {0: expect} if expect else {i: f"out{i}" for i in range(len(net.outputs))}
+    return Cases(inputs, {i: arrays[name] for i, name in names.items() if name in arrays})
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (OSError, ValueError, EOFError) as error:
+        raise NpukitError(
+            f"{path} is not an npz file of arrays: {error}", tries=["numpy.savez(FILE, in0=...)"]
+        ) from error
+
+
+def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> np.ndarray:
+    tensor, name = net.tensor(net.inputs[index]), f"in{index}"
+    if name not in arrays:
+        raise NpukitError(
+            f"{path} has no array {name} for the input {tensor.name}", tries=[f"numpy.savez(FILE, {name}=...)"]
+        )
+    array = arrays[name]
+    if str(array.dtype) != tensor.dtype:
+        raise NpukitError(f"{name} in {path} is {array.dtype}, the model's input {tensor.name} is {tensor.dtype}")
+    if array[0].size != tensor.elements:
+        raise NpukitError(
+            f"{name} in {path} has cases of shape {array.shape[1:]}, the model's input has {tensor.shape}"
+        )
+    return array.reshape(len(array), *tensor.shape)
+
+
+def _noise(net: Net, name: str) -> np.ndarray:
+    tensor = net.tensor(name)
+    seed = f"{net.name} {name}".encode()
+    raw = hashlib.shake_128(seed).digest(GOLDEN_CASES * tensor.bytes)
+    return np.frombuffer(raw, tensor.dtype).reshape(GOLDEN_CASES, *tensor.shape)
+
+
+def stack(outputs: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
+    """Outputs case by case as one array an output."""
+    return tuple(np.stack(column) for column in zip(*outputs, strict=True))

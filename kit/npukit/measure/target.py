@@ -1,0 +1,49 @@
+"""Where a build runs: the built-in emulator, QEMU, or a device on a serial port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from npukit.emulator.builtin import Emulator
+from npukit.emulator.qemu import QemuMachine
+from npukit.errors import NpukitError
+from npukit.link.session import Session
+from npukit.link.transport import Transport
+from npukit.link.transports import open_serial
+from npukit.project.build_folder import Build
+
+
+@dataclass(frozen=True)
+class Target:
+    """A running build and the session with it. `emulator` is set where the built-in one runs it."""
+
+    name: str
+    session: Session
+    emulator: Emulator | None = None
+
+
+@contextmanager
+def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
+    """Start the build on `on` (by default the first emulator the board runs on) and shake hands."""
+    name = on or build.board.runs_on[0]
+    transport = _start(build, name)
+    try:
+        with Session(transport, expected_build_id=build.build_id) as session:
+            yield Target(name, session, transport if isinstance(transport, Emulator) else None)
+    finally:
+        transport.close()
+
+
+def _start(build: Build, name: str) -> Transport:
+    if name not in ("emulator", "qemu"):
+        return open_serial(name, build.board.uart.baud)
+    if name not in build.board.runs_on:
+        raise NpukitError(
+            f"board {build.board.name} does not run on {name}",
+            tries=[f"--on {other}" for other in build.board.runs_on],
+        )
+    if name == "qemu":
+        return QemuMachine(build.board, build.images()[0].elf)
+    return Emulator(build.board, build.images())

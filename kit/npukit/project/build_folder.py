@@ -1,0 +1,143 @@
+"""The build folder: what `npukit build` leaves, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from npukit import __version__
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.store import load_net
+from npukit.plan.plan import Plan
+from npukit.plan.store import load_plan
+from npukit.project.image import Image
+
+MANIFEST = "npukit.json"
+PLAN = "plan.json"
+GOLDEN = "golden.npz"
+REPORT = "report.html"
+
+
+class ImageRecord(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    elf: str
+    pes: tuple[int, ...]
+
+
+class Manifest(BaseModel):
+    """`npukit.json`. `summary` is what `npukit build --json` printed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    npukit: str = __version__
+    model: str
+    model_sha256: str
+    build_id: str
+    board: Board
+    toolchain: str
+    images: tuple[ImageRecord, ...]
+    summary: dict[str, Any]
+    sha256: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build folder, read back."""
+
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def board(self) -> Board:
+        return self.manifest.board
+
+    @property
+    def build_id(self) -> bytes:
+        return bytes.fromhex(self.manifest.build_id)
+
+    def net(self) -> Net:
+        return load_net(self.folder)
+
+    def plan(self) -> Plan:
+        return load_plan(self.folder / PLAN)
+
+    def golden(self) -> dict[str, np.ndarray]:
+        with np.load(self.folder / GOLDEN, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    def images(self) -> tuple[Image, ...]:
+        return tuple(Image(self.folder / image.elf, image.pes) for image in self.manifest.images)
+
+
+def load_build(folder: Path) -> Build:
+    """The build in `folder`; its files must be those the manifest lists."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise NpukitError(
+            f"{folder} is not a build folder: it has no {MANIFEST}", tries=["npukit build MODEL -o FOLDER"]
+        )
+    try:
+        manifest = Manifest.model_validate_json(path.read_text())
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise NpukitError(f"{path} cannot be read: {error}", tries=["build again"]) from error
+    for name, digest in manifest.sha256.items():
+        if not (folder / name).is_file() or file_digest(folder / name) != digest:
+            raise NpukitError(f"{folder / name} is not what the build left there", tries=["build again"])
+    return Build(folder, manifest)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write `npukit.json` with the digest of every other file in the folder."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (MANIFEST, REPORT))
+    digests = {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
+    whole = manifest.model_copy(update={"sha256": digests})
+    (folder / MANIFEST).write_text(json.dumps(whole.model_dump(mode="json"), indent=1) + "\n")
+
+
+def file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@contextmanager
+def new_build_folder(output: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not."""
+    _check_replaceable(output)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    except OSError as error:
+        raise _not_writable(output, error) from error
+    try:
+        yield scratch
+        scratch.chmod(0o755)
+        if output.exists():
+            shutil.rmtree(output)
+        scratch.rename(output)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check_replaceable(output: Path) -> None:
+    if output.is_dir() and ((output / MANIFEST).is_file() or not any(output.iterdir())):
+        return
+    if output.exists():
+        raise NpukitError(
+            f"{output} exists and is not a build folder", tries=["another folder with -o", f"remove {output}"]
+        )
+
+
+def _not_writable(output: Path, error: OSError) -> NpukitError:
+    return NpukitError(f"cannot write to {output}: {error.strerror}", tries=["another folder with -o"])

@@ -1,0 +1,108 @@
+"""The report: one self-contained HTML page about a build, enriched as it is validated and measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npukit import __version__
+from npukit.data import data_folder
+from npukit.project.build_folder import REPORT, Build
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number worth seeing first. `mood` is good, bad or empty."""
+
+    label: str
+    value: str
+    mood: str = ""
+
+
+def write_report(build: Build, **results: dict[str, Any]) -> Path:
+    """Write `report.html`; `validation` and `bench` results join what earlier calls left."""
+    known = {**_known_results(build), **results}
+    (build.folder / RESULTS).write_text(json.dumps(known, indent=1) + "\n")
+    page = build.folder / REPORT
+    page.write_text(render(build, known.get("validation"), known.get("bench")))
+    return page
+
+
+def render(build: Build, validation: dict[str, Any] | None, bench: dict[str, Any] | None) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=FileSystemLoader(data_folder("templates") / "report"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["thousands"] = thousands
+    manifest, summary = build.manifest, build.manifest.summary
+    return environment.get_template("report.html.j2").render(
+        summary=summary,
+        board=manifest.board,
+        figures=_figures(summary, validation, bench, manifest.board.core.clock_hz),
+        time_note=_time_note(bench),
+        measured=bench,
+        rows=_rows(summary, bench),
+        memory=[{**pe, "share": _shares(pe)} for pe in summary["memory"]],
+        validation=validation,
+        version=__version__,
+        build_id=manifest.build_id[:16],
+        toolchain=manifest.toolchain,
+    )
+
+
+def thousands(value: int) -> str:
+    return f"{value:,}"
+
+
+def _known_results(build: Build) -> dict[str, Any]:
+    path = build.folder / RESULTS
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _figures(
+    summary: dict[str, Any], validation: dict[str, Any] | None, bench: dict[str, Any] | None, clock_hz: int
+) -> list[Figure]:
+    cycles = bench["latency_cycles"] if bench else summary["predicted"]["latency_cycles"]
+    figures = [
+        Figure("cycles a frame" + ("" if bench else ", predicted"), thousands(cycles)),
+        Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms"),
+        Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))),
+        Figure("PEs used", str(summary["pes_used"])),
+    ]
+    if bench:
+        figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
+    if validation:
+        exact = validation["outputs_equal"] and not validation["mismatches"]
+        figures.append(
+            Figure(f"{validation['cases']} cases", "bit-exact" if exact else "DIFFERS", "good" if exact else "bad")
+        )
+    return figures
+
+
+def _time_note(bench: dict[str, Any] | None) -> str:
+    return "Each layer measured by itself." if bench else "Cycles as the cost model predicts them."
+
+
+def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[str, Any]]:
+    measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
+    nothing = {"cycles": 0, "instructions": 0}
+    rows = [{**op, **{k: measured.get(op["name"], nothing)[k] for k in nothing}} for op in summary["ops"]]
+    column = "cycles" if bench else "predicted_cycles"
+    total = max(sum(row[column] for row in rows), 1)
+    return [{**row, "share": round(100 * row[column] / total, 1)} for row in rows]
+
+
+def _shares(pe: dict[str, int]) -> dict[str, float]:
+    parts = ("code", "constants", "activations", "stack")
+    total = max(sum(pe[part] for part in parts) + pe["free"], 1)
+    return {part: round(100 * pe[part] / total, 2) for part in parts}
