@@ -30,7 +30,7 @@ def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
     name = on or build.board.runs_on[0]
     transport = _start(build, name)
     try:
-        with Session(transport, expected_build_id=build.build_id) as session:
+        with Session(transport, build_id=build.build_id) as session:
             yield Target(name, session, transport if isinstance(transport, Emulator) else None)
     finally:
         transport.close()
