@@ -1,0 +1,299 @@
+"""What host and device say to each other: requests, and the answers each of them gets (`docs/protocol.md`)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Generic, TypeVar
+
+PROTOCOL = 1
+LINKED_PE = 0xFFFF
+"""The PE at the other end of the link, whichever it is."""
+FAULT = 0xFF
+"""The kind of what a PE says unasked when it has stopped."""
+
+_REPLY = 0x80
+_HEADER = struct.Struct("<BBHHH")
+_REPLY_HEADER = struct.Struct("<BBHHHII")
+REPLY_HEADER_BYTES = _REPLY_HEADER.size
+
+Answer = TypeVar("Answer")
+
+
+class Malformed(ValueError):
+    """A packet that arrived whole does not say what it should."""
+
+
+class Status(IntEnum):
+    """How a request ended."""
+
+    OK = 0
+    OTHER_PROTOCOL = 1
+    NO_SESSION = 2
+    OTHER_PE = 3
+    UNKNOWN_REQUEST = 4
+    BAD_ARGUMENTS = 5
+    NO_SUCH_TENSOR = 6
+    OUT_OF_RANGE = 7
+    NOT_READABLE = 8
+    NOT_WRITABLE = 9
+    NO_OUTPUT = 10
+    NOT_OBSERVED = 11
+    FAULT = 12
+
+
+class Table(IntEnum):
+    """The tables of tensors a device can describe."""
+
+    INPUTS = 0
+    OUTPUTS = 1
+    LAYERS = 2
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A tensor as the device names it, and its size."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a device says of itself in the handshake."""
+
+    largest_packet: int
+    window: int
+    inputs: int
+    outputs: int
+    layers: int
+    build_id: bytes
+    board: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The core's counters; 0 where the board cannot count."""
+
+    cycles: int
+    instructions: int
+    asleep: int
+
+
+@dataclass(frozen=True)
+class RunResult(Counters):
+    """A run's status (0, or the network's error code) and what the run alone took: the link is not in it."""
+
+    status: int
+
+
+@dataclass(frozen=True)
+class LayerRecord(Counters):
+    """One layer of an observed run; a counter of 0xFFFFFFFF means that much or more."""
+
+    digest: int
+
+
+@dataclass(frozen=True)
+class Request(Generic[Answer]):
+    """Base of all requests. Every one may be repeated without harm."""
+
+    kind: ClassVar[int]
+    does: ClassVar[str]
+
+    def arguments(self) -> bytes:
+        return b""
+
+    def parse(self, payload: bytes) -> Answer:
+        """What the reply's payload says; `Malformed` or `struct.error` if it cannot be that."""
+        raise NotImplementedError
+
+
+class _Done(Request[None]):
+    """A request whose answer is that it is done."""
+
+    def parse(self, payload: bytes) -> None:
+        if payload:
+            raise Malformed("there is something where nothing should be")
+
+
+@dataclass(frozen=True)
+class _Read(Request[bytes]):
+    """A request for `size` bytes."""
+
+    size: int
+
+    def parse(self, payload: bytes) -> bytes:
+        if len(payload) != self.size:
+            raise Malformed(f"{len(payload)} bytes instead of {self.size}")
+        return payload
+
+
+class Hello(Request[Greeting]):
+    kind, does = 1, "shake hands"
+
+    def parse(self, payload: bytes) -> Greeting:
+        fixed = struct.Struct("<HHHHHxx16s")
+        board, end = _name(payload, fixed.size)
+        model, end = _name(payload, end)
+        if end != len(payload):
+            raise Malformed("something follows the model's name")
+        return Greeting(*fixed.unpack_from(payload), board=board, model=model)
+
+
+@dataclass(frozen=True)
+class Describe(Request[tuple[TensorInfo, ...]]):
+    """Names and sizes of a table's tensors from `first` on: as many as fit a packet."""
+
+    kind, does = 2, "describe its tensors"
+    table: Table
+    first: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<HH", self.table, self.first)
+
+    def parse(self, payload: bytes) -> tuple[TensorInfo, ...]:
+        tensors, at = [], 0
+        while at < len(payload):
+            (size,) = struct.unpack_from("<I", payload, at)
+            name, at = _name(payload, at + 4)
+            tensors.append(TensorInfo(name, size))
+        return _some(tensors)
+
+
+@dataclass(frozen=True)
+class WriteInput(_Done):
+    kind, does = 3, "write an input"
+    index: int
+    offset: int
+    data: bytes
+
+    def arguments(self) -> bytes:
+        return struct.pack("<HxxI", self.index, self.offset) + self.data
+
+
+@dataclass(frozen=True)
+class ReadOutput(_Read):
+    kind, does = 4, "read an output"
+    index: int
+    offset: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<HHI", self.index, self.size, self.offset)
+
+
+@dataclass(frozen=True)
+class Run(Request[RunResult]):
+    """One frame. A device that has just run this `number` answers again without running again."""
+
+    kind, does = 5, "run"
+    number: int
+    observe: bool
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.number, self.observe)
+
+    def parse(self, payload: bytes) -> RunResult:
+        number, status, *counts = struct.unpack("<IiQQQ", payload)
+        if number != self.number:
+            raise Malformed(f"the answer is to run {number} instead of {self.number}")
+        return RunResult(*counts, status=status)
+
+
+@dataclass(frozen=True)
+class ReadLayers(Request[tuple[LayerRecord, ...]]):
+    """Records of the last observed run from layer `first` on: as many as fit a packet."""
+
+    kind, does = 6, "read the layers of a run"
+    first: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<Hxx", self.first)
+
+    def parse(self, payload: bytes) -> tuple[LayerRecord, ...]:
+        records = struct.iter_unpack("<IIII", payload)
+        return _some([LayerRecord(*counts, digest=digest) for digest, *counts in records])
+
+
+@dataclass(frozen=True)
+class ReadMemory(_Read):
+    kind, does = 7, "read memory"
+    address: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.address, self.size)
+
+
+@dataclass(frozen=True)
+class WriteMemory(_Done):
+    kind, does = 8, "write memory"
+    address: int
+    data: bytes
+
+    def arguments(self) -> bytes:
+        return struct.pack("<I", self.address) + self.data
+
+
+class ReadCounters(Request[Counters]):
+    kind, does = 9, "read its counters"
+
+    def parse(self, payload: bytes) -> Counters:
+        return Counters(*struct.unpack("<QQQ", payload))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A device's packet: to which request, how it ended, and what it brings (if it failed: a text)."""
+
+    protocol: int
+    kind: int
+    sequence: int
+    pe: int
+    session: int
+    status: int
+    address: int
+    payload: bytes
+
+    @property
+    def text(self) -> str:
+        """What the device says about its status."""
+        return self.payload.decode("utf-8", "replace")
+
+    def answers(self, request: Request, sequence: int, session: int) -> bool:
+        asked = (request.kind | _REPLY, sequence, session)
+        return (self.kind, self.sequence, self.session) == asked
+
+
+def pack_request(request: Request, sequence: int, session: int, pe: int = LINKED_PE) -> bytes:
+    return _HEADER.pack(PROTOCOL, request.kind, sequence, pe, session) + request.arguments()
+
+
+def unpack_reply(packet: bytes) -> Reply | None:
+    """The reply in the packet, or nothing if it is no device's: an echo of our own, perhaps."""
+    if len(packet) < REPLY_HEADER_BYTES or not packet[1] & _REPLY:
+        return None
+    return Reply(*_REPLY_HEADER.unpack_from(packet), payload=packet[REPLY_HEADER_BYTES:])
+
+
+def unpack_fault(reply: Reply) -> tuple[int, int]:
+    """The fault status and the data address that a FAULT carries; zeros if it carries none."""
+    return struct.unpack_from("<II", reply.payload.ljust(8, b"\0"))
+
+
+def _name(payload: bytes, at: int) -> tuple[str, int]:
+    """The name whose length stands at `at`, and where it ends."""
+    end = at + 1 + payload[at] if at < len(payload) else len(payload) + 1
+    if end > len(payload):
+        raise Malformed("a name is cut short")
+    return payload[at + 1 : end].decode("utf-8", "replace"), end
+
+
+Item = TypeVar("Item")
+
+
+def _some(items: list[Item]) -> tuple[Item, ...]:
+    if not items:
+        raise Malformed("it is empty")
+    return tuple(items)

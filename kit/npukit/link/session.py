@@ -1,0 +1,196 @@
+"""A conversation with a board: handshake, inputs, runs, outputs, layers, memory."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TypeVar
+
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.link.conversation import Conversation
+from npukit.link.messages import (
+    REPLY_HEADER_BYTES,
+    Counters,
+    Describe,
+    Greeting,
+    Hello,
+    LayerRecord,
+    ReadCounters,
+    ReadLayers,
+    ReadMemory,
+    ReadOutput,
+    Request,
+    Run,
+    RunResult,
+    Table,
+    TensorInfo,
+    WriteInput,
+    WriteMemory,
+)
+from npukit.link.transport import Transport
+
+_RUN_SECONDS = 600.0
+_SMALLEST_PACKET = 64
+_ADDRESSES = 1 << 32
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Device:
+    """The board at the other end, as it describes itself."""
+
+    protocol: int
+    pe: int
+    board: str
+    model: str
+    build_id: bytes
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    layers: tuple[TensorInfo, ...]
+    largest_packet: int
+
+
+class Session:
+    """A conversation over a transport, which it closes at the end.
+
+    Lost and damaged frames are repeated; whoever does not answer in time, or answers nonsense, is an `NpukitError`.
+    With `build_id`, a device that runs any other build is refused (`DoesNotFit`).
+    """
+
+    def __init__(self, transport: Transport, build_id: bytes | None = None) -> None:
+        self._transport = transport
+        self._expected = build_id
+        self._conversation = Conversation(transport)
+        self._run_number = secrets.randbits(32)
+        self._device: Device | None = None
+
+    def __enter__(self) -> Session:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> Device:
+        """Shake hands: who is there, and what it runs."""
+        greeting, reply = self._conversation.converse(Hello())
+        self._check(greeting)
+        self._device = Device(
+            reply.protocol,
+            reply.pe,
+            greeting.board,
+            greeting.model,
+            greeting.build_id,
+            self._describe(Table.INPUTS, greeting.inputs),
+            self._describe(Table.OUTPUTS, greeting.outputs),
+            self._describe(Table.LAYERS, greeting.layers),
+            greeting.largest_packet,
+        )
+        return self._device
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @property
+    def device(self) -> Device:
+        if self._device is None:
+            raise NpukitError("the link is not open yet", tries=["open() the session first"])
+        return self._device
+
+    def write_input(self, index: int, data: bytes) -> None:
+        """Put a whole input in place. A run may overwrite it: write all inputs before each run."""
+        tensor = _tensor(self.device.inputs, index, "input")
+        if len(data) != tensor.bytes:
+            raise NpukitError(f"input {tensor.name} takes {tensor.bytes} bytes, not {len(data)}")
+        for offset, size in self._pieces(len(data)):
+            self._conversation.ask(WriteInput(index, offset, data[offset : offset + size]))
+
+    def run(self, observe: bool = False, seconds: float = _RUN_SECONDS) -> RunResult:
+        """Run one frame; observed, layer by layer, leaving a record of each. Look at the result's status."""
+        self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
+        return self._conversation.ask(Run(self._run_number, observe), seconds)
+
+    def read_output(self, index: int) -> bytes:
+        """A whole output of the last run, which must have succeeded."""
+        tensor = _tensor(self.device.outputs, index, "output")
+        return b"".join(
+            self._conversation.ask(ReadOutput(size, index, offset)) for offset, size in self._pieces(tensor.bytes)
+        )
+
+    def layer_records(self) -> tuple[LayerRecord, ...]:
+        """Each layer of the last observed run, which must have succeeded."""
+        return self._collect(ReadLayers, len(self.device.layers))
+
+    def layer_digests(self) -> tuple[int, ...]:
+        """The CRC-32 of each layer's output in the last observed run."""
+        return tuple(record.digest for record in self.layer_records())
+
+    def layer_counters(self) -> tuple[Counters, ...]:
+        """What each layer took in the last observed run."""
+        return self.layer_records()
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Memory of the PE, which must declare it readable."""
+        _check_addresses(address, size)
+        pieces = self._pieces(size)
+        return b"".join(self._conversation.ask(ReadMemory(piece, address + offset)) for offset, piece in pieces)
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        """Change memory of the PE, which must declare it writable."""
+        _check_addresses(address, len(data))
+        for offset, size in self._pieces(len(data)):
+            self._conversation.ask(WriteMemory(address + offset, data[offset : offset + size]))
+
+    def counters(self) -> Counters:
+        """The core's counters since reset."""
+        return self._conversation.ask(ReadCounters())
+
+    def _check(self, greeting: Greeting) -> None:
+        if greeting.largest_packet < _SMALLEST_PACKET:
+            raise NpukitError(f"the device says it takes packets of {greeting.largest_packet} bytes, too small to talk")
+        if self._expected is not None and greeting.build_id != self._expected:
+            raise DoesNotFit(
+                f"the device runs build {greeting.build_id.hex()} ({greeting.model} on {greeting.board}), "
+                f"not build {self._expected.hex()}",
+                tries=["npukit flash the build folder onto the device", "the build folder the device was flashed from"],
+            )
+
+    def _describe(self, table: Table, count: int) -> tuple[TensorInfo, ...]:
+        return self._collect(lambda first: Describe(table, first), count)
+
+    def _collect(self, request: Callable[[int], Request[tuple[Item, ...]]], count: int) -> tuple[Item, ...]:
+        """So many items, asked for from the first still missing on."""
+        items: tuple[Item, ...] = ()
+        while len(items) < count:
+            items += self._conversation.ask(request(len(items)))
+        if len(items) > count:
+            raise NpukitError(f"the device lists {len(items)} tensors or layers where it says it has {count}")
+        return items
+
+    def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
+        """Offsets and sizes of the pieces in which so many bytes travel, either way.
+
+        No request has more in front of its data than a reply.
+        """
+        most = self.device.largest_packet - REPLY_HEADER_BYTES
+        return ((offset, min(most, size - offset)) for offset in range(0, size, most))
+
+
+def _tensor(tensors: tuple[TensorInfo, ...], index: int, what: str) -> TensorInfo:
+    if not 0 <= index < len(tensors):
+        raise NpukitError(f"there is no {what} {index}: the device has {len(tensors)}, counted from 0")
+    return tensors[index]
+
+
+def _check_addresses(address: int, size: int) -> None:
+    if not 0 <= address <= address + size <= _ADDRESSES:
+        raise NpukitError(f"{size} bytes from {address:#x} on do not lie in a PE's 32-bit addresses")
