@@ -90,3 +90,19 @@ class Softmax(Attributes):
 
     kind: ClassVar[str] = "softmax"
     beta: float = 1.0
+
+
+@dataclass(frozen=True)
+class Transpose(Attributes):
+    """Axis i of the output is axis axes[i] of the input."""
+
+    kind: ClassVar[str] = "transpose"
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Requantize(Attributes):
+    """The same numbers under another scale, zero point or type, clamped: also relu and relu6 on their own."""
+
+    kind: ClassVar[str] = "requantize"
+    clamp: Pair = (-128, 127)

@@ -1,0 +1,1 @@
+"""TensorFlow Lite files: read here, as plain values, and emitted as Relax."""

@@ -1,0 +1,136 @@
+"""A TFLite model as a Relax module in QDQ form: dequantize, float op, clip, quantize."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import IRModule
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
+from npukit.net.tensor import Quantization
+
+
+@dataclass
+class Emitter:
+    """What the converters of single ops work with. Values are known by the model's tensor numbers."""
+
+    model: TfliteModel
+    builder: relax.BlockBuilder
+    values: dict[int, relax.Expr] = field(default_factory=dict)
+
+    def tensor(self, index: int) -> TfliteTensor:
+        return self.model.tensors[index]
+
+    def constant(self, index: int) -> np.ndarray:
+        """The value of a tensor that must be known at build time."""
+        value = self.tensor(index).value
+        if value is None:
+            raise NpukitError(f"tensor {self.tensor(index).name!r} must be a constant")
+        return value
+
+    def value(self, index: int) -> relax.Expr:
+        """A tensor as it is stored."""
+        if index not in self.values:
+            self.values[index] = relax.const(np.ascontiguousarray(self.constant(index)))
+        return self.values[index]
+
+    def real(self, index: int) -> relax.Expr:
+        """A tensor as the numbers it stands for."""
+        tensor = self.tensor(index)
+        if tensor.quantization is None or tensor.dtype == "float32":
+            return self.value(index)
+        return self.emit(dequantize(self.value(index), tensor.quantization, tensor.dtype))
+
+    def emit(self, expression: relax.Expr) -> relax.Var:
+        return self.builder.emit(expression)
+
+    def shape(self, expression: relax.Expr) -> tuple[int, ...]:
+        return tuple(int(size) for size in self.builder.normalize(expression).ty.shape)
+
+    def define_real(self, index: int, expression: relax.Expr) -> None:
+        """The op's result, in real numbers, becomes the tensor as it is stored."""
+        tensor = self.tensor(index)
+        if tensor.quantization is None or tensor.dtype == "float32":
+            self.values[index] = self.emit(expression)
+        else:
+            self.values[index] = self.emit(quantize(self.emit(expression), tensor.quantization, tensor.dtype))
+
+    def define(self, index: int, expression: relax.Expr) -> None:
+        """The op's result is what is stored: ops that only move values."""
+        self.values[index] = self.emit(expression)
+
+
+def dequantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
+    return relax.op.dequantize(expression, *_constants(quantization, dtype), axis=_axis(quantization))
+
+
+def quantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
+    scales, zero_points = _constants(quantization, dtype)
+    return relax.op.quantize(expression, scales, zero_points, axis=_axis(quantization), out_dtype=dtype)
+
+
+def _axis(quantization: Quantization) -> int:
+    return -1 if quantization.axis is None else quantization.axis
+
+
+def _constants(quantization: Quantization, dtype: str) -> tuple[relax.Expr, relax.Expr]:
+    shape = () if quantization.axis is None else (-1,)
+    scales = np.array(quantization.scales, np.float32).reshape(shape)
+    return relax.const(scales), relax.const(np.array(quantization.zero_points, dtype).reshape(shape))
+
+
+def emit_module(
+    model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: Mapping[str, tuple[int, ...]]
+) -> IRModule:
+    """The whole model as function `main`; `converters` says how each kind of op is emitted."""
+    builder = relax.BlockBuilder()
+    emitter = Emitter(model, builder)
+    variables = [_input(model.tensors[index], input_shapes) for index in model.inputs]
+    emitter.values.update(zip(model.inputs, variables, strict=True))
+    with builder.function("main", variables):
+        with builder.dataflow():
+            for op in model.ops:
+                _convert(emitter, op, converters, name)
+            outputs = builder.emit_output(relax.Tuple([emitter.value(index) for index in model.outputs]))
+        builder.emit_func_output(outputs)
+    return builder.finalize()
+
+
+def _input(tensor: TfliteTensor, input_shapes: Mapping[str, tuple[int, ...]]) -> relax.Var:
+    shape = input_shapes.get(tensor.name, tensor.shape)
+    if 0 in shape:
+        raise NpukitError(
+            f"input {tensor.name!r} has the open shape {list(shape)}",
+            tries=[f"give its shape: --input {tensor.name}:" + "x".join(str(size or "?") for size in shape)],
+        )
+    return relax.Var(tensor.name, relax.TensorType(shape, tensor.dtype))
+
+
+def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:
+    _refuse_int16(emitter, op, name)
+    if op.kind not in converters:
+        raise NpukitError(
+            f"{name}: op {op.index} is {op.kind}, which npukit does not read from TFLite yet",
+            tries=["read are: " + ", ".join(sorted(converters))],
+        )
+    try:
+        converters[op.kind](emitter, op)
+    except NpukitError as error:
+        raise NpukitError(f"{name}: op {op.index} ({op.kind}): {error.message}", tries=error.tries) from error
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+        raise NpukitError(f"{name}: op {op.index} ({op.kind}) is malformed: {reason[0]}") from error
+
+
+def _refuse_int16(emitter: Emitter, op: TfliteOp, name: str) -> None:
+    for index in (*op.inputs, *op.outputs):
+        if index >= 0 and emitter.tensor(index).dtype == "int16":
+            raise NpukitError(
+                f"{name}: op {op.index} ({op.kind}) works on int16 activations; npukit computes in int8",
+                tries=["convert the model with int8 activations (TFLITE_BUILTINS_INT8)"],
+            )

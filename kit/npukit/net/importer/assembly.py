@@ -1,0 +1,93 @@
+"""Puts a Net together: names, tensors, constants, and how a tensor's axes lie in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.ops import Attributes, Reshape, Transpose
+from npukit.net.tensor import Quantization, Tensor
+
+Order = tuple[int, ...]
+"""order[i] is the axis of the model that lies at place i in memory."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor of the net, seen by the model with its axes in another order (NCHW in the model, NHWC here)."""
+
+    name: str
+    order: Order
+
+
+def straight(rank: int) -> Order:
+    """The order of a tensor that lies in memory as the model sees it."""
+    return tuple(range(rank))
+
+
+@dataclass
+class Assembly:
+    """The net so far."""
+
+    name: str
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def new_name(self, kind: str) -> str:
+        """conv2d_0, conv2d_1, ...: stable, and readable in C."""
+        while True:
+            name = f"{kind}_{self._counts[kind]}"
+            self._counts[kind] += 1
+            if name not in self.tensors:
+                return name
+
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: str, quantization: Quantization | None) -> str:
+        self.tensors[name] = Tensor(name, shape, dtype, quantization)
+        return name
+
+    def constant(self, name: str, value: np.ndarray, quantization: Quantization | None) -> str:
+        self.constants[name] = np.ascontiguousarray(value)
+        return self.tensor(name, value.shape, str(value.dtype), quantization)
+
+    def quantization(self, name: str) -> Quantization | None:
+        return self.tensors[name].quantization
+
+    def requantify(self, name: str, quantization: Quantization) -> None:
+        """State what the integers of a tensor stand for, once that is known."""
+        self.tensors[name] = replace(self.tensors[name], quantization=quantization)
+
+    def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
+        """Add an op named as its output."""
+        self.tensors[output.name] = output
+        self.ops.append(Op(name, attributes, inputs, (output.name,)))
+        return output.name
+
+    def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:
+        """An op that moves the bytes of one tensor into another of the same type."""
+        tensor, name = self.tensors[source], self.new_name(attributes.kind)
+        return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
+
+    def arranged(self, view: View, order: Order) -> str:
+        """The tensor with its axes in memory in `order`: moved only if bytes must move."""
+        if view.order == order:
+            return view.name
+        shape = self.tensors[view.name].shape
+        axes = tuple(view.order.index(axis) for axis in order)
+        moved = tuple(shape[axis] for axis in axes)
+        if moves_nothing(axes, shape):
+            return self.derive(Reshape(), view.name, moved)
+        return self.derive(Transpose(axes), view.name, moved)
+
+    def net(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
+        return Net(self.name, inputs, outputs, tuple(self.ops), self.tensors, self.constants)
+
+
+def moves_nothing(axes: Order, shape: tuple[int, ...]) -> bool:
+    """Whether a transposition only moves axes of size 1."""
+    kept = [axis for axis in axes if shape[axis] != 1]
+    return kept == sorted(kept)

@@ -1,0 +1,122 @@
+"""Reading Relax expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import Call, Constant, Op
+
+from npukit.errors import NpukitError
+from npukit.net.tensor import Quantization
+
+Definitions = Mapping[Any, Any]
+"""What each variable of the dataflow block is bound to."""
+
+
+def callee(expression: Any) -> str:
+    """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator."""
+    if isinstance(expression, Call) and isinstance(expression.op, Op):
+        return expression.op.name.removeprefix("relax.")
+    return ""
+
+
+def shape_of(expression: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in expression.ty.shape)
+
+
+def dtype_of(expression: Any) -> str:
+    return str(expression.ty.dtype)
+
+
+def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | None:
+    """The value of an expression that is a literal constant."""
+    expression = resolve(expression, definitions)
+    return expression.value.numpy() if isinstance(expression, Constant) else None
+
+
+def resolve(expression: Any, definitions: Definitions) -> Any:
+    """Through variables to what they are bound to."""
+    while expression in definitions if isinstance(expression, relax.Var) else False:
+        expression = definitions[expression]
+    return expression
+
+
+@dataclass(frozen=True)
+class IntegerConstant:
+    """A constant as integers, and what they stand for."""
+
+    value: np.ndarray
+    quantization: Quantization
+
+
+def quantization_of(call: Any, definitions: Definitions) -> Quantization:
+    """The scales and zero points of a quantize or dequantize call."""
+    scales, zero_points = (constant_value(argument, definitions) for argument in call.args[1:3])
+    if scales is None or zero_points is None:
+        raise NpukitError("its scale or zero point is computed at run time")
+    if not np.all(np.isfinite(scales) & (scales > 0)):
+        raise NpukitError("its scale is zero, negative or not a number")
+    values = tuple(map(float, np.ravel(scales))), tuple(map(int, np.ravel(zero_points)))
+    if len(values[0]) == 1:
+        return Quantization(*values)
+    axis = int(call.attrs.axis) % len(call.args[0].ty.shape)
+    return Quantization(*values, axis)
+
+
+def integer_constant(expression: Any, definitions: Definitions) -> IntegerConstant | None:
+    """A dequantised constant, seen through the transpositions and reshapes that follow it."""
+    expression = resolve(expression, definitions)
+    name = callee(expression)
+    if name == "dequantize":
+        return _dequantized(expression, definitions)
+    if name not in ("permute_dims", "reshape", "expand_dims"):
+        return None
+    inner = integer_constant(expression.args[0], definitions)
+    if inner is None:
+        return None
+    if name == "permute_dims":
+        return _permuted(inner, expression)
+    return _reshaped(inner, shape_of(expression))
+
+
+def _dequantized(call: Any, definitions: Definitions) -> IntegerConstant | None:
+    quantization = quantization_of(call, definitions)
+    source = resolve(call.args[0], definitions)
+    if callee(source) == "quantize":
+        real = constant_value(source.args[0], definitions)
+        return None if real is None else IntegerConstant(_quantized(real, quantization, dtype_of(source)), quantization)
+    value = constant_value(source, definitions)
+    return None if value is None else IntegerConstant(value, quantization)
+
+
+def _quantized(real: np.ndarray, quantization: Quantization, dtype: str) -> np.ndarray:
+    """A weight that the model keeps as float, quantised as ONNX's QuantizeLinear does."""
+    shape = [1] * real.ndim
+    if quantization.axis is not None:
+        shape[quantization.axis] = -1
+    scales = np.array(quantization.scales, np.float32).reshape(shape)
+    integers = np.rint(real / scales) + np.array(quantization.zero_points).reshape(shape)
+    limits = np.iinfo(np.dtype(dtype))
+    return np.clip(integers, limits.min, limits.max).astype(dtype)
+
+
+def _permuted(inner: IntegerConstant, call: Any) -> IntegerConstant:
+    rank = inner.value.ndim
+    axes = [int(axis) % rank for axis in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
+    given = inner.quantization
+    axis = None if given.axis is None else axes.index(given.axis)
+    return IntegerConstant(inner.value.transpose(axes), Quantization(given.scales, given.zero_points, axis))
+
+
+def _reshaped(inner: IntegerConstant, shape: tuple[int, ...]) -> IntegerConstant | None:
+    given = inner.quantization
+    if given.axis is None:
+        return IntegerConstant(inner.value.reshape(shape), given)
+    places = [axis for axis, size in enumerate(shape) if size == inner.value.size]
+    if len(given.scales) != inner.value.size or not places:
+        return None
+    return IntegerConstant(inner.value.reshape(shape), Quantization(given.scales, given.zero_points, places[0]))

@@ -1,0 +1,123 @@
+"""Convolutions and dense layers with constant weights, and the bias that follows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.importer import elementwise
+from npukit.net.importer.assembly import Order, View, straight
+from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
+from npukit.net.importer.site import Site
+from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Pair, Padding
+from npukit.net.tensor import Quantization
+
+if TYPE_CHECKING:
+    from npukit.net.importer.walk import Walk
+
+LINEAR = ("nn.conv2d", "matmul")
+
+
+def add_or_bias(walk: Walk, site: Site) -> View:
+    """An add of a constant to a convolution or dense layer is its bias; any other is an add."""
+    for product, bias in (site.core.args, reversed(site.core.args)):
+        call = resolve(product, walk.definitions)
+        if callee(call) in LINEAR and walk.operand(product) is None:
+            inner = replace(site, core=call)
+            return conv2d(walk, inner, bias) if callee(call) == "nn.conv2d" else dense(walk, inner, bias)
+    return elementwise.add(walk, site)
+
+
+def conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
+    attributes = site.core.attrs
+    order = layout_order(str(attributes.data_layout))
+    data = walk.assembly.arranged(walk.activation(site.core.args[0]), order)
+    weights = _ordered(_weights(walk, site.core.args[1]), str(attributes.kernel_layout), "OHWI")
+    depthwise = weights.value.shape[3] == 1 and int(attributes.groups) > 1
+    kind = _convolution(attributes, site, DepthwiseConv2d if depthwise else Conv2d)
+    if depthwise:
+        weights = _ordered(weights, "OHWI", "IHWO")
+    return _linear(walk, site, kind, data, weights, bias, order)
+
+
+def dense(walk: Walk, site: Site, bias: Any = None) -> View:
+    data, other = site.core.args
+    weights = walk.constant(other)
+    if weights is None or weights.value.ndim != 2:
+        raise NpukitError("it multiplies two activations, which npukit does not compute in int8 yet")
+    view = walk.activation(data)
+    order = straight(len(view.order))
+    name = walk.assembly.arranged(view, order)
+    out_by_in = _ordered(_symmetric(weights), "IO", "OI")
+    return _linear(walk, site, Dense(site.clamp), name, out_by_in, bias, straight(len(site.shape)))
+
+
+def _linear(
+    walk: Walk, site: Site, attributes: Attributes, data: str, weights: IntegerConstant, bias: Any, order: Order
+) -> View:
+    name = walk.assembly.new_name(attributes.kind)
+    inputs = [data, walk.assembly.constant(f"{name}_weights", weights.value, weights.quantization)]
+    if bias is not None:
+        inputs.append(walk.assembly.constant(f"{name}_bias", _bias(walk, data, weights, bias), None))
+    return walk.add(site, attributes, inputs, order, name)
+
+
+def _convolution(attributes: Any, site: Site, kind: type[Conv2d] | type[DepthwiseConv2d]) -> Attributes:
+    return kind(pair(attributes.strides), padding(attributes.padding), pair(attributes.dilation), site.clamp)
+
+
+def pair(values: Any) -> Pair:
+    first, second = (int(value) for value in values)
+    return first, second
+
+
+def padding(values: Any) -> Padding:
+    top, left, bottom, right = (int(value) for value in values)
+    return top, left, bottom, right
+
+
+def layout_order(layout: str) -> Order:
+    """How NHWC lies in the model's layout."""
+    return tuple(layout.index(axis) for axis in "NHWC")
+
+
+def _weights(walk: Walk, expression: Any) -> IntegerConstant:
+    weights = walk.constant(expression)
+    if weights is None:
+        raise NpukitError("its weights are not constant, or not quantised")
+    return _symmetric(weights)
+
+
+def _symmetric(weights: IntegerConstant) -> IntegerConstant:
+    """int8 weights with zero point 0; uint8 ones about 128 are the same, moved."""
+    given = weights.quantization
+    offset = 128 if weights.value.dtype == np.uint8 else 0
+    if weights.value.dtype not in (np.int8, np.uint8) or any(zero != offset for zero in given.zero_points):
+        raise NpukitError(
+            "its weights are not symmetric int8", tries=["quantise with symmetric weights (zero point 0)"]
+        )
+    value = (weights.value.astype(np.int16) - offset).astype(np.int8)
+    return IntegerConstant(value, Quantization(given.scales, (0,) * len(given.scales), given.axis))
+
+
+def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConstant:
+    axes = [given.index(letter) for letter in wanted]
+    old = weights.quantization
+    axis = None if old.axis is None else axes.index(old.axis)
+    return IntegerConstant(weights.value.transpose(axes), Quantization(old.scales, old.zero_points, axis))
+
+
+def _bias(walk: Walk, data: str, weights: IntegerConstant, expression: Any) -> np.ndarray:
+    """int32 in units of input scale times weight scale."""
+    constant = walk.constant(expression)
+    if constant is not None and constant.value.dtype == np.int32:
+        return np.ravel(constant.value)
+    real = constant_value(expression, walk.definitions)
+    quantization = walk.assembly.quantization(data)
+    if real is None or quantization is None:
+        raise NpukitError("its bias is not constant")
+    units = quantization.scale * np.array(weights.quantization.scales)
+    return np.clip(np.rint(np.ravel(real) / units), -(2**31), 2**31 - 1).astype(np.int32)

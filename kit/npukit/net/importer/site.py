@@ -1,0 +1,81 @@
+"""A site: one float op between dequantize and quantize, with the bias and clip that belong to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.importer.expressions import Definitions, callee, constant_value, resolve, shape_of
+from npukit.net.tensor import Quantization
+
+
+@dataclass(frozen=True)
+class Site:
+    """`core` is the float op; its result, clipped to low..high, is quantised as `quantization` in `dtype`."""
+
+    core: Any
+    quantization: Quantization
+    dtype: str
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return shape_of(self.core)
+
+    def clipped(self, core: Any, low: float | None, high: float | None) -> Site:
+        """The same site seen past one more clip."""
+        lows = [limit for limit in (self.low, low) if limit is not None]
+        highs = [limit for limit in (self.high, high) if limit is not None]
+        return replace(self, core=core, low=max(lows, default=None), high=min(highs, default=None))
+
+    @property
+    def clamp(self) -> tuple[int, int]:
+        """The clip in the output's integers, rounded as TFLite rounds it."""
+        limits = np.iinfo(np.dtype(self.dtype))
+        low, high = int(limits.min), int(limits.max)
+        if self.low is not None:
+            low = min(max(low, self._integer(self.low)), high)
+        if self.high is not None:
+            high = max(min(high, self._integer(self.high)), low)
+        return low, high
+
+    def _integer(self, real: float) -> int:
+        steps = float(np.float32(real) / np.float32(self.quantization.scale))
+        return self.quantization.zero_point + int(np.copysign(np.floor(abs(steps) + 0.5), steps))
+
+
+def site_of(core: Any, quantization: Quantization, dtype: str, definitions: Definitions) -> Site:
+    """Peel the clips off what is quantised."""
+    site = Site(resolve(core, definitions), quantization, dtype)
+    while True:
+        limits = _limits(site.core, definitions)
+        if limits is None:
+            return site
+        site = site.clipped(resolve(site.core.args[0], definitions), *limits)
+
+
+def _limits(expression: Any, definitions: Definitions) -> tuple[float | None, float | None] | None:
+    name = callee(expression)
+    if name == "nn.relu":
+        return 0.0, None
+    if name == "nn.relu6":
+        return 0.0, 6.0
+    if name == "clip":
+        return _literal(expression.args[1]), _literal(expression.args[2])
+    if name in ("maximum", "minimum"):
+        limit = constant_value(expression.args[1], definitions)
+        if limit is not None and limit.size == 1:
+            return (float(limit.item()), None) if name == "maximum" else (None, float(limit.item()))
+    return None
+
+
+def _literal(expression: Any) -> float | None:
+    """A clip's limit; infinity is none."""
+    value = float(expression.value.value if hasattr(expression.value, "value") else expression.value)
+    if np.isnan(value):
+        raise NpukitError("it clips to a limit that is not a number")
+    return value if np.isfinite(value) else None

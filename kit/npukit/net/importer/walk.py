@@ -1,0 +1,209 @@
+"""Walks a Relax function: each quantize, read backwards to its dequantizes, becomes one op of the Net."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm import relax
+from tvm.ir import IRModule
+
+from npukit.errors import NpukitError
+from npukit.net.check import check_net
+from npukit.net.importer.assembly import Assembly, Order, View, straight
+from npukit.net.importer.expressions import (
+    IntegerConstant,
+    callee,
+    dtype_of,
+    integer_constant,
+    quantization_of,
+    resolve,
+    shape_of,
+)
+from npukit.net.importer.movement import MOVEMENTS
+from npukit.net.importer.operators import OPERATORS
+from npukit.net.importer.site import Site, site_of
+from npukit.net.net import Net
+from npukit.net.ops import Attributes, Requantize
+from npukit.net.tensor import Quantization, Tensor
+
+
+@dataclass
+class Walk:
+    """What is known so far: float variables by definition, integer variables by tensor."""
+
+    assembly: Assembly
+    definitions: dict[Any, Any] = field(default_factory=dict)
+    views: dict[Any, View] = field(default_factory=dict)
+
+    def operand(self, expression: Any) -> View | None:
+        """The int8 tensor behind a dequantised activation, seen through moves; None if it is none."""
+        expression = resolve(expression, self.definitions)
+        if callee(expression) == "dequantize":
+            return self._dequantized(expression)
+        move = MOVEMENTS.get(callee(expression))
+        source = self.operand(expression.args[0]) if move else None
+        return move(self, source, expression) if move and source else None
+
+    def _dequantized(self, call: Any) -> View | None:
+        view = self.view(call.args[0])
+        if view is None:
+            return None
+        wanted = as_int8(quantization_of(call, self.definitions), dtype_of(call.args[0]))
+        stated = self.assembly.quantization(view.name)
+        if stated is None:
+            return self._first_meaning(call, view, wanted)
+        if stated != wanted:
+            raise NpukitError(f"tensor {view.name} is quantised one way and dequantised another")
+        return view
+
+    def _first_meaning(self, call: Any, view: View, wanted: Quantization) -> View:
+        """An integer input of the model says only at its first use what it stands for."""
+        dtype = self.assembly.tensors[view.name].dtype
+        if dtype == "int8":
+            self.assembly.requantify(view.name, wanted)
+            return view
+        self.assembly.requantify(view.name, quantization_of(call, self.definitions))
+        self.views[call.args[0]] = self.converted(view, wanted, "int8")
+        return self.views[call.args[0]]
+
+    def activation(self, expression: Any) -> View:
+        """The int8 tensor behind a dequantised activation."""
+        view = self.operand(expression)
+        if view is None:
+            source = resolve(expression, self.definitions)
+            raise NpukitError(f"its input from {callee(source) or 'a float tensor'} is not quantised")
+        return view
+
+    def constant(self, expression: Any) -> IntegerConstant | None:
+        return integer_constant(expression, self.definitions)
+
+    def view(self, expression: Any) -> View | None:
+        """The tensor that an integer variable stands for."""
+        while expression not in self.views and isinstance(expression, relax.Var) and expression in self.definitions:
+            expression = self.definitions[expression]
+        return self.views.get(expression)
+
+    def add(self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = "") -> View:
+        """Add the op of a site, its result in memory in `order`."""
+        name = name or self.assembly.new_name(attributes.kind)
+        shape = tuple(site.shape[axis] for axis in order)
+        output = Tensor(name, shape, site.dtype, site.quantization)
+        return View(self.assembly.op(name, attributes, tuple(inputs), output), order)
+
+    def converted(
+        self, view: View, quantization: Quantization, dtype: str, clamp: tuple[int, int] = (-128, 127)
+    ) -> View:
+        """The same numbers, quantised another way."""
+        attributes = Requantize(clamp)
+        name = self.assembly.new_name(attributes.kind)
+        output = Tensor(name, self.assembly.tensors[view.name].shape, dtype, quantization)
+        return View(self.assembly.op(name, attributes, (view.name,), output), view.order)
+
+
+def as_int8(quantization: Quantization, dtype: str) -> Quantization:
+    """What int8 integers stand for: uint8 ones are stored less 128."""
+    if dtype != "uint8":
+        return quantization
+    shifted = tuple(zero_point - 128 for zero_point in quantization.zero_points)
+    return Quantization(quantization.scales, shifted, quantization.axis)
+
+
+def net_from_relax(module: IRModule, name: str) -> Net:
+    """The integer network that function `main` of a module in QDQ form describes."""
+    main = module["main"]
+    walk = Walk(Assembly(name))
+    inputs = [_input(walk, parameter) for parameter in main.params]
+    for block in main.body.blocks:
+        for binding in block.bindings:
+            _bind(walk, binding)
+    result = resolve(main.body.body, walk.definitions)
+    fields = list(result.fields) if isinstance(result, relax.Tuple) else [result]
+    outputs = [_output(walk, expression) for expression in fields]
+    return check_net(walk.assembly.net(tuple(inputs), tuple(outputs)))
+
+
+def _input(walk: Walk, parameter: Any) -> str:
+    shape = shape_of(parameter)
+    walk.assembly.tensor(parameter.name, shape, dtype_of(parameter), None)
+    walk.views[parameter] = View(parameter.name, straight(len(shape)))
+    return parameter.name
+
+
+def _output(walk: Walk, expression: Any) -> str:
+    """An output lies in memory as the model says; a dequantise at the end is the reader's."""
+    source = resolve_to_integer(walk, expression)
+    view = walk.view(source)
+    if view is None:
+        raise NpukitError(
+            f"{walk.assembly.name}: op {callee(source) or 'none'} computes an output in float",
+            tries=["quantise the whole model to int8"],
+        )
+    return walk.assembly.arranged(view, straight(len(view.order)))
+
+
+def resolve_to_integer(walk: Walk, expression: Any) -> Any:
+    """The integer variable behind an output, or the float expression that has none."""
+    while walk.view(expression) is None and isinstance(expression, relax.Var):
+        expression = walk.definitions.get(expression)
+    if walk.view(expression) is None and callee(expression) == "dequantize":
+        return expression.args[0]
+    return expression
+
+
+def _bind(walk: Walk, binding: Any) -> None:
+    walk.definitions[binding.var] = binding.value
+    try:
+        if callee(binding.value) == "quantize":
+            walk.views[binding.var] = _quantize(walk, binding.value)
+        elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
+            walk.views[binding.var] = _move(walk, binding.value)
+    except NpukitError as error:
+        place = f"{walk.assembly.name}: {_describe(walk, binding)}"
+        raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
+
+
+def _describe(walk: Walk, binding: Any) -> str:
+    """The op of a binding, past quantize, by the name of its result."""
+    expression = binding.value
+    if callee(expression) == "quantize":
+        expression = resolve(expression.args[0], walk.definitions)
+    return f"op {callee(expression) or 'quantize'} ({binding.var.name})"
+
+
+def _move(walk: Walk, call: Any) -> View:
+    source = walk.view(call.args[0])
+    if source is None:
+        raise NpukitError("its input is computed in no way npukit reads")
+    return MOVEMENTS[callee(call)](walk, source, call)
+
+
+def _quantize(walk: Walk, call: Any) -> View:
+    dtype = str(call.attrs.out_dtype)
+    if dtype not in ("int8", "uint8"):
+        raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
+    quantization = as_int8(quantization_of(call, walk.definitions), dtype)
+    if quantization.axis is not None:
+        raise NpukitError("its result has a scale for each channel; activations have one")
+    site = site_of(call.args[0], quantization, "int8", walk.definitions)
+    if isinstance(site.core, relax.Var):
+        return _quantized_input(walk, site)
+    operator = OPERATORS.get(callee(site.core))
+    if operator:
+        return operator(walk, site)
+    return _requantized(walk, walk.activation(site.core), site)
+
+
+def _quantized_input(walk: Walk, site: Site) -> View:
+    """A float input quantised at once: the net takes it as int8, and keeps the scale."""
+    view = walk.views[site.core]
+    if walk.assembly.quantization(view.name) is None:
+        walk.assembly.tensor(view.name, site.shape, "int8", site.quantization)
+    return _requantized(walk, view, site)
+
+
+def _requantized(walk: Walk, view: View, site: Site) -> View:
+    if walk.assembly.quantization(view.name) == site.quantization and site.clamp == (-128, 127):
+        return view
+    return walk.converted(view, site.quantization, "int8", site.clamp)

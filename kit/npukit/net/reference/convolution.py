@@ -1,0 +1,84 @@
+"""Convolutions and dense layers: exact integer sums, then per-channel requantisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
+from npukit.net.reference.window import merge_cases, padded, split_cases, taps
+from npukit.net.requantize import multiply_by_quantized_multiplier, quantization, requantization
+
+CHUNK_BYTES = 32 << 20
+"""Columns are built for as many cases at a time as fit in this."""
+
+
+def conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes, shape = op.attributes, net.tensor(op.output).shape
+    assert isinstance(attributes, Conv2d)
+    weights = operands[1]
+    images = merge_cases(operands[0])
+    step = max(1, CHUNK_BYTES // (8 * shape[1] * shape[2] * weights[0].size))
+    parts = [_conv2d(net, op, images[start : start + step], operands) for start in range(0, len(images), step)]
+    return split_cases(np.concatenate(parts), shape)
+
+
+def _conv2d(net: Net, op: Op, images: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.attributes
+    assert isinstance(attributes, Conv2d)
+    weights = operands[1]
+    zero = quantization(net, op.inputs[0]).zero_point
+    source = padded(images, attributes.padding, zero)
+    size = net.tensor(op.output).shape[1:3]
+    columns = np.stack(
+        [tap for _, _, tap in taps(source, weights.shape[1:3], attributes.strides, attributes.dilation, size)], axis=3
+    )
+    sums = _grouped_product(columns.astype(np.float64) - zero, weights)
+    return finish(net, op, sums, operands[2:], attributes.clamp)
+
+
+def _grouped_product(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """[image, y, x, tap, channel] times OHWI. float64 holds every sum of int8 products exactly."""
+    outputs, inputs = weights.shape[0], weights.shape[3]
+    groups = columns.shape[4] // inputs
+    matrix = weights.reshape(groups, outputs // groups, -1).astype(np.float64)
+    parts = [
+        columns[..., group * inputs : (group + 1) * inputs].reshape(-1, matrix.shape[2]) @ matrix[group].T
+        for group in range(groups)
+    ]
+    return np.concatenate(parts, axis=1).astype(np.int64).reshape(*columns.shape[:3], outputs)
+
+
+def depthwise_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes, shape = op.attributes, net.tensor(op.output).shape
+    assert isinstance(attributes, DepthwiseConv2d)
+    images, weights = merge_cases(operands[0]), operands[1].astype(np.int32)
+    zero = quantization(net, op.inputs[0]).zero_point
+    source = padded(images, attributes.padding, zero).astype(np.int32) - zero
+    source = np.repeat(source, shape[3] // images.shape[3], axis=3)
+    sums = np.zeros((len(images), *shape[1:]), np.int32)
+    for y, x, tap in taps(source, weights.shape[1:3], attributes.strides, attributes.dilation, shape[1:3]):
+        sums += tap * weights[0, y, x]
+    return split_cases(finish(net, op, sums, operands[2:], attributes.clamp), shape)
+
+
+def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.attributes
+    assert isinstance(attributes, Dense)
+    data, weights = operands[0], operands[1]
+    zero = quantization(net, op.inputs[0]).zero_point
+    sums = (data.astype(np.float64) - zero) @ weights.T.astype(np.float64)
+    return finish(net, op, sums.astype(np.int64), operands[2:], attributes.clamp)
+
+
+def finish(
+    net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]
+) -> np.ndarray:
+    """Bias, requantisation, output zero point, clamp."""
+    if bias:
+        sums = sums + bias[0].astype(np.int64)
+    factors = requantization(net, op)
+    scaled = multiply_by_quantized_multiplier(sums, factors.multipliers, factors.shifts)
+    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)

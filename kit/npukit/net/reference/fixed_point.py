@@ -1,0 +1,68 @@
+"""The gemmlowp fixed-point functions that TFLite's integer softmax, logistic and tanh are made of.
+
+Values are int32 in int64 arrays; Qm.n has m integer and n = 31 - m fraction bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.net.requantize import doubling_high_multiply, rounding_shift_right
+
+ONE = (1 << 31) - 1
+"""The largest Q0.31, which stands for 1."""
+
+
+def saturating_shift(value: np.ndarray, exponent: int) -> np.ndarray:
+    """value * 2**exponent: saturated to the left, rounded to the right."""
+    if exponent < 0:
+        return rounding_shift_right(value, -exponent)
+    return np.clip(value << exponent, -(1 << 31), ONE)
+
+
+def half_sum(a: np.ndarray, b: int) -> np.ndarray:
+    """(a + b) / 2, halves away from zero."""
+    total = a + b
+    return np.sign(total) * ((np.abs(total) + 1) // 2)
+
+
+def exp_of_negative(value: np.ndarray, integer_bits: int) -> np.ndarray:
+    """exp(value) in Q0.31 for value <= 0 in Q[integer_bits]."""
+    fraction_bits = 31 - integer_bits
+    quarter = 1 << (fraction_bits - 2)
+    remainder = (value & (quarter - 1)) - quarter
+    result = _exp_of_last_quarter(saturating_shift(remainder, integer_bits))
+    rest = remainder - value
+    for exponent, factor in _EXP_FACTORS.items():
+        if integer_bits > exponent:
+            bit = 1 << (fraction_bits + exponent)
+            result = np.where(rest & bit, doubling_high_multiply(result, factor), result)
+    if integer_bits > 5:
+        result = np.where(value < -(1 << (fraction_bits + 5)), 0, result)
+    return np.where(value == 0, ONE, result)
+
+
+_EXP_FACTORS = {-2: 1672461947, -1: 1302514674, 0: 790015084, 1: 290630308, 2: 39332535, 3: 720401, 4: 242}
+"""exp(-2**exponent) in Q0.31."""
+
+
+def _exp_of_last_quarter(value: np.ndarray) -> np.ndarray:
+    """exp(value) for -1/4 <= value < 0 in Q0.31: a Taylor series about -1/8."""
+    exp_minus_eighth, third = 1895147668, 715827883
+    x = value + (1 << 28)
+    x2 = doubling_high_multiply(x, x)
+    x3 = doubling_high_multiply(x2, x)
+    x4_quarter = saturating_shift(doubling_high_multiply(x2, x2), -2)
+    tail = saturating_shift(doubling_high_multiply(x4_quarter + x3, third) + x2, -1)
+    return np.minimum(exp_minus_eighth + doubling_high_multiply(x + tail, exp_minus_eighth), ONE)
+
+
+def reciprocal_of_one_plus(value: np.ndarray) -> np.ndarray:
+    """1 / (1 + value) in Q0.31 for 0 <= value < 1 in Q0.31: three Newton steps in Q2.29."""
+    forty_eight_seventeenths, minus_thirty_two_seventeenths = 1515870810, -1010580540
+    denominator = half_sum(value, ONE)
+    x = forty_eight_seventeenths + doubling_high_multiply(denominator, minus_thirty_two_seventeenths)
+    for _ in range(3):
+        error = (1 << 29) - doubling_high_multiply(denominator, x)
+        x = x + saturating_shift(doubling_high_multiply(x, error), 2)
+    return saturating_shift(x, 1)

@@ -1,0 +1,60 @@
+"""Runs a Net in numpy, op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.reference import arithmetic, convolution, movement, pooling, softmax
+
+Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
+"""Computes an op's output from its inputs. All activations carry a leading axis of cases; constants do not."""
+
+KERNELS: Mapping[str, Kernel] = {
+    "add": arithmetic.add,
+    "average_pool": pooling.average_pool,
+    "conv2d": convolution.conv2d,
+    "dense": convolution.dense,
+    "depthwise_conv2d": convolution.depthwise_conv2d,
+    "max_pool": pooling.max_pool,
+    "reshape": movement.reshape,
+    "softmax": softmax.softmax,
+}
+
+
+def run_reference(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The net's outputs for its inputs; with a leading axis of cases if the inputs have one."""
+    values = evaluate(net, inputs)
+    return [values[name] for name in net.outputs]
+
+
+def evaluate(net: Net, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Every activation of the net by name; with a leading axis of cases if the inputs have one."""
+    batched = has_cases(net, inputs)
+    values = {name: value if batched else value[None] for name, value in zip(net.inputs, inputs, strict=True)}
+    for op in net.ops:
+        operands = [net.constants[name] if name in net.constants else values[name] for name in op.inputs]
+        values[op.output] = KERNELS[op.kind](net, op, operands)
+    return values if batched else {name: value[0] for name, value in values.items()}
+
+
+def has_cases(net: Net, inputs: Sequence[np.ndarray]) -> bool:
+    """Whether the inputs have the leading axis; an error if they fit the net in neither way."""
+    if len(inputs) != len(net.inputs):
+        raise NpukitError(f"{net.name} takes {len(net.inputs)} inputs, not {len(inputs)}")
+    batched = [_has_cases(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]
+    if len(set(batched)) > 1:
+        raise NpukitError(f"{net.name}: some inputs have a leading axis of cases and some do not")
+    return batched[0]
+
+
+def _has_cases(net: Net, name: str, value: np.ndarray) -> bool:
+    tensor = net.tensor(name)
+    if value.dtype != tensor.dtype:
+        raise NpukitError(f"input {name} is {tensor.dtype}, not {value.dtype}")
+    if value.shape[1:] != tensor.shape and value.shape != tensor.shape:
+        raise NpukitError(f"input {name} has shape {list(tensor.shape)}, not {list(value.shape)}")
+    return value.shape != tensor.shape

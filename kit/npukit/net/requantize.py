@@ -1,0 +1,155 @@
+"""Fixed-point rescaling exactly as TensorFlow Lite Micro derives and applies it.
+
+A real factor becomes a 31-bit multiplier and a power of two; applying it rounds twice, once in the doubling
+high multiply and once in the right shift. That double rounding is the contract of every kernel and of the NPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, frexp, ldexp
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.ops import DepthwiseConv2d
+from npukit.net.tensor import Quantization
+
+ADD_LEFT_SHIFT = 20
+SOFTMAX_INTEGER_BITS = 5
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """A real factor: multiplier * 2**(shift - 31)."""
+
+    multiplier: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """One int32 multiplier and one shift (positive to the left) for each output channel."""
+
+    multipliers: np.ndarray
+    shifts: np.ndarray
+
+
+@dataclass(frozen=True)
+class AddRescaling:
+    """Both operands are shifted left by ADD_LEFT_SHIFT and rescaled, then their sum is rescaled to the output."""
+
+    first: Multiplier
+    second: Multiplier
+    output: Multiplier
+
+
+@dataclass(frozen=True)
+class SoftmaxScaling:
+    """(x - max) << left_shift, doubling-high-multiplied by `multiplier`, is x - max in Q5.26; below `diff_min` exp is 0."""
+
+    multiplier: int
+    left_shift: int
+    diff_min: int
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """TFLite's QuantizeMultiplier: real == multiplier * 2**(shift - 31) to 31 bits."""
+    mantissa, shift = frexp(real)
+    multiplier = floor(ldexp(mantissa, 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, shift = 1 << 30, shift + 1
+    if shift < -31:
+        return 0, 0
+    if shift > 30:
+        return (1 << 31) - 1, 30
+    return multiplier, shift
+
+
+def multiplier_for(real: float) -> Multiplier:
+    return Multiplier(*quantize_multiplier(real))
+
+
+def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
+    """gemmlowp's SaturatingRoundingDoublingHighMul on int32 values held in int64."""
+    high = (np.asarray(a, np.int64) * b + (1 << 30)) >> 31
+    return np.minimum(high, (1 << 31) - 1)
+
+
+def rounding_shift_right(value: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
+    """gemmlowp's RoundingDivideByPOT: halves go away from zero."""
+    exponent = np.asarray(exponent, np.int64)
+    half = (np.int64(1) << exponent) >> 1
+    return (value + half - np.where(exponent > 0, value < 0, 0)) >> exponent
+
+
+def wrap_int32(value: np.ndarray) -> np.ndarray:
+    """The low 32 bits as a signed number, in int64."""
+    return value.astype(np.int32).astype(np.int64)
+
+
+def multiply_by_quantized_multiplier(
+    value: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray | int
+) -> np.ndarray:
+    """TFLite's MultiplyByQuantizedMultiplier with double rounding; the left shift wraps in 32 bits. int64 out."""
+    shift = np.asarray(shift, np.int64)
+    shifted = wrap_int32(np.asarray(value, np.int64) << np.maximum(shift, 0))
+    high = doubling_high_multiply(shifted, np.asarray(multiplier, np.int64))
+    return rounding_shift_right(high, np.maximum(-shift, 0))
+
+
+def rescale(value: np.ndarray, factor: Multiplier) -> np.ndarray:
+    return multiply_by_quantized_multiplier(value, factor.multiplier, factor.shift)
+
+
+def quantization(net: Net, name: str) -> Quantization:
+    """The quantisation of a tensor that must have one."""
+    found = net.tensor(name).quantization
+    if found is None:
+        raise KeyError(f"tensor {name} has no quantisation")
+    return found
+
+
+def requantization(net: Net, op: Op) -> Requantization:
+    """Multipliers and shifts of a conv2d, depthwise_conv2d or dense op, one for each output channel."""
+    channels = net.tensor(op.output).shape[-1]
+    reals = _effective_scales(net, op)
+    pairs = [quantize_multiplier(real) for real in reals] * (channels if len(reals) == 1 else 1)
+    multipliers, shifts = np.array(pairs, np.int32).T
+    return Requantization(np.ascontiguousarray(multipliers), np.ascontiguousarray(shifts))
+
+
+def _effective_scales(net: Net, op: Op) -> list[float]:
+    input_scale, weights, output_scale = _scales(net, op)
+    if op.kind == "dense" and len(weights) == 1:
+        # TFLite Micro multiplies these two as float32 before it goes to double, in this one case.
+        return [float(np.float32(input_scale) * np.float32(weights[0])) / output_scale]
+    return [input_scale * scale / output_scale for scale in weights]
+
+
+def _scales(net: Net, op: Op) -> tuple[float, tuple[float, ...], float]:
+    return (
+        quantization(net, op.inputs[0]).scale,
+        quantization(net, op.inputs[1]).scales,
+        quantization(net, op.output).scale,
+    )
+
+
+def output_channel_axis(op: Op) -> int:
+    """The axis of an op's weights that runs over its output channels."""
+    return 3 if isinstance(op.attributes, DepthwiseConv2d) else 0
+
+
+def add_rescaling(net: Net, op: Op) -> AddRescaling:
+    """The three factors of add (and of sub)."""
+    first, second = (quantization(net, name).scale for name in op.inputs)
+    twice_largest = 2 * max(first, second)
+    output = twice_largest / ((1 << ADD_LEFT_SHIFT) * quantization(net, op.output).scale)
+    return AddRescaling(multiplier_for(first / twice_largest), multiplier_for(second / twice_largest), multiplier_for(output))
+
+
+def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:
+    fraction_bits = 31 - SOFTMAX_INTEGER_BITS
+    multiplier, left_shift = quantize_multiplier(min(beta * scale * (1 << fraction_bits), (1 << 31) - 1.0))
+    largest = ((1 << SOFTMAX_INTEGER_BITS) - 1) * (1 << fraction_bits) / ldexp(1.0, left_shift)
+    return SoftmaxScaling(multiplier, left_shift, -floor(largest))
