@@ -12,6 +12,7 @@ from npukit.net.box import Box
 class Buffer:
     """Bytes of one PE's arena that hold a box of a tensor, densely, from step `first` to step `last` (both included).
 
+    `tensor` is empty for scratch memory of an engine. `offset` counts from the start of the PE's activations.
     With `slots` > 1 there are as many copies of `bytes`, used by frames in turn.
     Buffers may share bytes on purpose: a reshape lies on its input.
     """
@@ -36,13 +37,17 @@ class View:
 
 @dataclass(frozen=True)
 class Compute:
-    """Compute a box of an op's output. `inputs` are its activations, in the op's order."""
+    """Compute a box of an op's output. `inputs` are its activations, in the op's order.
+
+    `scratch` names the buffer of the engine's scratch memory, if it needs any.
+    """
 
     op: str
     engine: str
     output: View
     inputs: tuple[View, ...]
     cycles: int
+    scratch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,3 +131,8 @@ class Plan:
     pes: tuple[PePlan, ...]
     messages: tuple[Message, ...] = field(default=())
     predicted: Predicted = Predicted(0, 0)
+
+    def __str__(self) -> str:
+        from npukit.plan.text import print_plan
+
+        return print_plan(self)

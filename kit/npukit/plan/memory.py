@@ -1,0 +1,75 @@
+"""Where buffers lie: lifetimes in, offsets out; and whether the sum fits the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npukit.board.board import Board
+from npukit.plan.plan import MemoryUse
+
+ALIGNMENT = 16
+"""The MAC array and the DMA move 16 bytes at a time."""
+
+CODE_BYTES = 16 << 10
+"""Reserved for the program until the linker has measured it."""
+
+STACK_BYTES = 4 << 10
+"""Reserved for the stack until its bound is measured."""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Bytes that are needed from step `first` to step `last`, both included."""
+
+    bytes: int
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
+    """An offset for each: the largest first, each at the lowest place free for as long as it lives."""
+    placed: list[tuple[int, Lifetime]] = []
+    offsets = [0] * len(lifetimes)
+    for index in sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i)):
+        offsets[index] = _lowest_place(lifetimes[index], placed)
+        placed.append((offsets[index], lifetimes[index]))
+    return tuple(offsets)
+
+
+def _lowest_place(lifetime: Lifetime, placed: Sequence[tuple[int, Lifetime]]) -> int:
+    place = 0
+    for offset, other in sorted((p for p in placed if p[1].meets(lifetime)), key=lambda p: p[0]):
+        if place + lifetime.bytes <= offset:
+            break
+        place = max(place, aligned(offset + other.bytes))
+    return place
+
+
+def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:
+    """Bytes from offset 0 to the end of the last buffer."""
+    return max((aligned(o + life.bytes) for o, life in zip(offsets, lifetimes, strict=True)), default=0)
+
+
+def memory_use(board: Board, constants: int, activations: int) -> MemoryUse:
+    """How a PE's memory is divided. `free` counts the memory that holds the activations; below 0 it does not fit."""
+    parts = {"code": CODE_BYTES, "constants": constants, "activations": activations, "stack": STACK_BYTES}
+    return MemoryUse(**parts, free=_free(board, parts, "activations"))
+
+
+def shortfall(board: Board, use: MemoryUse) -> int:
+    """Bytes that the fullest memory of the PE is too small; 0 if all fits."""
+    parts = {"code": use.code, "constants": use.constants, "activations": use.activations, "stack": use.stack}
+    return max(0, *(-_free(board, parts, kind) for kind in ("constants", "activations")))
+
+
+def _free(board: Board, parts: dict[str, int], kind: str) -> int:
+    memory = next(m for m in board.memory if kind in m.holds)
+    return memory.size - sum(parts[held] for held in memory.holds)

@@ -1,0 +1,35 @@
+"""Engines for the planner's tests: the real MAC array, and a core that costs something simple."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npukit.accel.interface import Accelerator, CommandFormat, Cost, Lowered, Tile
+from npukit.accel.mac_array.plugin import MacArray
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+
+
+class SimpleCore:
+    """Forty cycles an element, and a table of scratch."""
+
+    name = "cpu"
+    commands: CommandFormat | None = None
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        return None
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        return Cost(300 + 40 * output.elements, 64, 4 * output.elements)
+
+    def lower(self, tile: Tile) -> Lowered:
+        raise NotImplementedError
+
+    def sources(self, board: Board) -> tuple[Path, ...]:
+        return ()
+
+
+def engines(board: Board) -> dict[str, Accelerator]:
+    arrays: dict[str, Accelerator] = {slot.name: MacArray(slot) for slot in board.accelerator}
+    return {**arrays, "cpu": SimpleCore()}

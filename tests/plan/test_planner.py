@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.net.net import Net
+from npukit.plan.plan import Buffer, Plan
+from npukit.plan.planner import plan_network
+from npukit.plan.store import load_plan, save_plan
+from plan.engines import engines
+from plan.networks import Builder, image_net, keyword_net, wake_word_net
+
+BOARD = load_board("pe-mesh")
+
+
+def one_pe(net: Net) -> Plan:
+    return plan_network(net, BOARD, engines(BOARD), max_pes=1)
+
+
+def overlap(a: Buffer, b: Buffer) -> bool:
+    together = a.first <= b.last and b.first <= a.last
+    return together and a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes
+
+
+def test_every_op_but_a_reshape_is_a_step_in_order() -> None:
+    net = keyword_net()
+    (pe,) = one_pe(net).pes
+    assert [step.op for step in pe.computes()] == [op.name for op in net.ops if op.kind != "reshape"]
+    assert [step.engine for step in pe.computes()] == [op.engine for op in net.ops if op.kind != "reshape"]
+
+
+def test_cycles_are_the_engines() -> None:
+    net = keyword_net()
+    board_engines = engines(BOARD)
+    (pe,) = one_pe(net).pes
+    ops = {op.name: op for op in net.ops}
+    for step in pe.computes():
+        assert step.cycles == board_engines[step.engine].cost(net, ops[step.op], step.output.box).cycles
+
+
+def test_buffers_that_live_together_lie_apart_but_for_reshapes() -> None:
+    net = image_small()
+    (pe,) = one_pe(net).pes
+    reshaped = {op.output: op.inputs[0] for op in net.ops if op.kind == "reshape"}
+    for i, a in enumerate(pe.buffers):
+        for b in pe.buffers[i + 1 :]:
+            aliased = reshaped.get(b.tensor) == a.tensor or reshaped.get(a.tensor) == b.tensor
+            assert overlap(a, b) == (aliased and a.tensor != "")
+            if aliased:
+                assert (a.offset, a.bytes) == (b.offset, b.bytes)
+
+
+def image_small() -> Net:
+    b = Builder("small")
+    x = b.conv(b.input(1, 16, 16, 3), 16, 3)
+    x = b.add(x, b.conv(x, 16, 3))
+    return b.net(b.softmax(b.dense(b.flatten(b.global_pool(x)), 10)), x)
+
+
+def test_inputs_live_from_the_start_and_outputs_to_the_end() -> None:
+    net = image_small()
+    (pe,) = one_pe(net).pes
+    for name in net.inputs:
+        assert pe.buffer(name).first == 0
+    for name in net.outputs:
+        assert pe.buffer(name).last == len(pe.steps) - 1
+
+
+def test_scratch_lives_for_its_step() -> None:
+    net = image_small()
+    (pe,) = one_pe(net).pes
+    (index,) = [i for i, step in enumerate(pe.computes()) if step.scratch]
+    softmax = list(pe.computes())[index]
+    assert softmax.scratch is not None
+    scratch = pe.buffer(softmax.scratch)
+    assert (scratch.first, scratch.last, scratch.bytes) == (index, index, 40)
+
+
+def test_what_does_not_fit_is_named_with_the_shortfall() -> None:
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(wake_word_net())
+    assert "PE 0" in refused.value.message
+    assert "bytes more than" in refused.value.message
+    assert refused.value.exit_status == 3
+    assert refused.value.tries
+
+
+def test_a_plan_reads_back_equal(tmp_path: Path) -> None:
+    plan = one_pe(keyword_net())
+    save_plan(plan, tmp_path / "plan.json")
+    assert load_plan(tmp_path / "plan.json") == plan
+    assert max(map(len, (tmp_path / "plan.json").read_text().splitlines())) < 200
+
+
+def test_a_damaged_plan_file_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"model": 3}')
+    with pytest.raises(NpukitError, match=r"plan .* is wrong: model"):
+        load_plan(tmp_path / "plan.json")
+
+
+def test_a_dead_root_moves_the_plan_to_the_next_pe() -> None:
+    board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": (0, 1)})})
+    assert plan_network(keyword_net(), board, engines(board)).pes[0].pe == 2
+
+
+def test_a_plan_prints_every_step_and_buffer() -> None:
+    plan = one_pe(image_small())
+    text = str(plan)
+    for step in plan.pes[0].computes():
+        assert step.op in text
+    for buffer in plan.pes[0].buffers:
+        assert buffer.name in text
+
+
+def test_the_larger_image_net_needs_more_than_one_pe() -> None:
+    with pytest.raises(DoesNotFit):
+        one_pe(image_net())
