@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from time import monotonic
+from typing import IO, cast
 
 from npukit.data import data_folder
 
@@ -42,49 +43,41 @@ class Pipes:
 
     def __init__(self, program: Path) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([program], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+        self._process = subprocess.Popen([program], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+        self._to = cast(IO[bytes], self._process.stdin)
+        self._from = cast(IO[bytes], self._process.stdout)
+        self._reports = cast(IO[bytes], self._process.stderr)
         self._written = 0
         self._read_by_device = -1
 
     def write(self, data: bytes) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(data)
+        self._to.write(data)
         self._written += len(data)
 
     def read(self, timeout: float) -> bytes:
-        assert self.process.stdout
         until = monotonic() + timeout
         while (left := until - monotonic()) > 0:
             readable = self._readable(left)
-            if self.process.stdout in readable:
-                return os.read(self.process.stdout.fileno(), 1 << 16)
+            if self._from in readable:
+                return os.read(self._from.fileno(), 1 << 16)
             if self._asleep(readable):
                 return b""
         return b""
 
     def close(self) -> None:
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert stream
+        for stream in (self._to, self._from, self._reports):
             stream.close()
-        self.process.kill()
-        self.process.wait(10)
+        self._process.kill()
+        self._process.wait(10)
 
-    def complaints(self) -> bytes:
-        """What the sanitizers said, once the device has ended."""
-        assert self.process.stdin
-        assert self.process.stderr
-        self.process.stdin.close()
-        return self.process.stderr.read()
+    def _readable(self, timeout: float) -> list[IO[bytes]]:
+        return select.select([self._from, self._reports], [], [], timeout)[0]
 
-    def _readable(self, timeout: float) -> list:
-        return select.select([self.process.stdout, self.process.stderr], [], [], timeout)[0]
-
-    def _asleep(self, readable: list) -> bool:
-        """The device has read all there was; what it sent before it fell asleep would have been seen first."""
-        assert self.process.stderr
-        if self.process.stderr in readable:
-            reports = os.read(self.process.stderr.fileno(), 1 << 16)
+    def _asleep(self, readable: list[IO[bytes]]) -> bool:
+        """The device has read all there was, and nothing it sent before is still to be read here."""
+        if self._reports in readable:
+            reports = os.read(self._reports.fileno(), 1 << 16)
             if len(reports) % 4:
                 raise AssertionError(f"the device died: {reports.decode(errors='replace')}")
             self._read_by_device = int.from_bytes(reports[-4:], "little") if reports else self._written
-        return self._read_by_device == self._written and not self._readable(0)
+        return self._read_by_device == self._written and self._from not in self._readable(0)

@@ -49,7 +49,7 @@ class Device:
     build_id: bytes
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    layers: tuple[TensorInfo, ...]
+    layers: tuple[str, ...]
     largest_packet: int
 
 
@@ -92,7 +92,7 @@ class Session:
             greeting.build_id,
             self._describe(Table.INPUTS, greeting.inputs),
             self._describe(Table.OUTPUTS, greeting.outputs),
-            self._describe(Table.LAYERS, greeting.layers),
+            tuple(layer.name for layer in self._describe(Table.LAYERS, greeting.layers)),
             greeting.largest_packet,
         )
         return self._device
@@ -115,9 +115,12 @@ class Session:
             self._conversation.ask(WriteInput(index, offset, data[offset : offset + size]))
 
     def run(self, observe: bool = False, seconds: float = _RUN_SECONDS) -> RunResult:
-        """Run one frame; observed, layer by layer, leaving a record of each. Look at the result's status."""
+        """Run one frame; observed, layer by layer, leaving a record of each. A run that fails is an `NpukitError`."""
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
-        return self._conversation.ask(Run(self._run_number, observe), seconds)
+        result = self._conversation.ask(Run(self._run_number, observe), seconds)
+        if result.status != 0:
+            raise NpukitError(f"{self.device.model} failed to run on {self.device.board}: error code {result.status}")
+        return result
 
     def read_output(self, index: int) -> bytes:
         """A whole output of the last run, which must have succeeded."""

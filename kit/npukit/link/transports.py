@@ -9,26 +9,32 @@ import serial
 from npukit.errors import NpukitError
 
 _POLL_SECONDS = 0.02
+_WRITE_SECONDS = 10
+
+
+def open_serial(port: str, baud: int) -> SerialTransport:
+    """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`."""
+    try:
+        # The port's own timeout never changes: with some URLs to change it means to renegotiate the line.
+        line = serial.serial_for_url(port, baudrate=baud, timeout=_POLL_SECONDS, **_write_timeout(port))
+    except (serial.SerialException, ValueError, OSError) as error:
+        raise NpukitError(
+            f"port {port} cannot be opened: {error}",
+            tries=["python -m serial.tools.list_ports", "close the other program that holds the port"],
+        ) from error
+    return SerialTransport(port, line)
 
 
 class SerialTransport:
-    """A serial port, by device name or URL (`/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`)."""
+    """An open serial port."""
 
-    def __init__(self, port: str, baud: int) -> None:
+    def __init__(self, port: str, line: serial.Serial) -> None:
         self._port = port
-        try:
-            # The port's own timeout stays as it is: to change it renegotiates the line on some URLs.
-            self._serial = serial.serial_for_url(port, baudrate=baud, timeout=_POLL_SECONDS, write_timeout=10)
-        except (serial.SerialException, ValueError, OSError) as error:
-            raise NpukitError(
-                f"port {port} cannot be opened: {error}",
-                tries=["python -m serial.tools.list_ports", "another program may hold the port"],
-            ) from error
+        self._serial = line
 
     def write(self, data: bytes) -> None:
         try:
             self._serial.write(data)
-            self._serial.flush()
         except (serial.SerialException, OSError) as error:
             raise self._lost(error) from error
 
@@ -47,3 +53,8 @@ class SerialTransport:
 
     def _lost(self, error: Exception) -> NpukitError:
         return NpukitError(f"the link over {self._port} broke: {error}", tries=["plug the device in again"])
+
+
+def _write_timeout(port: str) -> dict[str, float]:
+    """A local device that takes nothing must not hang the host; pyserial's URLs know no such limit, some refuse it."""
+    return {} if "://" in port else {"write_timeout": _WRITE_SECONDS}

@@ -10,7 +10,7 @@
 #include "net.h"
 #include "rpc.h"
 
-enum { ROW = 300, ROWS = 3, STRIDE = 320, SUMS = 7, LAYERS = 40, PE = 5 };
+enum { ROW = 300, ROWS = 3, STRIDE = 320, SUMS = 7, LAYERS = 40, PE = 5, OBSERVER_CYCLES = 500 };
 enum { MEMORY = 0x20000000, MEMORY_BYTES = 0x2000, WRITABLE_AT = 0x1000 };
 
 /* --- the HAL --- */
@@ -20,12 +20,17 @@ static uint8_t receiving[4096], sending[4096];
 static ssize_t received_at, received;
 static size_t to_send;
 static struct hal_counters counters;
+static bool being_observed;
 
 void hal_init(void) {}
 
 void hal_count(struct hal_counters *now)
 {
     *now = counters;
+    if (being_observed) {
+        counters.cycles += OBSERVER_CYCLES; /* passes between the observer's first look and its last */
+        being_observed = false;
+    }
 }
 
 uint32_t hal_pe(void)
@@ -147,9 +152,9 @@ int32_t net_run(net_observer *observer)
         layer_bytes[i] = (uint8_t)(arena[0] + i);
         take_time(i == LAYERS - 1 ? UINT64_C(1) << 33 : 8 * i);
         if (observer != 0) {
+            being_observed = true;
             observer(i);
         }
-        counters.cycles += observer != 0; /* what the observer does is not free */
     }
     for (uint32_t i = 0; i < SUMS; i++) {
         sums[i] = (uint8_t)(arena[0] + i);
