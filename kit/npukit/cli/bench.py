@@ -1,0 +1,49 @@
+"""`npukit bench`: what a frame costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+
+if TYPE_CHECKING:
+    from npukit.cli.terminal import Terminal
+    from npukit.measure.bench import Bench, LayerCost
+
+
+def bench(
+    build: BuildFolder,
+    on: On = None,
+    frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Measure a build: cycles and instructions, whole and layer by layer."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+        from npukit.report.page import write_report
+
+        measured = api.bench(build, on=on, frames=frames, progress=terminal)
+        terminal.result(measured.to_json())
+        page = write_report(api.load(build), bench=measured.to_json())
+        _show(terminal, measured)
+        terminal.note(f"report: {page}")
+
+
+def _show(terminal: Terminal, measured: Bench) -> None:
+    headings = ("layer", "engine", ">cycles", ">predicted", ">accelerator busy", ">instructions")
+    terminal.table(headings, [_row(layer) for layer in measured.layers])
+    milliseconds = 1e3 * measured.latency_cycles / measured.clock_hz
+    terminal.print(
+        f"{measured.latency_cycles:,} cycles a frame ({milliseconds:.3g} ms at {measured.clock_hz / 1e6:g} MHz, on"
+        f" {measured.engine}), {measured.interval_cycles:,} between frames; {measured.instructions:,} instructions;"
+        f" {measured.macs_per_cycle:g} MACs a cycle"
+    )
+
+
+def _row(layer: LayerCost) -> tuple[str, ...]:
+    numbers = (layer.cycles, layer.predicted_cycles, layer.npu_cycles, layer.instructions)
+    return layer.name, layer.engine, *(f"{number:,}" for number in numbers)

@@ -1,0 +1,37 @@
+"""`npukit boards`: the boards that ship with npukit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from npukit.cli.options import AsJson, Quiet, Verbose, open_terminal
+
+if TYPE_CHECKING:
+    from npukit.board.board import Board
+
+
+def boards(as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """List the boards npukit knows."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit.board.board import known_boards
+
+        known = list(known_boards())
+        terminal.result([_facts(board) for board in known])
+        headings = ("board", ">PEs", ">memory a PE", ">clock", "accelerators", "runs on")
+        terminal.table(headings, [_row(board) for board in known])
+
+
+def _facts(board: Board) -> dict[str, Any]:
+    facts = board.model_dump(mode="json", include={"name", "summary", "runs_on", "memory", "mesh"})
+    return facts | {
+        "pes": board.pe_count,
+        "clock_hz": board.core.clock_hz,
+        "accelerators": [slot.name for slot in board.accelerator],
+    }
+
+
+def _row(board: Board) -> tuple[str, ...]:
+    kilobytes = sum(memory.size for memory in board.memory) // 1024
+    accelerators = ", ".join(slot.name for slot in board.accelerator) or "none"
+    clock = f"{board.core.clock_hz / 1e6:g} MHz"
+    return board.name, str(board.pe_count), f"{kilobytes} KB", clock, accelerators, ", ".join(board.runs_on)

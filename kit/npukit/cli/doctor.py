@@ -1,0 +1,32 @@
+"""`npukit doctor`: what is here of all that npukit can use."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from npukit.cli.options import AsJson, Quiet, Verbose, open_terminal
+
+if TYPE_CHECKING:
+    from npukit.tools import Tool
+
+
+def doctor(as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """Look for the tools and packages npukit uses, and say how to get what is missing."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit.errors import NpukitError
+        from npukit.tools import find_tools
+
+        tools = find_tools()
+        terminal.result([asdict(tool) for tool in tools])
+        terminal.table(("", "tool", "version", "needed for"), [_row(tool) for tool in tools])
+        missing = [tool for tool in tools if tool.required and not tool.found]
+        if missing:
+            names = ", ".join(tool.name for tool in missing)
+            raise NpukitError(f"npukit cannot work without {names}", tries=[tool.how_to_get for tool in missing])
+
+
+def _row(tool: Tool) -> tuple[str, ...]:
+    if tool.found:
+        return "ok", tool.name, tool.version, tool.needed_for
+    return "--", tool.name, f"not here: {tool.how_to_get}", tool.needed_for

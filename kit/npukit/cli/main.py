@@ -1,0 +1,48 @@
+"""The command line: `npukit VERB`. One file per verb, each a thin caller of `npukit.api`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from npukit import __version__
+from npukit.cli import bench, boards, build, doctor, validate
+from npukit.cli import run as run_verb
+
+app = typer.Typer(
+    name="npukit",
+    help="From a trained network to verified firmware for a mesh of small cores.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"npukit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _npukit(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say the version and stop.", is_eager=True, callback=_say_version)
+    ] = False,
+) -> None:
+    del version
+
+
+app.command(epilog="Example: npukit build digits_int8.tflite --board pe-mesh -o out/digits")(build.build)
+app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(validate.validate)
+app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
+app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
+app.command(epilog="Example: npukit boards --json")(boards.boards)
+app.command(epilog="Example: npukit doctor")(doctor.doctor)
+
+
+def run() -> None:
+    """The `npukit` command."""
+    app()

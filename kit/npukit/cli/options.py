@@ -1,0 +1,30 @@
+"""Options that several verbs share, and how a verb opens its terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npukit.cli.terminal import Terminal, errors_as_lines
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON value on stdout, for programs.")]
+Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
+BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
+On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, or a serial device.")]
+Inputs = Annotated[
+    Path | None,
+    typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),
+]
+
+
+@contextmanager
+def open_terminal(as_json: bool, verbose: int, quiet: bool) -> Iterator[Terminal]:
+    """The verb's terminal; errors inside leave as one line and an exit status."""
+    terminal = Terminal(as_json, -1 if quiet else verbose)
+    with errors_as_lines(terminal.verbosity):
+        yield terminal

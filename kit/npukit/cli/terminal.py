@@ -1,0 +1,114 @@
+"""What a verb says, and where: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from npukit.errors import NpukitError
+
+Item = TypeVar("Item")
+
+PIPE_WIDTH = 240
+
+TRACEBACKS_FROM = 2
+"""How many -v it takes to see a traceback."""
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """One verb's way to its user. `verbosity` is the count of -v, or -1 with -q."""
+
+    as_json: bool = False
+    verbosity: int = 0
+
+    def result(self, value: Any) -> None:
+        """The one object or list that --json asks for."""
+        if self.as_json:
+            print(json.dumps(value, indent=2))
+
+    def print(self, text: str = "") -> None:
+        """A line of the result for people; not with --json."""
+        if not self.as_json:
+            _console(stderr=False).print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Columns for people; a heading that begins with `>` has its column right-aligned."""
+        if not self.as_json:
+            _console(stderr=False).print(_table(headings, rows))
+
+    def note(self, text: str, style: str = "") -> None:
+        """What is worth saying beside the result."""
+        if self.verbosity >= 0:
+            _console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def stage(self, name: str) -> None:
+        """A step of long work has begun. Shown to a person who waits, and in a log with -v."""
+        if self._shows_progress():
+            self.note(name, style="dim")
+
+    def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
+        """The items, with a bar of how far they are."""
+        if not (self._shows_progress() and sys.stderr.isatty()):
+            self.stage(name)
+            yield from items
+            return
+        from rich.progress import track
+
+        yield from track(items, name, console=_console(stderr=True), transient=True)
+
+    def _shows_progress(self) -> bool:
+        return self.verbosity > 0 or (self.verbosity == 0 and sys.stderr.isatty())
+
+
+@contextmanager
+def errors_as_lines(verbosity: int) -> Iterator[None]:
+    """An error leaves as one line and its exit status; its traceback is shown only with -vv."""
+    try:
+        yield
+    except NpukitError as error:
+        _report(error.message, error.tries, verbosity)
+        raise SystemExit(error.exit_status) from error
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        _report(f"npukit itself failed: {type(error).__name__}: {error}", _OWN_FAULT, verbosity)
+        raise SystemExit(1) from error
+
+
+_OWN_FAULT = ("the same command with -vv, which shows where", "npukit doctor")
+
+
+def _report(message: str, tries: Sequence[str], verbosity: int) -> None:
+    console = _console(stderr=True)
+    if verbosity >= TRACEBACKS_FROM:
+        console.print_exception()
+    lines = [f"error: {message}"]
+    if tries:
+        lines += ["Things to try:", *(f"  - {way}" for way in tries)]
+    for line in lines:
+        console.print(line, style="bold red" if line is lines[0] else "", markup=False, highlight=False, soft_wrap=True)
+
+
+def _console(*, stderr: bool) -> Any:
+    from rich.console import Console
+
+    console = Console(stderr=stderr)
+    # A pipe has no width to fit into; a program reads it, or a person with a wide window.
+    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

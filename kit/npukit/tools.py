@@ -1,0 +1,103 @@
+"""The tools and packages npukit can use, and which of them are here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib import metadata
+
+VERSION_TIMEOUT_S = 20
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`required`: nothing works without it; otherwise only what `needed_for` says is missing."""
+
+    name: str
+    found: bool
+    version: str
+    needed_for: str
+    how_to_get: str
+    required: bool
+
+
+@dataclass(frozen=True)
+class _Program:
+    name: str
+    needed_for: str
+    how_to_get: str
+
+
+PROGRAMS = (
+    _Program("arm-none-eabi-gcc", "a second compiler; ziglang does without", "apt install gcc-arm-none-eabi"),
+    _Program("qemu-system-arm", "--on qemu", "apt install qemu-system-arm"),
+    _Program("renode", "--on renode", "https://github.com/renode/renode/releases"),
+    _Program("renode-test", "the Robot tests of a build's project/renode", "https://github.com/renode/renode/releases"),
+    _Program("gdb-multiarch", "stepping through firmware", "apt install gdb-multiarch"),
+)
+
+PACKAGES = {
+    "apache-tvm": "importing models, generating C",
+    "apache-tvm-ffi": "apache-tvm",
+    "capstone": "cycle counts in the emulator",
+    "cobs": "frames on the link",
+    "jinja2": "C projects and reports",
+    "numpy": "everything",
+    "onnx": "ONNX models",
+    "onnxruntime": "quantising float models",
+    "pydantic": "board and build files",
+    "pyelftools": "reading images",
+    "pyserial": "boards on a serial port",
+    "rich": "this output",
+    "tflite": "TFLite models",
+    "typer": "this command line",
+    "unicorn": "the built-in emulator",
+    "ziglang": "compiling firmware",
+}
+"""Every dependency of npukit, and what it is for."""
+
+
+def find_tools() -> list[Tool]:
+    """Required ones first."""
+    pins = _pins()
+    packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
+    return packages + [_program(program) for program in PROGRAMS]
+
+
+def _package(name: str, needed_for: str, pin: str | None) -> Tool:
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        version = ""
+    found = version == pin if pin else bool(version)
+    wanted = f"{name}=={pin}" if pin else name
+    return Tool(name, found, version, needed_for, f"pip install {wanted}", required=True)
+
+
+def _pins() -> dict[str, str]:
+    """The packages of which npukit works with one version only."""
+    try:
+        requirements = metadata.requires("npukit") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    pinned = (requirement.partition("==") for requirement in requirements if ";" not in requirement)
+    return {name: version for name, equals, version in pinned if equals}
+
+
+def _program(program: _Program) -> Tool:
+    path = shutil.which(program.name)
+    version = _version(path) if path else ""
+    return Tool(program.name, path is not None, version, program.needed_for, program.how_to_get, required=False)
+
+
+def _version(path: str) -> str:
+    """The first thing that looks like a version in what the program says of itself."""
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    # A compiler's first number in brackets is its packaging's, not its own.
+    number = re.search(r"\d+(\.\d+)+", re.sub(r"\([^)]*\)", "", said))
+    return number.group() if number else ""

@@ -1,0 +1,92 @@
+"""The command line as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers import CHECKOUT
+from npukit.board.board import known_boards
+from npukit.cli.main import app
+
+VERBS = ("build", "validate", "run", "bench", "boards", "doctor")
+
+
+def npukit(*arguments: str):
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_helps_with_an_example_of_itself(verb: str) -> None:
+    done = npukit(verb, "--help")
+    assert done.exit_code == 0
+    assert f"Example: npukit {verb}" in done.stdout
+    assert "--json" in done.stdout
+
+
+def test_a_usage_error_exits_with_2() -> None:
+    assert npukit("boards", "--no-such-option").exit_code == 2
+    assert npukit("no-such-verb").exit_code == 2
+
+
+def test_boards_as_json_are_the_board_files() -> None:
+    done = npukit("boards", "--json")
+    assert {b["name"]: b["pes"] for b in json.loads(done.stdout)} == {b.name: b.pe_count for b in known_boards()}
+
+
+def test_boards_for_people_name_every_board() -> None:
+    done = npukit("boards")
+    assert all(board.name in done.stdout for board in known_boards())
+
+
+def test_what_is_wrong_is_one_line_and_ways_out(tmp_path: Path) -> None:
+    done = npukit("validate", str(tmp_path), "--json")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    first, second, *ways = done.stderr.splitlines()
+    assert first == f"error: {tmp_path} is not a build folder: it has no npukit.json"
+    assert second == "Things to try:"
+    assert ways
+
+
+def test_a_traceback_is_shown_only_with_vv(tmp_path: Path) -> None:
+    assert "Traceback" not in npukit("validate", str(tmp_path), "-v").stderr
+    assert "Traceback" in npukit("validate", str(tmp_path), "-vv").stderr
+
+
+def test_a_fault_of_npukit_itself_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("npukit.tools.find_tools", broken)
+    done = npukit("doctor")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[0] == "error: npukit itself failed: ZeroDivisionError: by nothing"
+
+
+def test_doctor_tells_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    tools = {tool["name"]: tool for tool in json.loads(npukit("doctor", "--json").stdout)}
+    assert not tools["qemu-system-arm"]["found"]
+    assert tools["qemu-system-arm"]["how_to_get"]
+    assert tools["numpy"]["found"]
+
+
+def test_help_is_quick_to_come_because_it_loads_no_compiler() -> None:
+    show = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
+    script = f"{show}; from npukit.cli.main import app; app(['--help'])"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(CHECKOUT / "kit")},
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "typer" in loaded
+    assert not loaded & {"tvm", "numpy", "onnx", "onnxruntime", "pydantic", "unicorn"}
