@@ -1,0 +1,48 @@
+# make demo      a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and nothing else
+# make test      every test
+# make lint      ruff and pyright
+# make wheel     dist/npukit-*.whl
+# make clean     leaves what git knows
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := examples/digits/digits_int8.tflite
+INPUTS := examples/digits/digits.npz
+BUILD := out/digits
+
+.PHONY: demo test lint wheel clean
+
+demo: $(VENV)/installed
+	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
+	$(BIN)/npukit validate $(BUILD) --inputs $(INPUTS)
+	$(BIN)/npukit bench $(BUILD)
+	@echo
+	@echo "The report: $(BUILD)/report.html"
+
+test: $(VENV)/installed-for-development
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/installed-for-development
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+wheel: $(VENV)/installed
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) out dist build .pytest_cache .hypothesis .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/python-ready:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/installed: pyproject.toml $(VENV)/python-ready
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/installed-for-development: pyproject.toml $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,train]'
+	touch $@
