@@ -1,10 +1,144 @@
-"""A Net's invariants."""
+"""A Net's invariants. Whoever makes a Net from outside checks it; everything after may rely on it."""
 
 from __future__ import annotations
 
-from npukit.net.net import Net
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import KINDS
+from npukit.net.shapes import output_shape
+from npukit.net.tensor import Quantization, Tensor
+
+LARGEST_TENSOR = 1 << 31
+LONGEST_NAME = 256
+OPERANDS = {"add": (2, 2), "conv2d": (2, 3), "dense": (2, 3), "depthwise_conv2d": (2, 3)}
+"""How few and how many inputs each kind takes, if not just one."""
 
 
 def check_net(net: Net) -> Net:
-    """The net itself, if all is well."""
+    """The net itself, or an error that names the op or tensor and the fact."""
+    for name, tensor in net.tensors.items():
+        with _named(f"{net.name}: tensor {name!r}"):
+            _check_tensor(net, name, tensor)
+    known = {*net.inputs, *net.constants}
+    names: set[str] = set()
+    for op in net.ops:
+        with _named(f"{net.name}: op {op.name!r} ({op.kind})"):
+            _check_op(net, op, known, names)
+        known |= set(op.outputs)
+        names.add(op.name)
+    with _named(net.name):
+        _check_ends(net, known)
     return net
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Errors within say what they are about."""
+    try:
+        yield
+    except NpukitError as error:
+        raise NpukitError(f"{what}: {error.message}", tries=error.tries) from error
+
+
+def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
+    if name != tensor.name or not 0 < len(name) <= LONGEST_NAME:
+        raise NpukitError("its name is empty, too long or not its own")
+    if any(size < 1 for size in tensor.shape) or tensor.elements > LARGEST_TENSOR:
+        raise NpukitError(f"the shape {list(tensor.shape)} is impossible")
+    value = net.constants.get(name)
+    if value is not None and (value.shape != tensor.shape or value.dtype != tensor.dtype):
+        raise NpukitError(f"its value is {value.dtype}{list(value.shape)}, not {tensor.dtype}{list(tensor.shape)}")
+    if tensor.quantization:
+        _check_quantization(tensor, tensor.quantization)
+
+
+def _check_quantization(tensor: Tensor, quantization: Quantization) -> None:
+    limits = np.iinfo(np.dtype(tensor.dtype))
+    if not all(isfinite(scale) and scale > 0 for scale in quantization.scales):
+        raise NpukitError("one of its scales is zero, negative or not a number")
+    if not all(limits.min <= zero <= limits.max for zero in quantization.zero_points):
+        raise NpukitError(f"one of its zero points does not fit {tensor.dtype}")
+    expected = 1 if quantization.axis is None else tensor.shape[quantization.axis]
+    if {len(quantization.scales), len(quantization.zero_points)} != {expected}:
+        raise NpukitError(f"it has {len(quantization.scales)} scales where {expected} belong")
+
+
+def _check_op(net: Net, op: Op, known: set[str], names: set[str]) -> None:
+    if op.name in names:
+        raise NpukitError("another op has the same name")
+    for name in (*op.inputs, *op.outputs):
+        if name not in net.tensors:
+            raise NpukitError(f"there is no tensor {name!r}")
+    for name in op.inputs:
+        if name not in known:
+            raise NpukitError(f"it reads {name!r} before anything writes it")
+    for name in op.outputs:
+        if name in known:
+            raise NpukitError(f"{name!r} is written twice")
+    _check_operands(net, op)
+    _check_shape(net, op)
+    _check_types(net, op)
+
+
+def _check_operands(net: Net, op: Op) -> None:
+    if op.kind not in KINDS:
+        raise NpukitError("there is no such kind of op")
+    fewest, most = OPERANDS.get(op.kind, (1, 1))
+    if not fewest <= len(op.inputs) <= most:
+        raise NpukitError(f"it has {len(op.inputs)} inputs")
+    if op.inputs[0] in net.constants and op.kind != "add":
+        raise NpukitError(f"its input {op.inputs[0]!r} is a constant")
+    if most == 3 and any(name not in net.constants for name in op.inputs[1:]):
+        raise NpukitError("its weights or bias are not constant")
+
+
+def _check_shape(net: Net, op: Op) -> None:
+    expected, stated = output_shape(net, op), net.tensor(op.output).shape
+    if expected != stated:
+        raise NpukitError(f"its output is {list(expected)}, not {list(stated)}")
+
+
+def _check_types(net: Net, op: Op) -> None:
+    for name in (op.inputs[0], op.output):
+        tensor = net.tensor(name)
+        if op.kind not in ("reshape", "transpose") and (
+            tensor.quantization is None or tensor.quantization.axis is not None
+        ):
+            raise NpukitError(f"{name!r} needs one scale and one zero point")
+    if op.kind in ("average_pool", "max_pool", "reshape", "transpose"):
+        _check_unchanged(net, op)
+    if OPERANDS.get(op.kind, (1, 1))[1] == 3:
+        _check_weights(net, op)
+
+
+def _check_unchanged(net: Net, op: Op) -> None:
+    before, after = net.tensor(op.inputs[0]), net.tensor(op.output)
+    if before.quantization != after.quantization or before.dtype != after.dtype:
+        raise NpukitError("it must not change type, scale or zero point")
+
+
+def _check_weights(net: Net, op: Op) -> None:
+    weights, channels = net.tensor(op.inputs[1]), net.tensor(op.output).shape[-1]
+    if weights.dtype != "int8" or weights.quantization is None or any(weights.quantization.zero_points):
+        raise NpukitError("its weights must be int8 with zero point 0")
+    if len(weights.quantization.scales) not in (1, channels):
+        raise NpukitError(f"its weights have {len(weights.quantization.scales)} scales for {channels} outputs")
+    bias = net.constant(op, 2)
+    if bias is not None and (bias.dtype != np.int32 or bias.shape != (channels,)):
+        raise NpukitError(f"its bias is {bias.dtype}{list(bias.shape)}, not int32[{channels}]")
+
+
+def _check_ends(net: Net, known: set[str]) -> None:
+    if not net.outputs:
+        raise NpukitError("it has no output")
+    for name in (*net.inputs, *net.outputs):
+        if name not in net.tensors or name not in known:
+            raise NpukitError(f"nothing writes {name!r}")
+    if len(set(net.inputs)) != len(net.inputs) or set(net.inputs) & set(net.constants):
+        raise NpukitError("an input is named twice, or is a constant")

@@ -106,3 +106,11 @@ class Requantize(Attributes):
 
     kind: ClassVar[str] = "requantize"
     clamp: Pair = (-128, 127)
+
+
+def _kinds() -> dict[str, type[Attributes]]:
+    return {kind.kind: kind for kind in Attributes.__subclasses__()}
+
+
+KINDS = _kinds()
+"""Every kind by its name."""

@@ -46,7 +46,10 @@ class AddRescaling:
 
 @dataclass(frozen=True)
 class SoftmaxScaling:
-    """(x - max) << left_shift, doubling-high-multiplied by `multiplier`, is x - max in Q5.26; below `diff_min` exp is 0."""
+    """(x - max) << left_shift, doubling-high-multiplied by `multiplier`, is x - max in Q5.26.
+
+    Below `diff_min` exp is taken as 0.
+    """
 
     multiplier: int
     left_shift: int
@@ -145,7 +148,9 @@ def add_rescaling(net: Net, op: Op) -> AddRescaling:
     first, second = (quantization(net, name).scale for name in op.inputs)
     twice_largest = 2 * max(first, second)
     output = twice_largest / ((1 << ADD_LEFT_SHIFT) * quantization(net, op.output).scale)
-    return AddRescaling(multiplier_for(first / twice_largest), multiplier_for(second / twice_largest), multiplier_for(output))
+    return AddRescaling(
+        multiplier_for(first / twice_largest), multiplier_for(second / twice_largest), multiplier_for(output)
+    )
 
 
 def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from tvm import relax
@@ -13,6 +13,9 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.tensor import Quantization
+
+operators: Any = relax.op
+"""TVM's annotations are narrower than what its operators take."""
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Emitter:
         return self.builder.emit(expression)
 
     def shape(self, expression: relax.Expr) -> tuple[int, ...]:
-        return tuple(int(size) for size in self.builder.normalize(expression).ty.shape)
+        return tuple(int(size) for size in cast(Any, self.builder.normalize(expression).ty).shape)
 
     def define_real(self, index: int, expression: relax.Expr) -> None:
         """The op's result, in real numbers, becomes the tensor as it is stored."""
@@ -66,12 +69,12 @@ class Emitter:
 
 
 def dequantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
-    return relax.op.dequantize(expression, *_constants(quantization, dtype), axis=_axis(quantization))
+    return operators.dequantize(expression, *_constants(quantization, dtype), axis=_axis(quantization))
 
 
 def quantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
     scales, zero_points = _constants(quantization, dtype)
-    return relax.op.quantize(expression, scales, zero_points, axis=_axis(quantization), out_dtype=dtype)
+    return operators.quantize(expression, scales, zero_points, axis=_axis(quantization), out_dtype=dtype)
 
 
 def _axis(quantization: Quantization) -> int:

@@ -67,7 +67,8 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
         return _read(data, name)
     except DAMAGE as fault:
         raise NpukitError(
-            f"{name} is damaged: it cannot be read as a TFLite model ({fault})", tries=["download or export the file again"]
+            f"{name} is damaged: it cannot be read as a TFLite model ({fault})",
+            tries=["download or export the file again"],
         ) from fault
 
 
@@ -77,12 +78,8 @@ def _read(data: bytes, name: str) -> TfliteModel:
         raise NpukitError(f"{name} has {model.SubgraphsLength()} subgraphs; npukit reads models with one")
     graph = model.Subgraphs(0)
     codes = [_kind(code) for code in _items(data, model.OperatorCodesLength, model.OperatorCodes)]
-    tensors = tuple(
-        _tensor(data, model, tensor, name) for tensor in _items(data, graph.TensorsLength, graph.Tensors)
-    )
-    ops = tuple(
-        _op(index, op, codes) for index, op in enumerate(_items(data, graph.OperatorsLength, graph.Operators))
-    )
+    tensors = tuple(_tensor(data, model, tensor, name) for tensor in _items(data, graph.TensorsLength, graph.Tensors))
+    ops = tuple(_op(index, op, codes) for index, op in enumerate(_items(data, graph.OperatorsLength, graph.Operators)))
     read = TfliteModel(tensors, ops, _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy()))
     _check_references(read, name)
     return read

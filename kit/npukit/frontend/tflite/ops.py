@@ -9,7 +9,7 @@ import tflite
 from tvm import relax
 
 from npukit.errors import NpukitError
-from npukit.frontend.tflite.emit import Emitter, dequantize
+from npukit.frontend.tflite.emit import Emitter, dequantize, operators
 from npukit.frontend.tflite.file import TfliteOp
 from npukit.net.tensor import Quantization
 
@@ -51,7 +51,7 @@ def _depthwise_weights(emitter: Emitter, op: TfliteOp) -> relax.Expr:
 def _convolve(
     data: relax.Expr, weights: relax.Expr, strides: Pair, padding: tuple[int, ...], dilation: Pair, groups: int
 ) -> relax.Expr:
-    return relax.op.nn.conv2d(
+    return operators.nn.conv2d(
         data, weights, strides, padding, dilation, groups, data_layout="NHWC", kernel_layout="OHWI"
     )
 
@@ -62,15 +62,15 @@ def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
     data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
     features = emitter.shape(weights)[1]
     if not op.options.get("KeepNumDims") and len(emitter.shape(data)) != 2:
-        data = relax.op.reshape(data, (-1, features))
-    _finish(emitter, op, relax.op.matmul(emitter.emit(data), relax.op.permute_dims(weights, [1, 0])))
+        data = operators.reshape(data, (-1, features))
+    _finish(emitter, op, operators.matmul(emitter.emit(data), operators.permute_dims(weights, [1, 0])))
 
 
 def _finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
     """Bias, activation, result of a convolution or dense op."""
     result = emitter.emit(product)
     if len(op.inputs) > 2 and op.inputs[2] >= 0:
-        result = emitter.emit(relax.op.add(result, _bias(emitter, op)))
+        result = emitter.emit(operators.add(result, _bias(emitter, op)))
     emitter.define_real(op.outputs[0], _activated(op, result))
 
 
@@ -86,15 +86,15 @@ def _bias(emitter: Emitter, op: TfliteOp) -> relax.Expr:
 
 def add(emitter: Emitter, op: TfliteOp) -> None:
     first, second = (emitter.real(index) for index in op.inputs)
-    emitter.define_real(op.outputs[0], _activated(op, emitter.emit(relax.op.add(first, second))))
+    emitter.define_real(op.outputs[0], _activated(op, emitter.emit(operators.add(first, second))))
 
 
 def average_pool_2d(emitter: Emitter, op: TfliteOp) -> None:
-    _pool(emitter, op, relax.op.nn.avg_pool2d)
+    _pool(emitter, op, operators.nn.avg_pool2d)
 
 
 def max_pool_2d(emitter: Emitter, op: TfliteOp) -> None:
-    _pool(emitter, op, relax.op.nn.max_pool2d)
+    _pool(emitter, op, operators.nn.max_pool2d)
 
 
 def _pool(emitter: Emitter, op: TfliteOp, pool: Callable[..., relax.Expr]) -> None:
@@ -108,14 +108,14 @@ def _pool(emitter: Emitter, op: TfliteOp, pool: Callable[..., relax.Expr]) -> No
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
     given = emitter.tensor(op.inputs[1]).value if len(op.inputs) > 1 else op.options["NewShapeAsNumpy"]
     shape = emitter.tensor(op.outputs[0]).shape if given is None else np.ravel(given)
-    emitter.define(op.outputs[0], relax.op.reshape(emitter.value(op.inputs[0]), [int(size) for size in shape]))
+    emitter.define(op.outputs[0], operators.reshape(emitter.value(op.inputs[0]), [int(size) for size in shape]))
 
 
 def softmax(emitter: Emitter, op: TfliteOp) -> None:
-    data, beta = emitter.real(op.inputs[0]), np.float32(op.options["Beta"])
+    data, beta = emitter.real(op.inputs[0]), op.options["Beta"]
     if beta != 1:
-        data = emitter.emit(relax.op.multiply(data, relax.const(beta)))
-    emitter.define_real(op.outputs[0], relax.op.nn.softmax(data, axis=-1))
+        data = emitter.emit(operators.multiply(data, relax.const(float(beta), "float32")))
+    emitter.define_real(op.outputs[0], operators.nn.softmax(data, axis=-1))
 
 
 def _strides(op: TfliteOp) -> Pair:
@@ -153,10 +153,10 @@ def _activated(op: TfliteOp, expression: relax.Expr) -> relax.Expr:
     if kind == tflite.ActivationFunctionType.NONE:
         return expression
     if kind == tflite.ActivationFunctionType.RELU:
-        return relax.op.nn.relu(expression)
+        return operators.nn.relu(expression)
     if kind not in _CLIPS:
         raise NpukitError(f"its fused activation (number {kind}) has no int8 form")
-    return relax.op.clip(expression, *_CLIPS[kind])
+    return operators.clip(expression, *_CLIPS[kind])
 
 
 _CLIPS = {

@@ -19,9 +19,8 @@ Definitions = Mapping[Any, Any]
 
 def callee(expression: Any) -> str:
     """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator."""
-    if isinstance(expression, Call) and isinstance(expression.op, Op):
-        return expression.op.name.removeprefix("relax.")
-    return ""
+    operator: Any = expression.op if isinstance(expression, Call) else None
+    return operator.name.removeprefix("relax.") if isinstance(operator, Op) else ""
 
 
 def shape_of(expression: Any) -> tuple[int, ...]:
@@ -34,13 +33,13 @@ def dtype_of(expression: Any) -> str:
 
 def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | None:
     """The value of an expression that is a literal constant."""
-    expression = resolve(expression, definitions)
-    return expression.value.numpy() if isinstance(expression, Constant) else None
+    found: Any = resolve(expression, definitions)
+    return found.value.numpy() if isinstance(found, Constant) else None
 
 
 def resolve(expression: Any, definitions: Definitions) -> Any:
     """Through variables to what they are bound to."""
-    while expression in definitions if isinstance(expression, relax.Var) else False:
+    while isinstance(expression, relax.Var) and expression in definitions:
         expression = definitions[expression]
     return expression
 

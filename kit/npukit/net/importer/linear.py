@@ -12,7 +12,7 @@ from npukit.net.importer import elementwise
 from npukit.net.importer.assembly import Order, View, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Pair, Padding
+from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Padding, Pair
 from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:

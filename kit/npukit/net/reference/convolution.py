@@ -73,9 +73,7 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     return finish(net, op, sums.astype(np.int64), operands[2:], attributes.clamp)
 
 
-def finish(
-    net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]
-) -> np.ndarray:
+def finish(net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]) -> np.ndarray:
     """Bias, requantisation, output zero point, clamp."""
     if bias:
         sums = sums + bias[0].astype(np.int64)

@@ -1,0 +1,202 @@
+"""The text of a Net, read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import KINDS, Attributes
+from npukit.net.tensor import Quantization, Tensor
+from npukit.net.text import digest, scales_key
+
+TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
+STRING, DIGEST, NUMBER, NAME, MARK = range(5)
+DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32", "bool")
+
+
+def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
+    """The Net whose text this is; `values` holds what the text names by digest (`stored_values`)."""
+    parser = _Parser(values)
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            parser.line(_Tokens(line))
+        except (ValueError, KeyError, TypeError, IndexError) as fault:
+            raise NpukitError(f"line {number} of the net is not understood: {line.strip()[:80]!r}") from fault
+    return parser.net()
+
+
+@dataclass
+class _Tokens:
+    """The tokens of one line, taken from the left."""
+
+    line: str
+    place: int = 0
+
+    def take(self) -> tuple[int, str]:
+        match = TOKEN.match(self.line, self.place)
+        if match is None:
+            raise ValueError("no token")
+        self.place = match.end()
+        kind = next(index for index, group in enumerate(match.groups()) if group is not None)
+        return kind, match.groups()[kind]
+
+    @property
+    def done(self) -> bool:
+        return not self.line[self.place :].strip()
+
+    def accept(self, text: str) -> bool:
+        """Take the token if it is this word or mark."""
+        place = self.place
+        if not self.done and self.take() in ((NAME, text), (MARK, text)):
+            return True
+        self.place = place
+        return False
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise ValueError(f"no {text}")
+
+    def name(self) -> str:
+        kind, text = self.take()
+        if kind not in (STRING, NAME):
+            raise ValueError("no name")
+        return json.loads(text) if kind == STRING else text
+
+    def literal(self) -> Any:
+        """A number, string, truth value or list (as a tuple)."""
+        if self.accept("["):
+            return tuple(self.items("]"))
+        kind, text = self.take()
+        if kind not in (STRING, NUMBER) and text not in ("true", "false"):
+            raise ValueError("no literal")
+        return json.loads(text)
+
+    def items(self, end: str) -> list[Any]:
+        found = []
+        while not self.accept(end):
+            found.append(self.literal())
+            self.accept(",")
+        return found
+
+
+@dataclass
+class _Parser:
+    values: Mapping[str, np.ndarray]
+    name: str = ""
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def net(self) -> Net:
+        return Net(self.name, tuple(self.inputs), tuple(self.outputs), tuple(self.ops), self.tensors, self.constants)
+
+    def line(self, tokens: _Tokens) -> None:
+        if tokens.done:
+            return
+        readers = {
+            "net": self._net,
+            "input": self._input,
+            "op": self._op,
+            "output": self._output,
+            "constant": self._constant,
+        }
+        readers[tokens.name()](tokens)
+        if not tokens.done:
+            raise ValueError("more than was expected")
+
+    def _net(self, tokens: _Tokens) -> None:
+        self.name = tokens.name()
+
+    def _input(self, tokens: _Tokens) -> None:
+        self.inputs.append(self._tensor(tokens))
+
+    def _output(self, tokens: _Tokens) -> None:
+        self.outputs.append(tokens.name())
+
+    def _tensor(self, tokens: _Tokens) -> str:
+        name = tokens.name()
+        tokens.expect(":")
+        dtype = tokens.name()
+        if dtype not in DTYPES:
+            raise ValueError("no type")
+        tokens.expect("[")
+        shape = tuple(int(size) for size in tokens.items("]"))
+        self.tensors[name] = Tensor(name, shape, dtype, self._quantization(tokens, name))
+        return name
+
+    def _quantization(self, tokens: _Tokens, name: str) -> Quantization | None:
+        if tokens.accept("scale"):
+            scale = float(tokens.literal())
+            tokens.expect("zero")
+            return Quantization((scale,), (int(tokens.literal()),))
+        return self._per_axis(tokens, name) if tokens.accept("scales") else None
+
+    def _per_axis(self, tokens: _Tokens, name: str) -> Quantization:
+        scales = tuple(map(float, self._known(tokens, scales_key(name))))
+        tokens.expect("zero")
+        zero = tokens.literal()
+        tokens.expect("axis")
+        zeros = zero if isinstance(zero, tuple) else (zero,) * len(scales)
+        return Quantization(scales, zeros, int(tokens.literal()))
+
+    def _known(self, tokens: _Tokens, key: str) -> Any:
+        """A literal list, or the stored values that a digest stands for."""
+        place = tokens.place
+        kind, text = tokens.take()
+        if kind != DIGEST:
+            tokens.place = place
+            return tokens.literal()
+        if key not in self.values:
+            raise NpukitError(f"the values of {key!r} are missing beside the net's text")
+        if digest(self.values[key]) != text:
+            raise NpukitError(f"the values of {key!r} beside the net's text are not those it was printed with")
+        return self.values[key]
+
+    def _constant(self, tokens: _Tokens) -> None:
+        name = self._tensor(tokens)
+        tokens.expect("=")
+        tensor = self.tensors[name]
+        self.constants[name] = np.asarray(self._known(tokens, name), tensor.dtype).reshape(tensor.shape)
+
+    def _op(self, tokens: _Tokens) -> None:
+        outputs = [self._tensor(tokens)]
+        while tokens.accept(","):
+            outputs.append(self._tensor(tokens))
+        tokens.expect("=")
+        kind = KINDS[tokens.name()]
+        inputs = self._names(tokens)
+        self.ops.append(_rest(tokens, kind, tuple(inputs), tuple(outputs)))
+
+    def _names(self, tokens: _Tokens) -> list[str]:
+        tokens.expect("(")
+        names = []
+        while not tokens.accept(")"):
+            names.append(tokens.name())
+            tokens.accept(",")
+        return names
+
+
+def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:
+    """What follows an op's operands: attributes, then name, engine and reason."""
+    attributes: dict[str, Any] = {}
+    words = {"named": outputs[0], "on": "cpu", "because": ""}
+    while not tokens.done:
+        key = tokens.name()
+        if tokens.accept("="):
+            attributes[key] = tokens.literal()
+        else:
+            words = {**words, key: tokens.name()} if key in words else _unknown(key)
+    return Op(words["named"], kind(**attributes), inputs, outputs, words["on"], words["because"])
+
+
+def _unknown(word: str) -> dict[str, str]:
+    raise ValueError(f"unknown word {word}")

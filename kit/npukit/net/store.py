@@ -1,0 +1,41 @@
+"""A Net in a folder: `net.txt`, and beside it `net.npz` with the values that the text names by digest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.net.parse import parse_net
+from npukit.net.text import print_net, stored_values
+
+TEXT = "net.txt"
+VALUES = "net.npz"
+
+
+def save_net(net: Net, folder: Path) -> None:
+    """The same net gives the same bytes."""
+    (folder / TEXT).write_text(print_net(net), encoding="utf-8")
+    values = stored_values(net)
+    keys = {_key(index): values[name] for index, name in enumerate(values)}
+    np.savez(folder / VALUES, allow_pickle=False, names=np.array(list(values), dtype=np.str_), **keys)
+
+
+def load_net(folder: Path) -> Net:
+    """The net that `save_net` wrote, checked."""
+    try:
+        text = (folder / TEXT).read_text(encoding="utf-8")
+        with np.load(folder / VALUES, allow_pickle=False) as file:
+            values = {str(name): file[_key(index)] for index, name in enumerate(file["names"])}
+    except (OSError, ValueError, KeyError, BadZipFile) as fault:
+        raise NpukitError(f"{folder} holds no readable net: {fault}", tries=["build it again"]) from fault
+    return check_net(parse_net(text, values))
+
+
+def _key(index: int) -> str:
+    """Names of tensors may hold anything; those of files in an archive should not."""
+    return f"value_{index}"

@@ -1,0 +1,122 @@
+"""A Net as text: one line for each input, op, output and constant; and back.
+
+    net digits
+    input image: int8[1,8,8,1] scale 0.0625 zero -128
+    op conv2d_0: int8[1,8,8,4] scale 0.05 zero -128 = conv2d(image, conv2d_0_weights, conv2d_0_bias) on mac_array
+    output conv2d_0
+    constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
+    constant conv2d_0_bias: int32[4] = [0, 0, 0, 0]
+
+Attributes that have their default are left out. Numbers parse back to the same bits. Long constants and long
+vectors of scales stand as a digest; their values travel beside the text (`stored_values`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.ops import Attributes
+from npukit.net.tensor import Quantization, Tensor
+
+INLINE_VALUES = 16
+INLINE_SCALES = 4
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+
+
+def print_net(net: Net) -> str:
+    return "\n".join(_lines(net)) + "\n"
+
+
+def stored_values(net: Net) -> dict[str, np.ndarray]:
+    """What the text names by digest only: long constants, and long scale vectors as `NAME scales`."""
+    values = {name: value for name, value in net.constants.items() if value.size > INLINE_VALUES}
+    for name, tensor in net.tensors.items():
+        if tensor.quantization and len(tensor.quantization.scales) > INLINE_SCALES:
+            values[scales_key(name)] = np.array(tensor.quantization.scales)
+    return values
+
+
+def scales_key(name: str) -> str:
+    return f"{name} scales"
+
+
+def digest(value: np.ndarray) -> str:
+    header = f"{value.dtype}{list(value.shape)}".encode()
+    return "sha256:" + sha256(header + np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
+
+
+def _lines(net: Net) -> Iterator[str]:
+    yield f"net {quoted(net.name)}"
+    for name in net.inputs:
+        yield f"input {_tensor(net.tensor(name))}"
+    for op in net.ops:
+        yield f"op {_op(net, op)}"
+    for name in net.outputs:
+        yield f"output {quoted(name)}"
+    for name, value in net.constants.items():
+        yield f"constant {_tensor(net.tensor(name))} = {_value(value)}"
+
+
+def quoted(name: str) -> str:
+    """A name as it stands, or as a JSON string if it could be mistaken for anything else."""
+    return name if PLAIN_NAME.match(name) else json.dumps(name)
+
+
+def _tensor(tensor: Tensor) -> str:
+    shape = ",".join(map(str, tensor.shape))
+    quantization = f" {_quantization(tensor.quantization)}" if tensor.quantization else ""
+    return f"{quoted(tensor.name)}: {tensor.dtype}[{shape}]{quantization}"
+
+
+def _quantization(quantization: Quantization) -> str:
+    if quantization.axis is None:
+        return f"scale {quantization.scale!r} zero {quantization.zero_point}"
+    zeros = set(quantization.zero_points)
+    zero = str(zeros.pop()) if len(zeros) == 1 else _literal(quantization.zero_points)
+    return f"scales {_scales(quantization.scales)} zero {zero} axis {quantization.axis}"
+
+
+def _scales(scales: tuple[float, ...]) -> str:
+    return _literal(scales) if len(scales) <= INLINE_SCALES else digest(np.array(scales))
+
+
+def _value(value: np.ndarray) -> str:
+    return _literal(value.ravel().tolist()) if value.size <= INLINE_VALUES else digest(value)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return json.dumps(value)
+
+
+def _op(net: Net, op: Op) -> str:
+    outputs = ", ".join(_tensor(net.tensor(name)) for name in op.outputs)
+    inputs = ", ".join(map(quoted, op.inputs))
+    return f"{outputs} = {op.kind}({inputs})" + "".join(f" {part}" for part in _rest(op))
+
+
+def _rest(op: Op) -> Iterator[str]:
+    for key, value in changed_attributes(op.attributes).items():
+        yield f"{key}={_literal(value)}"
+    if op.name != op.outputs[0]:
+        yield f"named {quoted(op.name)}"
+    if op.engine != "cpu" or op.reason:
+        yield f"on {quoted(op.engine)}"
+    if op.reason:
+        yield f"because {json.dumps(op.reason)}"
+
+
+def changed_attributes(attributes: Attributes) -> dict[str, Any]:
+    """The attributes that differ from their default."""
+    values = {field.name: getattr(attributes, field.name) for field in fields(attributes)}
+    defaults = {field.name: field.default for field in fields(attributes)}
+    return {key: value for key, value in values.items() if value != defaults[key]}
