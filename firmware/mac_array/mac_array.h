@@ -5,7 +5,6 @@
 #ifndef MAC_ARRAY_H
 #define MAC_ARRAY_H
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -81,11 +80,11 @@ struct mac_array_command {
 };
 
 #if UINTPTR_MAX == UINT32_MAX
-static_assert(sizeof(struct mac_array_command) == 96, "a command is 24 words");
-static_assert(offsetof(struct mac_array_command, parameters) == 16, "word 4");
-static_assert(offsetof(struct mac_array_command, input_channels) == 48, "word 12");
-static_assert(offsetof(struct mac_array_command, input_zero) == 60, "word 15");
-static_assert(offsetof(struct mac_array_command, second_row_stride) == 84, "word 21");
+_Static_assert(sizeof(struct mac_array_command) == 96, "a command is 24 words");
+_Static_assert(offsetof(struct mac_array_command, parameters) == 16, "word 4");
+_Static_assert(offsetof(struct mac_array_command, input_channels) == 48, "word 12");
+_Static_assert(offsetof(struct mac_array_command, input_zero) == 60, "word 15");
+_Static_assert(offsetof(struct mac_array_command, second_row_stride) == 84, "word 21");
 #endif
 
 /* Run a chain to its end, asleep meanwhile. 0, or the array's error code. */

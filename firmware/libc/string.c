@@ -1,0 +1,76 @@
+/* The memory functions, the same ones whichever compiler builds the firmware. Compilers call them for copies of their
+ * own, so this file is compiled with builtins off, or memcpy would be made of a call to memcpy. */
+#include "string.h"
+
+#include <stdint.h>
+
+#undef memcpy
+#undef memmove
+#undef memset
+
+enum { WORD = sizeof(uint32_t) };
+
+/* Words may hold objects of any type. */
+typedef uint32_t __attribute__((may_alias)) any_word;
+
+static int both_aligned(const void *left, const void *right)
+{
+    return (((uintptr_t)left | (uintptr_t)right) & (WORD - 1)) == 0;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size)
+{
+    uint8_t *write = to;
+    const uint8_t *read = from;
+    if (both_aligned(to, from)) {
+        for (; size >= WORD; size -= WORD, write += WORD, read += WORD) {
+            *(any_word *)(void *)write = *(const any_word *)(const void *)read;
+        }
+    }
+    while (size-- > 0) {
+        *write++ = *read++;
+    }
+    return to;
+}
+
+void *memmove(void *to, const void *from, size_t size)
+{
+    uint8_t *write = to;
+    const uint8_t *read = from;
+    if ((uintptr_t)to - (uintptr_t)from >= size) {
+        return memcpy(to, from, size);
+    }
+    while (size-- > 0) {
+        write[size] = read[size];
+    }
+    return to;
+}
+
+void *memset(void *to, int value, size_t size)
+{
+    uint8_t *write = to;
+    const uint32_t word = (uint8_t)value * 0x01010101U;
+    while (size > 0 && ((uintptr_t)write & (WORD - 1)) != 0) {
+        *write++ = (uint8_t)value;
+        size--;
+    }
+    for (; size >= WORD; size -= WORD, write += WORD) {
+        *(any_word *)(void *)write = word;
+    }
+    while (size-- > 0) {
+        *write++ = (uint8_t)value;
+    }
+    return to;
+}
+
+int memcmp(const void *left, const void *right, size_t size)
+{
+    const uint8_t *a = left;
+    const uint8_t *b = right;
+    for (size_t i = 0; i < size; i++) {
+        if (a[i] != b[i]) {
+            return a[i] < b[i] ? -1 : 1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* The MAC array's driver: boards/pe-mesh.md, section 3.1. */
+#include "mac_array.h"
+
+#include "board.h"
+
+struct mac_array_registers {
+    const struct mac_array_command *volatile doorbell;
+    const volatile uint32_t status;
+    const volatile uint32_t completed;
+    const volatile uint32_t busy_cycles;
+    volatile uint32_t error; /* any write clears it */
+    const volatile uint32_t error_command;
+};
+
+enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
+
+#define MAC_ARRAY ((struct mac_array_registers *)BOARD_MAC_ARRAY_BASE)
+
+static int32_t take_error(void)
+{
+    const int32_t error = (int32_t)MAC_ARRAY->error;
+    MAC_ARRAY->error = 0;
+    return error;
+}
+
+int32_t mac_array_run(const struct mac_array_command *first)
+{
+    uint32_t status;
+    /* The operands must be in memory before the array is started, and its results are read only after. */
+    __asm volatile("dsb" ::: "memory");
+    MAC_ARRAY->doorbell = first;
+    while (((status = MAC_ARRAY->status) & STATUS_BUSY) != 0) {
+        __asm volatile("wfe"); /* the end of the chain sets the event register, also between the test and here */
+    }
+    __asm volatile("" ::: "memory");
+    return (status & STATUS_ERROR) == 0 ? 0 : take_error();
+}
+
+int32_t mac_array_run_one(const struct mac_array_command *command)
+{
+    static _Alignas(16) struct mac_array_command alone;
+    alone = *command;
+    alone.next = 0;
+    return mac_array_run(&alone);
+}

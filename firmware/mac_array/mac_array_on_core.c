@@ -1,0 +1,297 @@
+/* The MAC array's commands computed by the core: for boards without the array. The same bytes come out as from the
+ * hardware (boards/pe-mesh.md, sections 3.2 to 3.4), without its speed. */
+#include <stdbool.h>
+
+#include "mac_array.h"
+
+enum { ERROR_UNKNOWN_KIND = 3, ERROR_FIELD = 6 };
+enum { ACCUMULATOR_BITS = 29 };
+enum { WIDTH = 16, LANES = 4 };                /* channels in a block of weights and parameters; LANES with PIXELS */
+enum { PARAMETER_BYTES_PER_CHANNEL = 4 + 4 + 1 }; /* bias, multiplier, shift */
+enum { ADDITION_LEFT_SHIFT = 20 };
+
+typedef struct mac_array_command command_t;
+
+/* One element of the output. */
+struct element {
+    int32_t y;
+    int32_t x;
+    int32_t channel;
+};
+
+/* Fixed-point arithmetic, as TFLite defines it. */
+
+static int32_t wrapping_add(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
+static int32_t wrapping_shift(int32_t value, int32_t left)
+{
+    return (int32_t)((uint32_t)value << left);
+}
+
+static int32_t doubling_high_multiply(int32_t a, int32_t b)
+{
+    if (a == INT32_MIN && b == INT32_MIN) {
+        return INT32_MAX;
+    }
+    const int64_t product = (int64_t)a * b;
+    const int64_t nudge = product >= 0 ? 1LL << 30 : 1 - (1LL << 30);
+    return (int32_t)((product + nudge) / (1LL << 31));
+}
+
+static int32_t divide_by_power_of_two(int32_t value, int32_t exponent)
+{
+    const int32_t mask = (int32_t)((1U << exponent) - 1U);
+    const int32_t threshold = (mask >> 1) + (value < 0 ? 1 : 0);
+    return (value >> exponent) + ((value & mask) > threshold ? 1 : 0);
+}
+
+static int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
+{
+    const int32_t left = shift > 0 ? shift : 0;
+    const int32_t right = shift < 0 ? -shift : 0;
+    return divide_by_power_of_two(doubling_high_multiply(wrapping_shift(value, left), multiplier), right);
+}
+
+static int32_t clamp(int32_t value, int32_t low, int32_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Sums wrap at 29 bits. Wrapping at 32 on the way and cutting at the end comes to the same. */
+static int32_t cut_accumulator(uint32_t sum)
+{
+    return (int32_t)(sum << (32 - ACCUMULATOR_BITS)) >> (32 - ACCUMULATOR_BITS);
+}
+
+/* Where things lie. */
+
+static bool has(const command_t *command, uint8_t flag)
+{
+    return (command->flags & flag) != 0;
+}
+
+static int32_t offset(struct element at, int32_t row_stride, int32_t pixel_stride)
+{
+    return at.y * row_stride + at.x * pixel_stride;
+}
+
+static int32_t block_channels(const command_t *command)
+{
+    return command->kind == MAC_ARRAY_CONVOLUTION && has(command, MAC_ARRAY_PIXELS) ? LANES : WIDTH;
+}
+
+/* The input pixel under kernel position (ky, kx), or 0 where that is outside the input. */
+static const int8_t *input_pixel(const command_t *command, struct element at, int32_t ky, int32_t kx)
+{
+    const int32_t y = at.y * command->stride_y + ky * command->dilation_y - command->pad_top;
+    const int32_t x = at.x * command->stride_x + kx * command->dilation_x - command->pad_left;
+    if (y < 0 || y >= command->input_height || x < 0 || x >= command->input_width) {
+        return 0;
+    }
+    return command->input + y * command->input_row_stride + x * command->input_pixel_stride;
+}
+
+struct channel_parameters {
+    int32_t bias;
+    int32_t multiplier;
+    int32_t shift;
+};
+
+static struct channel_parameters parameters_of(const command_t *command, int32_t channel)
+{
+    const int32_t n = block_channels(command);
+    const int32_t lane = channel % n;
+    const char *block = (const char *)command->parameters + channel / n * n * PARAMETER_BYTES_PER_CHANNEL;
+    const int32_t *words = (const int32_t *)(const void *)block;
+    const int8_t *shifts = (const int8_t *)(words + 2 * n);
+    return (struct channel_parameters){words[lane], words[n + lane], shifts[lane]};
+}
+
+/* Sums. Both go through the weights of one channel, which lie block_channels() apart. */
+
+static uint32_t dot(const int8_t *values, const int8_t *weights, int32_t count, int32_t apart)
+{
+    int32_t sum = 0;
+    for (int32_t i = 0; i < count; i++) {
+        sum += values[i] * weights[i * apart];
+    }
+    return (uint32_t)sum;
+}
+
+static uint32_t dot_of_padding(int32_t value, const int8_t *weights, int32_t count, int32_t apart)
+{
+    int32_t sum = 0;
+    for (int32_t i = 0; i < count; i++) {
+        sum += weights[i * apart];
+    }
+    return (uint32_t)(value * sum);
+}
+
+static const int32_t *extra_accumulator(const command_t *command, struct element at)
+{
+    const char *pixel = (const char *)command->extra + offset(at, command->extra_row_stride, command->extra_pixel_stride);
+    return (const int32_t *)(const void *)pixel + at.channel;
+}
+
+static int32_t convolution_sum(const command_t *command, struct element at, int32_t bias)
+{
+    const int32_t n = block_channels(command);
+    const int32_t depth = command->input_channels;
+    const int32_t taps = command->kernel_height * command->kernel_width;
+    const int8_t *weights = command->weights + at.channel / n * taps * depth * n + at.channel % n;
+    uint32_t sum = (uint32_t)(has(command, MAC_ARRAY_ACCUMULATE) ? *extra_accumulator(command, at) : bias);
+    for (int32_t tap = 0; tap < taps; tap++, weights += depth * n) {
+        const int8_t *pixel = input_pixel(command, at, tap / command->kernel_width, tap % command->kernel_width);
+        sum += pixel != 0 ? dot(pixel, weights, depth, n) : dot_of_padding(command->input_zero, weights, depth, n);
+    }
+    return cut_accumulator(sum);
+}
+
+static int32_t depthwise_sum(const command_t *command, struct element at, int32_t bias)
+{
+    const int32_t taps = command->kernel_height * command->kernel_width;
+    const int8_t *weights = command->weights + at.channel / WIDTH * taps * WIDTH + at.channel % WIDTH;
+    int32_t sum = bias;
+    for (int32_t tap = 0; tap < taps; tap++, weights += WIDTH) {
+        const int8_t *pixel = input_pixel(command, at, tap / command->kernel_width, tap % command->kernel_width);
+        sum = wrapping_add(sum, (pixel != 0 ? pixel[at.channel] : command->input_zero) * *weights);
+    }
+    return cut_accumulator((uint32_t)sum);
+}
+
+/* The output stage. */
+
+static int32_t add(const struct mac_array_addition *by, int32_t a, int32_t b)
+{
+    const int32_t a_scaled = requantize(wrapping_shift(a - by->zero1, ADDITION_LEFT_SHIFT), by->multiplier1, by->shift1);
+    const int32_t b_scaled = requantize(wrapping_shift(b - by->zero2, ADDITION_LEFT_SHIFT), by->multiplier2, by->shift2);
+    return requantize(wrapping_add(a_scaled, b_scaled), by->multiplier, by->shift);
+}
+
+static int32_t add_residual(const command_t *command, struct element at, int32_t value)
+{
+    const int8_t *extra = (const int8_t *)command->extra;
+    const int32_t other = extra[offset(at, command->extra_row_stride, command->extra_pixel_stride) + at.channel];
+    const int32_t sum = wrapping_add(add(command->residual_parameters, value, other), command->residual_zero);
+    return clamp(sum, command->residual_min, command->residual_max);
+}
+
+static int8_t finish(const command_t *command, int32_t value)
+{
+    return (int8_t)clamp(value, command->clamp_min, command->clamp_max);
+}
+
+static void put(const command_t *command, struct element at, int32_t value)
+{
+    char *pixel = (char *)command->output + offset(at, command->output_row_stride, command->output_pixel_stride);
+    if (command->kind == MAC_ARRAY_CONVOLUTION && has(command, MAC_ARRAY_RAW)) {
+        ((int32_t *)(void *)pixel)[at.channel] = value;
+    } else {
+        ((int8_t *)pixel)[at.channel] = (int8_t)value;
+    }
+}
+
+/* The five kinds: one element of each. */
+
+static int32_t multiply_accumulate(const command_t *command, struct element at)
+{
+    const bool convolution = command->kind == MAC_ARRAY_CONVOLUTION;
+    const struct channel_parameters by = parameters_of(command, at.channel);
+    const int32_t sum = convolution ? convolution_sum(command, at, by.bias) : depthwise_sum(command, at, by.bias);
+    if (convolution && has(command, MAC_ARRAY_RAW)) {
+        return sum;
+    }
+    const int32_t scaled = wrapping_add(requantize(sum, by.multiplier, by.shift), command->output_zero);
+    const int32_t value = finish(command, scaled);
+    return has(command, MAC_ARRAY_RESIDUAL) ? add_residual(command, at, value) : value;
+}
+
+static int32_t addition(const command_t *command, struct element at)
+{
+    const int32_t a = command->input[offset(at, command->input_row_stride, command->input_pixel_stride) + at.channel];
+    const int32_t b = command->weights[offset(at, command->second_row_stride, command->second_pixel_stride) + at.channel];
+    return finish(command, wrapping_add(add(command->parameters, a, b), command->output_zero));
+}
+
+static int32_t maximum(const command_t *command, struct element at)
+{
+    int32_t largest = INT8_MIN;
+    for (int32_t ky = 0; ky < command->kernel_height; ky++) {
+        for (int32_t kx = 0; kx < command->kernel_width; kx++) {
+            const int8_t *pixel = input_pixel(command, at, ky, kx);
+            if (pixel != 0 && pixel[at.channel] > largest) {
+                largest = pixel[at.channel];
+            }
+        }
+    }
+    return finish(command, largest);
+}
+
+static int32_t average(const command_t *command, struct element at)
+{
+    int32_t sum = 0;
+    int32_t count = 0;
+    for (int32_t ky = 0; ky < command->kernel_height; ky++) {
+        for (int32_t kx = 0; kx < command->kernel_width; kx++) {
+            const int8_t *pixel = input_pixel(command, at, ky, kx);
+            sum += pixel != 0 ? pixel[at.channel] : 0;
+            count += pixel != 0 ? 1 : 0;
+        }
+    }
+    if (count == 0) {
+        return finish(command, 0);
+    }
+    return finish(command, (sum >= 0 ? sum + count / 2 : sum - count / 2) / count);
+}
+
+static int32_t compute(const command_t *command, struct element at)
+{
+    switch (command->kind) {
+    case MAC_ARRAY_ADD:
+        return addition(command, at);
+    case MAC_ARRAY_MAXIMUM_POOL:
+        return maximum(command, at);
+    case MAC_ARRAY_AVERAGE_POOL:
+        return average(command, at);
+    default:
+        return multiply_accumulate(command, at);
+    }
+}
+
+static int32_t fault_of(const command_t *command)
+{
+    if (command->kind < MAC_ARRAY_CONVOLUTION || command->kind > MAC_ARRAY_AVERAGE_POOL) {
+        return ERROR_UNKNOWN_KIND;
+    }
+    const bool empty = command->output_height == 0 || command->output_width == 0 || command->output_channels == 0;
+    return empty ? ERROR_FIELD : 0;
+}
+
+int32_t mac_array_run_one(const struct mac_array_command *command)
+{
+    const int32_t fault = fault_of(command);
+    if (fault != 0) {
+        return fault;
+    }
+    struct element at;
+    for (at.y = 0; at.y < command->output_height; at.y++) {
+        for (at.x = 0; at.x < command->output_width; at.x++) {
+            for (at.channel = 0; at.channel < command->output_channels; at.channel++) {
+                put(command, at, compute(command, at));
+            }
+        }
+    }
+    return 0;
+}
+
+int32_t mac_array_run(const struct mac_array_command *first)
+{
+    int32_t error = 0;
+    for (const command_t *command = first; command != 0 && error == 0; command = command->next) {
+        error = mac_array_run_one(command);
+    }
+    return error;
+}

@@ -1,0 +1,53 @@
+/* Messages between PEs: DMA descriptors and counted flags. boards/pe-mesh.md, section 4, is the hardware's own manual. */
+#ifndef NOC_H
+#define NOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum noc_kind { NOC_COPY = 1 };
+enum noc_option { NOC_MULTICAST = 1 };
+enum { NOC_NO_FLAG = 0xFF };
+enum { NOC_DRAM = 0x80000000 }; /* + chip: stands for a PE and means that chip's DRAM */
+
+/* One of a multicast's destinations. */
+struct noc_destination {
+    uint32_t pe;
+    uint32_t address;
+};
+
+/* A two-dimensional copy. With NOC_MULTICAST `destination_pe` is the address of a list of noc_destination and
+ * `destination` its length. */
+struct noc_descriptor {
+    const struct noc_descriptor *next;
+    uint8_t kind;
+    uint8_t options;
+    uint16_t tag;
+    uint32_t source_pe;
+    uint32_t source;
+    uint32_t destination_pe;
+    uint32_t destination;
+    uint16_t row_bytes;
+    uint16_t rows;
+    int32_t source_stride;
+    int32_t destination_stride;
+    uint8_t source_flag;      /* counts here, when the source may be overwritten */
+    uint8_t destination_flag; /* counts in each destination, when all is in place */
+    uint16_t reserved0;
+    uint32_t reserved1;
+    uint32_t reserved2;
+};
+
+#if UINTPTR_MAX == UINT32_MAX
+_Static_assert(sizeof(struct noc_descriptor) == 48, "a descriptor is 12 words");
+_Static_assert(offsetof(struct noc_descriptor, row_bytes) == 24, "word 6");
+_Static_assert(offsetof(struct noc_descriptor, source_flag) == 36, "word 9");
+#endif
+
+/* Start a chain and return at once; sleep first while the engine's queue is full. 0, or the engine's error code. */
+int32_t noc_send(const struct noc_descriptor *first);
+
+/* Sleep until `flag` has counted `count` more than all earlier waits for it took. 0, or the engine's error code. */
+int32_t noc_wait(uint32_t flag, uint32_t count);
+
+#endif

@@ -1,0 +1,43 @@
+#include "fault.h"
+
+#include <stdint.h>
+
+#include "hal.h"
+#include "rpc.h"
+
+/* Armv7-M, System Control Block. */
+#define CFSR (*(volatile uint32_t *)0xE000ED28U)
+#define MMFAR (*(volatile uint32_t *)0xE000ED34U)
+#define BFAR (*(volatile uint32_t *)0xE000ED38U)
+#define CFSR_MMFAR_VALID (1U << 7)
+#define CFSR_BFAR_VALID (1U << 15)
+
+/* The eight words that the core pushes on the stack as it enters an exception. */
+struct exception_frame {
+    uint32_t r0, r1, r2, r3, r12, lr, pc, psr;
+};
+
+void fault_stop(const struct exception_frame *frame);
+
+static uint32_t fault_address(uint32_t status)
+{
+    if ((status & CFSR_BFAR_VALID) != 0) {
+        return BFAR;
+    }
+    return (status & CFSR_MMFAR_VALID) != 0 ? MMFAR : 0;
+}
+
+__attribute__((used)) void fault_stop(const struct exception_frame *frame)
+{
+    const uint32_t status = CFSR;
+    rpc_report_fault(status, frame->pc, fault_address(status));
+    for (;;) {
+        hal_wait();
+    }
+}
+
+__attribute__((naked)) void fault_handler(void)
+{
+    __asm volatile("mrs r0, msp\n\t"
+                   "b fault_stop");
+}

@@ -1,0 +1,97 @@
+"""What is compiled into which image: read from the rendered project, so that npukit and the project's Makefile agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from npukit.board.board import Board
+from npukit.codegen.sources import Sources
+
+Tuning = Literal["speed", "size", "libc"]
+
+_SOURCE_SUFFIXES = (".c", ".S", ".s")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A file to compile. Paths are relative to the project's folder."""
+
+    source: PurePosixPath
+    tuning: Tuning
+
+    @property
+    def object(self) -> PurePosixPath:
+        return self.source.with_suffix(".o")
+
+
+@dataclass(frozen=True)
+class Role:
+    """One program of the project: the PEs that run it, its folder of generated C, its linker script."""
+
+    number: int
+    pes: tuple[int, ...]
+    net: PurePosixPath
+    link_script: PurePosixPath
+    image: str
+    constant_bytes: int
+    activation_bytes: int
+
+
+@dataclass(frozen=True)
+class Project:
+    """A rendered C project."""
+
+    folder: Path
+    board: Board
+    roles: tuple[Role, ...]
+
+    def firmware_units(self) -> list[Unit]:
+        """What every image contains."""
+        return [Unit(source, _tuning(source)) for source in self._sources(PurePosixPath("firmware"))]
+
+    def net_units(self, role: Role) -> list[Unit]:
+        """What only this role's image contains."""
+        return [Unit(source, "speed") for source in self._sources(role.net)]
+
+    def include_folders(self) -> list[PurePosixPath]:
+        """Every folder of the firmware that has headers, and the board's."""
+        headers = (self.folder / "firmware").rglob("*.h")
+        folders = {PurePosixPath(path.parent.relative_to(self.folder).as_posix()) for path in headers}
+        return [PurePosixPath("board"), *sorted(folders)]
+
+    def _sources(self, folder: PurePosixPath) -> Iterator[PurePosixPath]:
+        for path in sorted((self.folder / folder).rglob("*")):
+            if path.suffix in _SOURCE_SUFFIXES:
+                yield PurePosixPath(path.relative_to(self.folder).as_posix())
+
+
+def roles_of(sources: list[Sources]) -> tuple[Role, ...]:
+    """The roles in the order of their numbers; a single one lives in the project's top folder."""
+    alone = len(sources) == 1
+    return tuple(_role(each, alone) for each in sorted(sources, key=lambda each: each.role))
+
+
+def _role(sources: Sources, alone: bool) -> Role:
+    number = sources.role
+    return Role(
+        number=number,
+        pes=sources.pes,
+        net=PurePosixPath("net") if alone else PurePosixPath(f"roles/{number}/net"),
+        link_script=PurePosixPath("board/link.ld" if alone else f"board/link-{number}.ld"),
+        image="image" if alone else f"image-{number}",
+        constant_bytes=sources.constant_bytes,
+        activation_bytes=sources.activation_bytes,
+    )
+
+
+def _tuning(source: PurePosixPath) -> Tuning:
+    """The firmware is compiled for size, what computes layers for speed."""
+    if source.parts[1] == "libc":
+        return "libc"
+    return "speed" if source.parts[1] in _ENGINE_FOLDERS else "size"
+
+
+_ENGINE_FOLDERS = ("mac_array", "engines")

@@ -1,0 +1,70 @@
+"""Where a program's parts lie in a PE's memory: known to the byte before anything is linked, except the size of the code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npukit.board.board import Board, Memory
+
+SECTION_ALIGNMENT = 16
+"""Of constants and activations: the MAC array and the DMA move 16 bytes at a time."""
+
+STACK_ALIGNMENT = 8
+"""The Arm procedure call standard's."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A section of the image. Without an address it follows what stands before it in its memory."""
+
+    memory: Memory
+    size: int
+    address: int | None = None
+
+    @property
+    def start(self) -> int:
+        if self.address is None:
+            raise ValueError("this section's address is known once the code is linked")
+        return self.address
+
+
+@dataclass(frozen=True)
+class MemoryLayout:
+    """The sections of one program on one board.
+
+    Where one memory holds everything: code from its origin up, the firmware's variables behind it, and from its end
+    downwards the stack, the activations, the constants. Where code has a memory of its own, the constants follow the
+    code there, and the firmware's variables begin the other memory.
+    """
+
+    code: Memory
+    variables: Memory
+    constants: Place
+    activations: Place
+    stack: Place
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        return (self.code,) if self.runs_in_place else (self.code, self.variables)
+
+    @property
+    def runs_in_place(self) -> bool:
+        """One memory holds everything, so variables already lie where the image puts them."""
+        return self.code == self.variables
+
+
+def memory_layout(board: Board, constant_bytes: int, activation_bytes: int, stack_bytes: int) -> MemoryLayout:
+    """The layout for sections of these sizes. Whether it all fits is for `check_fits` to say, with the code's size."""
+    code, data = board.memory_for("code"), board.memory_for("activations")
+    stack_memory, constants_memory = board.memory_for("stack"), board.memory_for("constants")
+    stack = Place(stack_memory, stack_bytes, _down(stack_memory.end, stack_bytes, STACK_ALIGNMENT))
+    ceiling = stack.start if stack_memory == data else data.end
+    activations = Place(data, activation_bytes, _down(ceiling, activation_bytes, SECTION_ALIGNMENT))
+    beside_activations = constants_memory == data
+    address = _down(activations.start, constant_bytes, SECTION_ALIGNMENT) if beside_activations else None
+    return MemoryLayout(code, data, Place(constants_memory, constant_bytes, address), activations, stack)
+
+
+def _down(end: int, size: int, alignment: int) -> int:
+    """The highest aligned address below `end` with `size` bytes of room."""
+    return (end - size) // alignment * alignment

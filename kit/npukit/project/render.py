@@ -1,0 +1,131 @@
+"""From generated sources to a C project that stands alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npukit import __version__
+from npukit.board.board import Board
+from npukit.codegen.sources import Sources
+from npukit.data import data_folder
+from npukit.project import toolchain
+from npukit.project.files import Project, roles_of
+from npukit.project.layout import MemoryLayout
+
+ALWAYS = ("include", "libc", "rpc", "startup")
+"""Folders of the firmware that every image has."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a project says of itself. `build_id` is hexadecimal."""
+
+    model: str
+    build_id: str
+    npukit: str = __version__
+
+
+def render_project(sources: Sequence[Sources], board: Board, about: About, folder: Path) -> Project:
+    """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
+    project = Project(folder, board, roles_of(list(sources)))
+    _copy_firmware(board, folder / "firmware")
+    _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
+    for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
+        _write_files(each, folder / role.net)
+    _write(folder / "board/board.h", "board.h.j2", board=board, root_pe=root_pe(board))
+    _write(folder / "Makefile", "Makefile.j2", project=project, flags=_FLAGS, common_flags=toolchain.COMMON_FLAGS)
+    _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
+    return project
+
+
+def render_link_script(board: Board, layout: MemoryLayout, path: Path) -> None:
+    """The linker script for one layout."""
+    _write(path, "link.ld.j2", board=board, layout=layout)
+
+
+def root_pe(board: Board) -> int:
+    """The PE with the host link: the first that lives."""
+    return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
+
+
+_FLAGS = SimpleNamespace(
+    target=toolchain.TARGET_FLAGS,
+    tuning=toolchain.TUNING_FLAGS,
+    link=toolchain.LINK_FLAGS,
+    libraries=toolchain.LINK_LIBRARIES,
+)
+
+
+def _copy_firmware(board: Board, target: Path) -> None:
+    origin = data_folder("firmware")
+    for name in (*ALWAYS, *(["noc"] if board.noc else [])):
+        shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
+    (target / "hal").mkdir()
+    shutil.copyfile(origin / "hal" / f"{board.hal}.c", target / "hal" / f"{board.hal}.c")
+    shutil.copyfile(origin / "main.c", target / "main.c")
+
+
+def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
+    """Each driver with the headers beside it, in a folder of the same name as its own."""
+    for driver in drivers:
+        folder = target / _driver_folder(driver)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (driver, *sorted(driver.parent.glob("*.h"))):
+            shutil.copyfile(path, folder / path.name)
+
+
+def _driver_folder(driver: Path) -> Path:
+    """Where npukit's own firmware keeps it; a plug-in's under `engines/`."""
+    own = data_folder("firmware")
+    return driver.parent.relative_to(own) if driver.is_relative_to(own) else Path("engines") / driver.stem
+
+
+def _write_files(sources: Sources, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name, text in sorted(sources.files.items()):
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _readme_values(project: Project, about: About) -> dict[str, Any]:
+    firmware = project.folder / "firmware"
+    engines = [name for name in ("mac_array", "engines") if (firmware / name).is_dir()]
+    shown = About(_one_line(about.model), about.build_id, about.npukit)
+    return {
+        "project": project,
+        "board": project.board,
+        "about": shown,
+        "engines": ", ".join(f"`firmware/{name}/`" for name in engines),
+        "noc": (firmware / "noc").is_dir(),
+    }
+
+
+def _one_line(text: str) -> str:
+    """A model's name as one line of Markdown."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split()) or "a model"
+
+
+def _write(path: Path, template: str, **values: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = _environment().get_template(template).render(**values)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(data_folder("templates") / "project"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # C and make, not HTML
+    )
+    environment.filters["hex"] = lambda value: f"0x{value:08X}U"
+    environment.filters["address"] = lambda value: f"0x{value:08X}"
+    return environment

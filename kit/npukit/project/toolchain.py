@@ -1,0 +1,140 @@
+"""The cross compilers: how to find one, and how each is told the same thing."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from npukit.errors import NpukitError
+from npukit.project.files import Tuning
+
+Choice = Literal["gcc", "zig"]
+
+GCC = "arm-none-eabi-gcc"
+
+COMMON_FLAGS = (
+    "-std=c11 -ffreestanding -g -Wall -Wextra -Wconversion -Wshadow -Werror",
+    # Sections that nothing refers to are left out of the image.
+    "-ffunction-sections -fdata-sections -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer",
+    # One byte of the arena belongs to an int8 tensor now and to an int32 one later.
+    "-fno-strict-aliasing",
+    # The same float results from every compiler.
+    "-fno-math-errno -ffp-contract=off",
+)
+
+TARGET_FLAGS = {
+    "gcc": "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -gno-record-gcc-switches",
+    # cortex_m4 alone means a core without FPU.
+    "zig": "-target thumb-freestanding-eabihf -mcpu=cortex_m4+vfp4d16sp",
+}
+
+TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
+    "gcc": {
+        "speed": "-O2",
+        "size": "-Os",
+        "libc": "-O2 -fno-builtin -fno-tree-loop-distribute-patterns",
+    },
+    "zig": {
+        "speed": "-O2 -fno-unroll-loops -fno-vectorize -fno-slp-vectorize",
+        "size": "-Os",
+        "libc": "-O2 -fno-builtin -fno-unroll-loops -fno-vectorize",
+    },
+}
+
+LINK_FLAGS = {
+    "gcc": "-nostdlib -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
+    "zig": "-g -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
+}
+
+LINK_LIBRARIES = {
+    "gcc": "-lgcc",
+    # compiler_rt comes by itself.
+    "zig": "",
+}
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A cross compiler on this machine. Commands are run in the project's folder, so that no path of it is compiled in."""
+
+    name: Choice
+    version: str
+    command: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{GCC} {self.version}" if self.name == "gcc" else f"zig cc {self.version}"
+
+    def compile_command(
+        self, source: PurePosixPath, tuning: Tuning, includes: Sequence[PurePosixPath], project: Path, output: Path
+    ) -> list[str]:
+        """`source` and `includes` are relative to the folder `project`."""
+        flags = " ".join((TARGET_FLAGS[self.name], TUNING_FLAGS[self.name][tuning], *COMMON_FLAGS)).split()
+        folders = [f"-I{folder}" for folder in includes]
+        return [
+            *self.command,
+            *flags,
+            f"-ffile-prefix-map={project}=.",
+            *folders,
+            "-c",
+            str(source),
+            "-o",
+            str(output),
+        ]
+
+    def link_command(self, objects: Sequence[Path], script: Path, output: Path) -> list[str]:
+        flags = f"{TARGET_FLAGS[self.name]} {LINK_FLAGS[self.name]}".split()
+        libraries = LINK_LIBRARIES[self.name].split()
+        return [*self.command, *flags, "-T", str(script), *map(str, objects), *libraries, "-o", str(output)]
+
+
+def find_toolchain(choice: str | None = None) -> Toolchain:
+    """The compiler of that name; without a name GCC where it is on the PATH, else the one that came with npukit."""
+    finders = {"gcc": _find_gcc, "zig": _find_zig}
+    if choice is not None and choice not in finders:
+        raise NpukitError(f"toolchain {choice} is not known", tries=[f"--toolchain {name}" for name in finders])
+    for name in [choice] if choice else list(finders):
+        found = finders[name]()
+        if found:
+            return found
+    raise _nothing_found(choice)
+
+
+def _find_gcc() -> Toolchain | None:
+    path = shutil.which(GCC)
+    return Toolchain("gcc", _first_line([path, "-dumpfullversion"]), (path,)) if path else None
+
+
+def _find_zig() -> Toolchain | None:
+    package = importlib.util.find_spec("ziglang")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        zig = shutil.which("zig", path=folder)
+        if zig:
+            return Toolchain("zig", _first_line([zig, "version"]), (zig, "cc"))
+    return None
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NpukitError(f"the compiler {command[0]} does not run: {error}", tries=["npukit doctor"]) from error
+    return result.stdout.strip().splitlines()[0]
+
+
+def _nothing_found(choice: str | None) -> NpukitError:
+    remedies = {
+        "gcc": "install Arm's GNU toolchain (Debian: apt install gcc-arm-none-eabi)",
+        "zig": "pip install ziglang==0.17.0",
+    }
+    what = {"gcc": GCC, "zig": "the Python package ziglang"}
+    names = [choice] if choice else list(what)
+    missing = " and ".join(what[name] for name in names)
+    return NpukitError(
+        f"no cross compiler: {missing} not found", tries=[*(remedies[name] for name in names), "npukit doctor"]
+    )
