@@ -1,0 +1,114 @@
+"""The example model: as good as its README says, one network in three files, and what its script writes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import tflite
+from onnx import numpy_helper
+
+from helpers import CHECKOUT
+
+DIGITS = CHECKOUT / "examples" / "digits"
+
+
+@pytest.fixture(scope="module")
+def split() -> dict[str, np.ndarray]:
+    with np.load(DIGITS / "digits.npz", allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def right_answers(answers: list[np.ndarray], split: dict[str, np.ndarray]) -> float:
+    return float((np.argmax(answers, axis=-1).ravel() == split["labels"]).mean())
+
+
+@pytest.mark.parametrize("name", ["digits_float.onnx", "digits_qdq.onnx"])
+def test_onnx_runtime_gets_at_least_97_percent_right(name: str, split: dict[str, np.ndarray]) -> None:
+    session = onnxruntime.InferenceSession(DIGITS / name, providers=["CPUExecutionProvider"])
+    answers = [cast(np.ndarray, session.run(None, {"image": image})[0]) for image in split["float0"]]
+    assert right_answers(answers, split) >= 0.97
+
+
+def test_litert_gets_at_least_97_percent_right(split: dict[str, np.ndarray]) -> None:
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    reference = litert.OpResolverType.BUILTIN_REF
+    interpreter = litert.Interpreter(str(DIGITS / "digits_int8.tflite"), experimental_op_resolver_type=reference)
+    interpreter.allocate_tensors()
+    source, sink = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"]
+    answers = []
+    for image in split["in0"]:
+        interpreter.set_tensor(source, image)
+        interpreter.invoke()
+        answers.append(interpreter.get_tensor(sink))
+    assert right_answers(answers, split) >= 0.97
+
+
+def test_integers_and_floats_are_the_same_images(split: dict[str, np.ndarray]) -> None:
+    pixels = (split["in0"].astype(int) + 128).reshape(-1) / 255
+    np.testing.assert_allclose(pixels, split["float0"].reshape(-1), atol=0.5 / 255 + 1e-6)
+    assert np.bincount(split["labels"]).min() >= 30
+
+
+def test_the_tflite_file_holds_the_integers_of_the_onnx_file() -> None:
+    quantised = {i.name: numpy_helper.to_array(i) for i in onnx.load(DIGITS / "digits_qdq.onnx").graph.initializer}
+    constants = tflite_constants()
+    assert len(constants) == 10
+    for name, values in constants.items():
+        want = quantised[f"{name}_quantized"]
+        if want.ndim == 4:
+            want = want.transpose(1, 2, 3, 0) if name == "depthwise" else want.transpose(0, 2, 3, 1)
+        np.testing.assert_array_equal(values, want.ravel())
+
+
+def tflite_model() -> Any:
+    return tflite.Model.GetRootAsModel((DIGITS / "digits_int8.tflite").read_bytes(), 0)
+
+
+def tflite_constants() -> dict[str, np.ndarray]:
+    model = tflite_model()
+    graph = model.Subgraphs(0)
+    tensors = [graph.Tensors(i) for i in range(graph.TensorsLength())]
+    data = {t.Name().decode(): (t, model.Buffers(t.Buffer()).DataAsNumpy()) for t in tensors}
+    types = {tflite.TensorType.INT8: np.int8, tflite.TensorType.INT32: np.int32}
+    return {
+        name: np.frombuffer(bytes(raw), types[t.Type()])
+        for name, (t, raw) in data.items()
+        if isinstance(raw, np.ndarray) and name != "flat_shape"
+    }
+
+
+def test_the_softmax_is_quantised_as_tflite_demands() -> None:
+    graph = tflite_model().Subgraphs(0)
+    quantization = graph.Tensors(graph.Outputs(0)).Quantization()
+    assert (quantization.Scale(0), quantization.ZeroPoint(0)) == (1 / 256, -128)
+
+
+def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
+    """From the weights as they are: training again takes longer, and differs in the last digits between machines."""
+    pytest.importorskip("sklearn", reason="pip install npukit[train]")
+    script = tmp_path / "digits"
+    shutil.copytree(DIGITS, script)
+    command = [sys.executable, "train.py", "--keep", "-o", "written"]
+    subprocess.run(command, cwd=script, check=True, capture_output=True, timeout=120)
+    written, kept = script / "written", DIGITS
+    assert (written / "digits_float.onnx").read_bytes() == (kept / "digits_float.onnx").read_bytes()
+    assert_same_initializers(onnx.load(written / "digits_qdq.onnx"), onnx.load(kept / "digits_qdq.onnx"))
+    assert (written / "digits_int8.tflite").stat().st_size == (kept / "digits_int8.tflite").stat().st_size
+    with np.load(written / "digits.npz") as new, np.load(kept / "digits.npz") as old:
+        assert all(np.array_equal(new[name], old[name]) for name in old.files)
+
+
+def assert_same_initializers(new: onnx.ModelProto, old: onnx.ModelProto) -> None:
+    """Scales to the precision that calibration on another machine keeps, integers to the rounding of that."""
+    for a, b in zip(new.graph.initializer, old.graph.initializer, strict=True):
+        assert a.name == b.name
+        integer = a.data_type != onnx.TensorProto.FLOAT
+        np.testing.assert_allclose(numpy_helper.to_array(a), numpy_helper.to_array(b), rtol=1e-5, atol=int(integer))

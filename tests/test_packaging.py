@@ -1,0 +1,75 @@
+"""The wheel: whole, nothing else, and it works away from the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import __version__
+from npukit.board.board import known_boards
+
+SOURCES = {"kit/npukit": "npukit"} | {name: f"npukit/data/{name}" for name in ("templates", "firmware", "boards")}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("hatchling", reason="hatchling builds the wheel")
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(CHECKOUT))
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    pip("install", "--no-deps", "--target", str(folder), str(wheel))
+    return folder
+
+
+def pip(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "pip", "--quiet", *arguments], check=True, cwd=CHECKOUT.parent, timeout=120)
+
+
+def npukit(installed: Path, elsewhere: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [str(installed / "bin" / "npukit"), *arguments]
+    done = subprocess.run(
+        command, cwd=elsewhere, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def files_of_the_checkout() -> Iterator[str]:
+    for source, target in SOURCES.items():
+        folder = CHECKOUT / source
+        for path in folder.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield str(PurePosixPath(target) / path.relative_to(folder).as_posix())
+
+
+def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    about = {name for name in names if name.startswith(f"npukit-{__version__}.dist-info/")}
+    assert names - about == set(files_of_the_checkout())
+    assert f"npukit-{__version__}.dist-info/licenses/LICENSE" in about
+    assert f"npukit-{__version__}.dist-info/licenses/kit/npukit/emulator/worker/COPYING" in about
+
+
+def test_the_command_works_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    assert npukit(installed, tmp_path, "--version") == f"npukit {__version__}\n"
+    told = json.loads(npukit(installed, tmp_path, "boards", "--json"))
+    assert [board["name"] for board in told] == [board.name for board in known_boards()]
+
+
+def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
+    (installed / "npukit/data/boards/mps2-an386.toml").unlink()
+    told = json.loads(npukit(installed, tmp_path, "boards", "--json"))
+    assert "mps2-an386" not in [board["name"] for board in told]
