@@ -57,7 +57,7 @@ class Pipes:
     def read(self, timeout: float) -> bytes:
         until = monotonic() + timeout
         while (left := until - monotonic()) > 0:
-            readable = self._readable(left)
+            readable = self._readable(0 if self._read_by_device == self._written else left)
             if self._from in readable:
                 return os.read(self._from.fileno(), 1 << 16)
             if self._asleep(readable):

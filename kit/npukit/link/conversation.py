@@ -26,7 +26,6 @@ from npukit.link.transport import Transport
 _ATTEMPTS = 12
 _FIRST_PAUSE = 0.5
 """Seconds until a request is repeated; twice as long before each further repetition."""
-_ANSWER_SECONDS = 10.0
 
 
 class Conversation:
@@ -35,20 +34,21 @@ class Conversation:
     A request is repeated until its own reply comes; no answer in time, or a nonsensical one, is an `NpukitError`.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, answer_seconds: float) -> None:
         self._transport = transport
+        self._answer_seconds = answer_seconds
         self._decoder = FrameDecoder()
         self._session = secrets.randbelow(0xFFFF) + 1
         self._sequence = 0
         self._earlier_fault: DeviceFault | None = None
 
-    def ask(self, request: Request[Answer], seconds: float = _ANSWER_SECONDS) -> Answer:
-        """What the device answers within so many seconds."""
+    def ask(self, request: Request[Answer], seconds: float | None = None) -> Answer:
+        """What the device answers within so many seconds, or the usual number of them."""
         return self.converse(request, seconds)[0]
 
-    def converse(self, request: Request[Answer], seconds: float = _ANSWER_SECONDS) -> tuple[Answer, Reply]:
+    def converse(self, request: Request[Answer], seconds: float | None = None) -> tuple[Answer, Reply]:
         """The answer, and the reply that brought it."""
-        reply = self._repeat(request, monotonic() + seconds)
+        reply = self._repeat(request, monotonic() + (seconds or self._answer_seconds))
         if reply.status != Status.OK:
             raise _refused(request, reply)
         try:

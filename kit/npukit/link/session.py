@@ -31,6 +31,7 @@ from npukit.link.messages import (
 )
 from npukit.link.transport import Transport
 
+_ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 600.0
 _SMALLEST_PACKET = 64
 _ADDRESSES = 1 << 32
@@ -56,14 +57,17 @@ class Device:
 class Session:
     """A conversation over a transport, which it closes at the end.
 
-    Lost and damaged frames are repeated; whoever does not answer in time, or answers nonsense, is an `NpukitError`.
-    With `build_id`, a device that runs any other build is refused (`DoesNotFit`).
+    Lost and damaged frames are repeated; a device that does not answer in time (`answer_seconds`; a run has a limit of
+    its own), or answers nonsense, is an `NpukitError`. With `build_id`, a device that runs any other build is refused
+    (`DoesNotFit`).
     """
 
-    def __init__(self, transport: Transport, build_id: bytes | None = None) -> None:
+    def __init__(
+        self, transport: Transport, build_id: bytes | None = None, answer_seconds: float = _ANSWER_SECONDS
+    ) -> None:
         self._transport = transport
         self._expected = build_id
-        self._conversation = Conversation(transport)
+        self._conversation = Conversation(transport, answer_seconds)
         self._run_number = secrets.randbits(32)
         self._device: Device | None = None
 

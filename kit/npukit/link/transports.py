@@ -15,8 +15,8 @@ _WRITE_SECONDS = 10
 def open_serial(port: str, baud: int) -> SerialTransport:
     """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`."""
     try:
-        # The port's own timeout never changes: with some URLs to change it means to renegotiate the line.
-        line = serial.serial_for_url(port, baudrate=baud, timeout=_POLL_SECONDS, **_write_timeout(port))
+        # The read timeout never changes: with some URLs to change it means to renegotiate the line.
+        line = serial.serial_for_url(port, baud, timeout=_POLL_SECONDS, write_timeout=_write_timeout(port))
     except (serial.SerialException, ValueError, OSError) as error:
         raise NpukitError(
             f"port {port} cannot be opened: {error}",
@@ -55,6 +55,6 @@ class SerialTransport:
         return NpukitError(f"the link over {self._port} broke: {error}", tries=["plug the device in again"])
 
 
-def _write_timeout(port: str) -> dict[str, float]:
-    """A local device that takes nothing must not hang the host; pyserial's URLs know no such limit, some refuse it."""
-    return {} if "://" in port else {"write_timeout": _WRITE_SECONDS}
+def _write_timeout(port: str) -> float | None:
+    """A local device that takes nothing must not hang the host. URLs have no such limit; some refuse it."""
+    return None if "://" in port else _WRITE_SECONDS

@@ -1,0 +1,48 @@
+"""The C server compiled for the Cortex-M4: without a warning, and small."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from link.device_process import WARNINGS, ZIG, includes, server_sources
+
+ZIG_M4 = [
+    *ZIG,
+    "-target",
+    "thumb-freestanding-eabihf",
+    "-mcpu=cortex_m4+vfp4d16sp",
+    "-fno-unroll-loops",
+    "-fno-vectorize",
+]
+GCC_M4 = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-ffreestanding"]
+
+
+def compile_server(compiler: list[str], folder: Path) -> list[Path]:
+    objects = []
+    for source in server_sources():
+        objects.append(folder / f"{source.stem}.o")
+        command = [*compiler, "-O2", *WARNINGS, *includes(), "-c", str(source), "-o", str(objects[-1])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+    return objects
+
+
+def allocated_bytes(path: Path, kind: str) -> int:
+    """The bytes of the file's sections of that kind that end up in memory."""
+    with path.open("rb") as file:
+        sections = ELFFile(file).iter_sections(kind)
+        return sum(section["sh_size"] for section in sections if section["sh_flags"] & 2 and ".ARM" not in section.name)
+
+
+@pytest.mark.parametrize("compiler", [ZIG_M4, GCC_M4], ids=["zig", "gcc"])
+def test_it_is_free_of_warnings_and_small(compiler: list[str], tmp_path: Path) -> None:
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"{compiler[0]} is not here")
+    objects = compile_server(compiler, tmp_path)
+    assert 0 < sum(allocated_bytes(path, "SHT_PROGBITS") for path in objects) < 4096
+    assert 532 <= sum(allocated_bytes(path, "SHT_NOBITS") for path in objects) < 700
