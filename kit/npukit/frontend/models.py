@@ -8,13 +8,15 @@ from pathlib import Path
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
+from npukit.frontend.onnx_file import import_onnx
 from npukit.frontend.tflite.emit import emit_module
-from npukit.frontend.tflite.file import read_tflite
+from npukit.frontend.tflite.file import is_tflite, read_tflite
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.importer import net_from_relax
 from npukit.net.net import Net
 
 InputShapes = Mapping[str, tuple[int, ...]]
+"""The shape of each input that the model leaves open, by name."""
 
 
 def load_net_from_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> Net:
@@ -23,10 +25,14 @@ def load_net_from_model(path: Path | str, *, input_shapes: InputShapes | None = 
 
 
 def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> IRModule:
-    """The model as a Relax module in QDQ form; `input_shapes` closes open shapes, by input name."""
-    path = Path(path)
+    """The model as a Relax module in QDQ form, whichever format the file has."""
+    path, shapes = Path(path), input_shapes or {}
     data = _read(path)
-    return _from_tflite(data, path.name, input_shapes or {})
+    if is_tflite(data) or path.suffix == ".tflite":
+        return emit_module(read_tflite(data, path.name), CONVERTERS, path.name, shapes)
+    if path.suffix == ".onnx":
+        return import_onnx(data, path, shapes)
+    raise NpukitError(f"{path.name} is not a model npukit knows", tries=["give a .tflite or .onnx file"])
 
 
 def _read(path: Path) -> bytes:
@@ -34,7 +40,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as fault:
         raise NpukitError(f"cannot read {path}: {fault.strerror}") from fault
-
-
-def _from_tflite(data: bytes, name: str, input_shapes: InputShapes) -> IRModule:
-    return emit_module(read_tflite(data, name), CONVERTERS, name, input_shapes)

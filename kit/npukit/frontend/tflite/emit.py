@@ -15,7 +15,8 @@ from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.tensor import Quantization
 
 operators: Any = relax.op
-"""TVM's annotations are narrower than what its operators take."""
+tensor_type: Any = relax.TensorType
+"""TVM's annotations are narrower than what it takes."""
 
 
 @dataclass
@@ -111,7 +112,7 @@ def _input(tensor: TfliteTensor, input_shapes: Mapping[str, tuple[int, ...]]) ->
             f"input {tensor.name!r} has the open shape {list(shape)}",
             tries=[f"give its shape: --input {tensor.name}:" + "x".join(str(size or "?") for size in shape)],
         )
-    return relax.Var(tensor.name, relax.TensorType(shape, tensor.dtype))
+    return relax.Var(tensor.name, tensor_type(shape, tensor.dtype))
 
 
 def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:

@@ -59,9 +59,13 @@ class TfliteModel:
     outputs: tuple[int, ...]
 
 
+def is_tflite(data: bytes) -> bool:
+    return data[4:8] == b"TFL3"
+
+
 def read_tflite(data: bytes, name: str) -> TfliteModel:
     """The model's first subgraph. `name` is what errors call the file."""
-    if len(data) < 8 or data[4:8] != b"TFL3":
+    if not is_tflite(data):
         raise NpukitError(f"{name} is not a TFLite model: its identifier is not TFL3")
     try:
         return _read(data, name)
@@ -73,10 +77,10 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
 
 
 def _read(data: bytes, name: str) -> TfliteModel:
-    model = tflite.Model.GetRootAs(data)
+    model: Any = tflite.Model.GetRootAs(data)
     if model.SubgraphsLength() != 1:
         raise NpukitError(f"{name} has {model.SubgraphsLength()} subgraphs; npukit reads models with one")
-    graph = model.Subgraphs(0)
+    graph: Any = model.Subgraphs(0)
     codes = [_kind(code) for code in _items(data, model.OperatorCodesLength, model.OperatorCodes)]
     tensors = tuple(_tensor(data, model, tensor, name) for tensor in _items(data, graph.TensorsLength, graph.Tensors))
     ops = tuple(_op(index, op, codes) for index, op in enumerate(_items(data, graph.OperatorsLength, graph.Operators)))

@@ -107,8 +107,8 @@ def _pool(emitter: Emitter, op: TfliteOp, pool: Callable[..., relax.Expr]) -> No
 
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
     given = emitter.tensor(op.inputs[1]).value if len(op.inputs) > 1 else op.options["NewShapeAsNumpy"]
-    shape = emitter.tensor(op.outputs[0]).shape if given is None else np.ravel(given)
-    emitter.define(op.outputs[0], operators.reshape(emitter.value(op.inputs[0]), [int(size) for size in shape]))
+    shape = emitter.tensor(op.outputs[0]).shape if given is None else np.ravel(given).tolist()
+    emitter.define(op.outputs[0], operators.reshape(emitter.value(op.inputs[0]), list(shape)))
 
 
 def softmax(emitter: Emitter, op: TfliteOp) -> None:

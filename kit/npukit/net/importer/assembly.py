@@ -69,8 +69,17 @@ class Assembly:
 
     def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:
         """An op that moves the bytes of one tensor into another of the same type."""
+        if isinstance(attributes, Reshape):
+            source = self._before_reshapes(source)
         tensor, name = self.tensors[source], self.new_name(attributes.kind)
         return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
+
+    def _before_reshapes(self, name: str) -> str:
+        """A reshape of a reshape is one reshape; the first falls away if nobody else reads it."""
+        writers = {op.output: op for op in self.ops if isinstance(op.attributes, Reshape)}
+        while name in writers:
+            name = writers[name].inputs[0]
+        return name
 
     def arranged(self, view: View, order: Order) -> str:
         """The tensor with its axes in memory in `order`: moved only if bytes must move."""
@@ -84,7 +93,20 @@ class Assembly:
         return self.derive(Transpose(axes), view.name, moved)
 
     def net(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
-        return Net(self.name, inputs, outputs, tuple(self.ops), self.tensors, self.constants)
+        ops = self._read_ops(outputs)
+        kept = {*inputs, *outputs, *(name for op in ops for name in (*op.inputs, *op.outputs))}
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name in kept}
+        constants = {name: value for name, value in self.constants.items() if name in kept}
+        return Net(self.name, inputs, outputs, ops, tensors, constants)
+
+    def _read_ops(self, outputs: tuple[str, ...]) -> tuple[Op, ...]:
+        """The ops whose result somebody reads."""
+        read, ops = set(outputs), []
+        for op in reversed(self.ops):
+            if read & set(op.outputs):
+                ops.append(op)
+                read |= set(op.inputs)
+        return tuple(reversed(ops))
 
 
 def moves_nothing(axes: Order, shape: tuple[int, ...]) -> bool:

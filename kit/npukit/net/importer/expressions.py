@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from tvm import relax
@@ -19,8 +19,8 @@ Definitions = Mapping[Any, Any]
 
 def callee(expression: Any) -> str:
     """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator."""
-    operator: Any = expression.op if isinstance(expression, Call) else None
-    return operator.name.removeprefix("relax.") if isinstance(operator, Op) else ""
+    operator = expression.op if isinstance(expression, Call) else None
+    return cast(Any, operator).name.removeprefix("relax.") if isinstance(operator, Op) else ""
 
 
 def shape_of(expression: Any) -> tuple[int, ...]:
@@ -33,8 +33,8 @@ def dtype_of(expression: Any) -> str:
 
 def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | None:
     """The value of an expression that is a literal constant."""
-    found: Any = resolve(expression, definitions)
-    return found.value.numpy() if isinstance(found, Constant) else None
+    found = resolve(expression, definitions)
+    return cast(Any, found).value.numpy() if isinstance(found, Constant) else None
 
 
 def resolve(expression: Any, definitions: Definitions) -> Any:
@@ -51,6 +51,14 @@ class IntegerConstant:
     value: np.ndarray
     quantization: Quantization
 
+    @property
+    def real(self) -> np.ndarray:
+        given, shape = self.quantization, [1] * self.value.ndim
+        if given.axis is not None:
+            shape[given.axis] = -1
+        zero_points, scales = (np.array(field).reshape(shape) for field in (given.zero_points, given.scales))
+        return (self.value - zero_points) * scales
+
 
 def quantization_of(call: Any, definitions: Definitions) -> Quantization:
     """The scales and zero points of a quantize or dequantize call."""
@@ -59,6 +67,7 @@ def quantization_of(call: Any, definitions: Definitions) -> Quantization:
         raise NpukitError("its scale or zero point is computed at run time")
     if not np.all(np.isfinite(scales) & (scales > 0)):
         raise NpukitError("its scale is zero, negative or not a number")
+    zero_points = np.broadcast_to(zero_points, scales.shape)
     values = tuple(map(float, np.ravel(scales))), tuple(map(int, np.ravel(zero_points)))
     if len(values[0]) == 1:
         return Quantization(*values)

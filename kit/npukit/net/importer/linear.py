@@ -112,12 +112,16 @@ def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConsta
 
 def _bias(walk: Walk, data: str, weights: IntegerConstant, expression: Any) -> np.ndarray:
     """int32 in units of input scale times weight scale."""
-    constant = walk.constant(expression)
-    if constant is not None and constant.value.dtype == np.int32:
-        return np.ravel(constant.value)
-    real = constant_value(expression, walk.definitions)
     quantization = walk.assembly.quantization(data)
-    if real is None or quantization is None:
-        raise NpukitError("its bias is not constant")
+    assert quantization is not None
     units = quantization.scale * np.array(weights.quantization.scales)
+    constant = walk.constant(expression)
+    if constant is None:
+        real = constant_value(expression, walk.definitions)
+    elif constant.value.dtype == np.int32 and np.allclose(constant.quantization.scales, units, rtol=1e-5):
+        return np.ravel(constant.value)
+    else:
+        real = constant.real
+    if real is None:
+        raise NpukitError("its bias is not constant")
     return np.clip(np.rint(np.ravel(real) / units), -(2**31), 2**31 - 1).astype(np.int32)

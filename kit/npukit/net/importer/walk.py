@@ -113,6 +113,7 @@ def as_int8(quantization: Quantization, dtype: str) -> Quantization:
 def net_from_relax(module: IRModule, name: str) -> Net:
     """The integer network that function `main` of a module in QDQ form describes."""
     main = module["main"]
+    _refuse_float(main, name)
     walk = Walk(Assembly(name))
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
@@ -122,6 +123,19 @@ def net_from_relax(module: IRModule, name: str) -> Net:
     fields = list(result.fields) if isinstance(result, relax.Tuple) else [result]
     outputs = [_output(walk, expression) for expression in fields]
     return check_net(walk.assembly.net(tuple(inputs), tuple(outputs)))
+
+
+def _refuse_float(main: Any, name: str) -> None:
+    calls = [callee(binding.value) for block in main.body.blocks for binding in block.bindings]
+    if "quantize" not in calls and "dequantize" not in calls:
+        first = next(filter(None, calls), "none")
+        raise NpukitError(
+            f"{name} is a float model: its first op, {first}, has no int8 quantisation",
+            tries=[
+                "convert it to TFLite with full integer quantisation (int8)",
+                "or quantise the ONNX file with onnxruntime.quantization.quantize_static (QDQ)",
+            ],
+        )
 
 
 def _input(walk: Walk, parameter: Any) -> str:

@@ -24,7 +24,7 @@ def average_pool(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray
 def _window_sums(images: np.ndarray, attributes: AveragePool, shape: tuple[int, ...]) -> np.ndarray:
     source = padded(images, attributes.padding, 0).astype(np.int32)
     met = [tap for _, _, tap in taps(source, attributes.window, attributes.strides, (1, 1), shape[1:3])]
-    return np.sum(met, axis=0, dtype=np.int32)
+    return np.add.reduce(met, dtype=np.int32)
 
 
 def max_pool(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,0 +1,121 @@
+"""ONNX files as Relax modules, through TVM's importer. What is wrong with a file is said before TVM sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+from tvm.ir import IRModule
+from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
+
+from npukit.errors import NpukitError
+
+InputShapes = Mapping[str, tuple[int, ...]]
+LARGEST_TENSOR = 1 << 31
+
+
+def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
+    """The model in `data`, which was read from `path`."""
+    model = _parse(data, path.name)
+    _check_external_data(model, path)
+    _check_structure(model, path.name)
+    _check_ops(model, path.name)
+    shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
+    try:
+        return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
+    except Exception as fault:
+        raise NpukitError(f"{path.name} cannot be imported: {_first_line(fault)}") from fault
+
+
+def _parse(data: bytes, name: str) -> onnx.ModelProto:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as fault:
+        raise NpukitError(f"{name} is damaged, or no ONNX model", tries=["export the model again"]) from fault
+    if not model.graph.node or not model.opset_import:
+        raise NpukitError(f"{name} is no ONNX model: it has no graph")
+    return model
+
+
+def _check_external_data(model: onnx.ModelProto, path: Path) -> None:
+    """Weights may lie in files beside the model, and nowhere else."""
+    folder = path.resolve().parent
+    external = [tensor for tensor in _tensors(model.graph) if uses_external_data(tensor)]
+    for tensor in external:
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        if not (folder / location).resolve().is_relative_to(folder) or not location:
+            raise NpukitError(f"{path.name}: tensor {tensor.name!r} keeps its data outside the model's folder")
+        if not (folder / location).is_file():
+            raise NpukitError(f"{path.name}: the file {location!r} with the data of {tensor.name!r} is missing")
+    if external:
+        try:
+            load_external_data_for_model(model, str(folder))
+        except Exception as fault:
+            raise NpukitError(f"{path.name}: its external data cannot be read: {_first_line(fault)}") from fault
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            if attribute.HasField("g"):
+                yield from _tensors(attribute.g)
+
+
+def _check_structure(model: onnx.ModelProto, name: str) -> None:
+    for tensor in _tensors(model.graph):
+        if any(size < 0 for size in tensor.dims) or prod(tensor.dims) > LARGEST_TENSOR:
+            raise NpukitError(f"{name}: tensor {tensor.name!r} has the impossible shape {list(tensor.dims)}")
+    try:
+        onnx.checker.check_model(model)
+    except Exception as fault:
+        raise NpukitError(f"{name} is not a valid ONNX model: {_first_line(fault)}") from fault
+
+
+def _check_ops(model: onnx.ModelProto, name: str) -> None:
+    known = onnx_frontend._get_convert_map()
+    for index, node in enumerate(model.graph.node):
+        if node.domain not in ("", "ai.onnx") or node.op_type not in known:
+            raise NpukitError(
+                f"{name}: node {index} ({node.name or 'unnamed'}) is {node.op_type}, which npukit does not read yet",
+                tries=["export the model in QDQ form, with standard ONNX operators"],
+            )
+
+
+def _inputs(model: onnx.ModelProto) -> list[Any]:
+    constants = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in constants]
+
+
+def _shape(value: Any, input_shapes: InputShapes, name: str) -> list[int]:
+    """The input's shape, with open sizes as the user says."""
+    sizes = value.type.tensor_type.shape.dim
+    stated = [size.dim_value if size.HasField("dim_value") else 0 for size in sizes]
+    shape = list(input_shapes.get(value.name, stated))
+    if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
+        raise NpukitError(f"{name}: input {value.name!r} is {_open(stated)}, not {_open(shape)}")
+    if any(size < 0 for size in shape) or prod(shape) > LARGEST_TENSOR:
+        raise NpukitError(f"{name}: input {value.name!r} has the impossible shape {shape}")
+    if 0 in shape:
+        raise NpukitError(
+            f"{name}: input {value.name!r} has the open shape {_open(shape)}",
+            tries=[f"say its sizes: --input {value.name}:{_open(shape)}"],
+        )
+    return shape
+
+
+def _open(shape: list[int]) -> str:
+    return "x".join(str(size or "?") for size in shape)
+
+
+def _first_line(fault: Exception) -> str:
+    lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+    return lines[0] if lines else type(fault).__name__
