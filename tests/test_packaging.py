@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -73,3 +75,10 @@ def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
     (installed / "npukit/data/boards/mps2-an386.toml").unlink()
     told = json.loads(npukit(installed, tmp_path, "boards", "--json"))
     assert "mps2-an386" not in [board["name"] for board in told]
+
+
+def test_every_dependency_stands_in_the_list_of_licences() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    requirements = project["dependencies"] + sum(project["optional-dependencies"].values(), [])
+    listed = set(re.findall(r"^\| ([\w-]+) \|", (CHECKOUT / "docs" / "licences.md").read_text(), re.MULTILINE))
+    assert {re.split(r"[=<>\[]", requirement)[0] for requirement in requirements} == listed - {"package"}
