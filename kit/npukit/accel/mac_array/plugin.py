@@ -24,7 +24,7 @@ class MacArray:
     """The MAC array of one board."""
 
     name = "mac_array"
-    commands = CommandFormat(
+    commands: CommandFormat | None = CommandFormat(
         struct="mac_array_command",
         next_field="next",
         tag_field="tag",

@@ -1,0 +1,115 @@
+"""The MAC array's plug-in: what it takes, what it costs, what it packs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.nets import OUTPUT, add, conv, dense, depthwise, pool
+from npukit.accel.interface import Address, Commands, Operand, Tile
+from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
+from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.filters import filter_of
+from npukit.accel.mac_array.packing import pack_parameters, pack_weights
+from npukit.accel.mac_array.plugin import COMMAND_BYTES, MacArray
+from npukit.board.board import load_board
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.net.requantize import multiply_by_quantized_multiplier
+
+SLOT = load_board("pe-mesh").accelerator[0]
+ARRAY = MacArray(SLOT)
+NETS = [conv(8, 8, 16, 16), conv(5, 7, 3, 20, 1), depthwise(6, 6, 24), dense(40, 12), add(4, 4, 16), pool(5, 5, 32)]
+
+
+def whole(net: Net, name: str) -> Operand:
+    tensor = net.tensor(name)
+    channels = tensor.shape[-1]
+    return Operand(tensor, Box.whole(tensor.shape), Address("arena"), tensor.shape[-2] * channels, channels)
+
+
+def tile(net: Net) -> Tile:
+    (op,) = net.ops
+    return Tile("t", net, op, whole(net, op.output), tuple(whole(net, n) for n in net.activations(op)))
+
+
+@pytest.mark.parametrize("net", NETS, ids=lambda net: net.ops[0].name)
+def test_constant_bytes_are_those_of_the_lowered_tile(net: Net) -> None:
+    lowered = ARRAY.lower(tile(net))
+    packed = sum(constant.values.nbytes for constant in lowered.constants)
+    cost = ARRAY.cost(net, net.ops[0], Box.whole(net.tensor("y").shape))
+    assert isinstance(lowered.code, Commands)
+    assert cost.constant_bytes == packed + COMMAND_BYTES * len(lowered.code.structs)
+
+
+@pytest.mark.parametrize("net", NETS, ids=lambda net: net.ops[0].name)
+def test_it_takes_what_it_can(net: Net) -> None:
+    assert ARRAY.refusal(net, net.ops[0]) is None
+
+
+def test_a_pool_that_rescales_is_refused() -> None:
+    net = pool(5, 5, 32, output=OUTPUT)
+    assert ARRAY.refusal(net, net.ops[0]) == "input and output have different scales"
+
+
+def test_cycles_of_the_manuals_formulas() -> None:
+    figures = Figures.of(SLOT)
+    # 125 pixels, 64 channels, depth 64: B = 4, G = 32, L = 16 across channels; B = 16, G = 8 along pixels.
+    assert figures.convolution(125, 64, 64, along_pixels=False) == 40 + 9 * 4 + 16 * 32 + 32 * 4 * 68
+    assert figures.convolution(125, 64, 64, along_pixels=True) == 40 + 3 * 16 + 16 * 16 + 8 * 16 * 68
+    assert figures.depthwise(125, 64, 9) == 40 + 4 * 18 + 125 * 4 * 10
+
+
+def test_weights_lie_sixteen_channels_abreast() -> None:
+    weights = np.arange(20 * 3, dtype=np.int8).reshape(20, 3)
+    packed = pack_weights(weights, 16)
+    assert packed.shape == (2, 3, 16)
+    assert packed[1, 2, 3] == weights[19, 2]
+    assert not packed[1, :, 4:].any()
+
+
+def test_parameters_lie_in_blocks() -> None:
+    packed = pack_parameters(np.array([1, 2, -3]), np.array([4, 5, 6]), np.array([-1, 0, 1]), 4)
+    assert len(packed) == 36
+    assert packed[:16].view(np.int32).tolist() == [1, 2, -3, 0]
+    assert packed[16:32].view(np.int32).tolist() == [4, 5, 6, 0]
+    assert packed[32:].view(np.int8).tolist() == [-1, 0, 1, 0]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(0, 1 << 29))
+def test_bounds_hold_for_every_input(seed: int, depth: int, bias: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(-128, 128, (3, depth)).astype(np.int8)
+    biases = rng.integers(-bias, bias + 1, 3)
+    low, high = accumulator_bounds(weights, biases)
+    worst = np.where(weights > 0, 127, -128)
+    assert (high == (weights.astype(np.int64) * worst).sum(1) + biases).all()
+    sums = weights.astype(np.int64) @ rng.integers(-128, 128, depth) + biases
+    assert ((low <= sums) & (sums <= high)).all()
+    width = bits_needed(low, high)
+    assert -(1 << (width - 1)) <= low.min()
+    assert high.max() < 1 << (width - 1)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1 << 20, 1 << 28, 1 << 30]))
+def test_settled_channels_give_what_the_raw_ones_gave(seed: int, bias: int) -> None:
+    net = conv(4, 4, 8, 16, 1, seed=seed, bias=bias)
+    (op,) = net.ops
+    settled, raw = filter_of(net, op, 29), filter_of(net, op, 64)
+    pixels = np.random.default_rng(seed).integers(-128, 128, (50, 8))
+    results = []
+    for chosen in (settled, raw):
+        sums = pixels @ chosen.weights.astype(np.int64).T + chosen.bias
+        scaled = multiply_by_quantized_multiplier(sums, chosen.multipliers, chosen.shifts)
+        results.append(np.clip(scaled - 7, -128, 127))
+    assert (results[0] == results[1]).all()
+    assert settled.bits <= raw.bits
+
+
+def test_sums_that_may_overflow_and_matter_are_refused() -> None:
+    net = conv(1, 1, 300, 2, 9)
+    weights = np.full_like(net.constants["w"], 127)
+    wide = Net(net.name, net.inputs, net.outputs, net.ops, net.tensors, {**net.constants, "w": weights})
+    assert ARRAY.refusal(wide, wide.ops[0]) == "its sums can need 30 bits, the accumulators have 29"
