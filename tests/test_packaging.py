@@ -10,6 +10,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -79,6 +80,6 @@ def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
 
 def test_every_dependency_stands_in_the_list_of_licences() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    requirements = project["dependencies"] + sum(project["optional-dependencies"].values(), [])
+    requirements = chain(project["dependencies"], *project["optional-dependencies"].values())
     listed = set(re.findall(r"^\| ([\w-]+) \|", (CHECKOUT / "docs" / "licences.md").read_text(), re.MULTILINE))
     assert {re.split(r"[=<>\[]", requirement)[0] for requirement in requirements} == listed - {"package"}
