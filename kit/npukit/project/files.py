@@ -1,4 +1,4 @@
-"""What is compiled into which image: read from the rendered project, so that npukit and the project's Makefile agree."""
+"""What is compiled into which image: read from the rendered project, so that npukit and its Makefile agree."""
 
 from __future__ import annotations
 

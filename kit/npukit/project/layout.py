@@ -1,4 +1,4 @@
-"""Where a program's parts lie in a PE's memory: known to the byte before anything is linked, except the size of the code."""
+"""Where a program's parts lie in a PE's memory: known to the byte before anything is linked, but for the code."""
 
 from __future__ import annotations
 

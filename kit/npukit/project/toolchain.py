@@ -30,7 +30,7 @@ COMMON_FLAGS = (
 TARGET_FLAGS = {
     "gcc": "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -gno-record-gcc-switches",
     # cortex_m4 alone means a core without FPU.
-    "zig": "-target thumb-freestanding-eabihf -mcpu=cortex_m4+vfp4d16sp",
+    "zig": "-target thumb-freestanding-eabihf -mcpu=cortex_m4+vfp4d16sp -gdwarf-aranges",
 }
 
 TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
@@ -60,7 +60,7 @@ LINK_LIBRARIES = {
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A cross compiler on this machine. Commands are run in the project's folder, so that no path of it is compiled in."""
+    """A cross compiler on this machine. Commands are run in the project's folder, and name files from there."""
 
     name: Choice
     version: str

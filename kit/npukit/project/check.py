@@ -1,0 +1,90 @@
+"""Does the linked image keep to the plan?"""
+
+from __future__ import annotations
+
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.project.elf import Elf
+from npukit.project.layout import SECTION_ALIGNMENT, MemoryLayout
+
+HEAP = ("malloc", "calloc", "realloc", "free", "sbrk", "_sbrk", "_malloc_r", "_free_r")
+
+PROGRAM_SECTIONS = (".vectors", ".text", ".rodata")
+VARIABLE_SECTIONS = (".data", ".bss")
+
+ALIGNMENT_LOSS = SECTION_ALIGNMENT - 1
+"""At most this is lost between what rises and what hangs."""
+
+
+def program_bytes(elf: Elf) -> int:
+    """Vector table, code, strings and tables, from the first byte to the last."""
+    return _extent(elf, PROGRAM_SECTIONS)
+
+
+def variable_bytes(elf: Elf) -> int:
+    """The firmware's variables."""
+    return _extent(elf, VARIABLE_SECTIONS)
+
+
+def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
+    """Whether program and variables leave the room that constants, activations and stack need."""
+    for memory, used in _use(layout, elf).items():
+        missing = _overlap(layout, elf, memory)
+        if missing > 0:
+            parts = ", ".join(f"{name} {count}" for name, count in used.items())
+            size = next(m.size for m in layout.memories if m.name == memory)
+            raise DoesNotFit(
+                f"{image} is {missing} bytes too large for memory {memory} of {size}: {parts}",
+                tries=["a smaller model", "more PEs: --pes N", "a board with more memory"],
+            )
+
+
+def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
+    """Bytes by which what is stacked up from the memory's origin passes what hangs down from its end."""
+    places = (layout.constants, layout.activations, layout.stack)
+    hanging = [place.start for place in places if place.address is not None and place.memory.name == memory]
+    origin, end = next((m.origin, m.end) for m in layout.memories if m.name == memory)
+    rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
+    use = _use(layout, elf)[memory]
+    return origin + sum(use.get(name, 0) for name in rising) + ALIGNMENT_LOSS - min([end, *hanging])
+
+
+def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:
+    """Sections where and as large as planned, and no heap."""
+    for name, place in (
+        (".constants", layout.constants),
+        (".activations", layout.activations),
+        (".stack", layout.stack),
+    ):
+        section = elf.sections.get(name)
+        size = section.size if section else 0
+        if size != place.size or (section and place.address not in (None, section.address)):
+            raise NpukitError(f"{image}: section {name} has {size} bytes and not the planned {place.size}")
+    for name in HEAP:
+        if name in elf.symbols:
+            raise NpukitError(f"{image} contains {name}: there is no heap on a PE")
+
+
+def free_bytes(layout: MemoryLayout, elf: Elf) -> int:
+    """Bytes that nobody uses in the memory of the activations."""
+    memory = layout.activations.memory
+    return memory.size - sum(_use(layout, elf)[memory.name].values())
+
+
+def _use(layout: MemoryLayout, elf: Elf) -> dict[str, dict[str, int]]:
+    """Bytes by memory and purpose, with the padding that alignment costs."""
+    placed = (
+        ("code", layout.code.name, program_bytes(elf)),
+        ("variables", layout.variables.name, variable_bytes(elf)),
+        ("constants", layout.constants.memory.name, layout.constants.size),
+        ("activations", layout.activations.memory.name, layout.activations.size),
+        ("stack", layout.stack.memory.name, layout.stack.size),
+    )
+    use: dict[str, dict[str, int]] = {memory.name: {} for memory in layout.memories}
+    for purpose, memory, size in placed:
+        use[memory][purpose] = size
+    return use
+
+
+def _extent(elf: Elf, names: tuple[str, ...]) -> int:
+    sections = [elf.sections[name] for name in names if name in elf.sections]
+    return max(s.end for s in sections) - min(s.address for s in sections) if sections else 0

@@ -1,0 +1,150 @@
+"""From the rendered project to images: compile, measure, lay out, link, check."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.plan.plan import MemoryUse
+from npukit.project.check import check_fits, check_image, free_bytes, program_bytes, variable_bytes
+from npukit.project.elf import Elf
+from npukit.project.files import Project, Role, Unit
+from npukit.project.layout import MemoryLayout, memory_layout
+from npukit.project.render import render_link_script
+from npukit.project.stack import StackReport, stack_bound
+from npukit.project.toolchain import Toolchain
+
+WORKERS = 2
+
+OBSERVERS = ("record_layer",)
+"""What `net_run` calls through its argument: the RPC server's observer."""
+
+MEASURING_ROOM = 16 << 20
+"""Added to every memory for the first link, so that whatever is too large can be measured and reported."""
+
+SECONDS = 300
+"""More than any compilation takes, the first one of a fresh zig included."""
+
+
+@dataclass(frozen=True)
+class BuiltImage:
+    """One role's program, linked."""
+
+    role: int
+    pes: tuple[int, ...]
+    elf: Path
+    binary: Path
+    layout: MemoryLayout
+    memory: MemoryUse
+    stack: StackReport
+
+
+def build_images(
+    project: Project, toolchain: Toolchain, images: Path, stage: Callable[[str], None] = lambda _: None
+) -> list[BuiltImage]:
+    """Build every role's image into the folder `images`, and complete the project with its linker scripts."""
+    images.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
+        build = _Build(project, toolchain, Path(scratch))
+        stage(f"compile with {toolchain.title}")
+        build.compile()
+        return [_built(build, role, images, stage) for role in project.roles]
+
+
+def _built(build: _Build, role: Role, images: Path, stage: Callable[[str], None]) -> BuiltImage:
+    stage(f"link {role.image}")
+    project, elf = build.project, images / f"{role.image}.elf"
+    stack = build.measure(role)
+    layout = _layout(project.board, role, stack.bytes)
+    render_link_script(project.board, layout, project.folder / role.link_script)
+    build.link(role, project.folder / role.link_script, elf)
+    linked = Elf(elf)
+    check_image(layout, linked, role.image)
+    binary = elf.with_suffix(".bin")
+    binary.write_bytes(linked.binary()[1])
+    return BuiltImage(role.number, role.pes, elf, binary, layout, _memory_use(layout, linked), stack)
+
+
+def _layout(board: Board, role: Role, stack_bytes: int) -> MemoryLayout:
+    return memory_layout(board, role.constant_bytes, role.activation_bytes, stack_bytes)
+
+
+def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
+    return MemoryUse(
+        code=program_bytes(elf) + variable_bytes(elf),
+        constants=layout.constants.size,
+        activations=layout.activations.size,
+        stack=layout.stack.size,
+        free=free_bytes(layout, elf),
+    )
+
+
+class _Build:
+    """Compiler runs, with their results in a scratch folder."""
+
+    def __init__(self, project: Project, toolchain: Toolchain, scratch: Path) -> None:
+        # Compilers name files by the real path of where they run.
+        self.project = replace(project, folder=project.folder.resolve())
+        self.toolchain = toolchain
+        self.scratch = scratch
+
+    def compile(self) -> None:
+        """Every file of the project, each once; the first failure in the files' order is reported."""
+        jobs: list[tuple[Unit, PurePosixPath | None]] = [(unit, None) for unit in self.project.firmware_units()]
+        for role in self.project.roles:
+            jobs += [(unit, role.net) for unit in self.project.net_units(role)]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(self._compile, jobs))
+
+    def measure(self, role: Role) -> StackReport:
+        """Link with room to spare; see that the real memories have room too, and how much stack the program needs."""
+        script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
+        render_link_script(self.project.board, _layout(_roomy(self.project.board), role, 0), script)
+        self.link(role, script, elf)
+        stack = stack_bound(elf, {str(role.net): OBSERVERS})
+        check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
+        return stack
+
+    def link(self, role: Role, script: Path, elf: Path) -> None:
+        units = [*self.project.firmware_units(), *self.project.net_units(role)]
+        objects = [self._object(unit) for unit in units]
+        self._run(self.toolchain.link_command(objects, script, elf), f"link {role.image}")
+
+    def _compile(self, job: tuple[Unit, PurePosixPath | None]) -> None:
+        unit, own_folder = job
+        includes = [*self.project.include_folders(), *([own_folder] if own_folder else [])]
+        output = self._object(unit)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        command = self.toolchain.compile_command(unit.source, unit.tuning, includes, self.project.folder, output)
+        self._run(command, f"compile {unit.source}")
+
+    def _object(self, unit: Unit) -> Path:
+        return self.scratch / unit.object
+
+    def _run(self, command: Sequence[str], what: str) -> None:
+        try:
+            done = subprocess.run(command, cwd=self.project.folder, capture_output=True, text=True, timeout=SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
+        if done.returncode != 0:
+            raise NpukitError(f"{self.toolchain.title} did not {what}: {_first_error(done.stderr)}", tries=_TRIES)
+
+
+def _first_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "it said nothing")
+
+
+_TRIES = ("the other compiler: --toolchain gcc or --toolchain zig", "npukit doctor")
+
+
+def _roomy(board: Board) -> Board:
+    """The board with more memory than it has."""
+    memories = tuple(m.model_copy(update={"size": m.size + MEASURING_ROOM}) for m in board.memory)
+    return board.model_copy(update={"memory": memories})

@@ -1,0 +1,299 @@
+"""What one function of an image does with the stack, read from its instructions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import capstone
+from capstone import arm
+
+from npukit.errors import NpukitError
+from npukit.project.elf import THUMB, Elf, Function
+
+MOST_VISITS = 64
+"""An instruction reached with ever more stack this often is in a loop that never gives it back."""
+
+INDIRECT = None
+"""As a callee: whatever the pointer holds."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call or a tail call. `depth`: bytes of the caller's own stack in use meanwhile."""
+
+    site: int
+    depth: int
+    callee: int | None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function's own use of the stack, and whom it calls."""
+
+    function: Function
+    bytes: int
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class _State:
+    """Bytes on the stack, and where the frame pointer (r7 or r11) points, as bytes below the entry's stack pointer."""
+
+    depth: int = 0
+    frame_pointer: int | None = None
+
+
+@dataclass
+class _Walk:
+    """A function's instructions, visited along every path."""
+
+    elf: Elf
+    function: Function
+    code: dict[int, capstone.CsInsn]
+    deepest: int = 0
+    calls: dict[int, Call] = field(default_factory=dict)
+    seen: dict[int, _State] = field(default_factory=dict)
+    visits: dict[int, int] = field(default_factory=dict)
+
+
+def frame_of(elf: Elf, function: Function) -> Frame:
+    """Follow every path through the function."""
+    walk = _Walk(elf, function, _instructions(elf, function))
+    pending = [(function.address, _State())]
+    while pending:
+        address, state = pending.pop()
+        if not _is_news(walk, address, state):
+            continue
+        state = walk.seen[address]
+        after = _after(walk, walk.code[address], state)
+        walk.deepest = max(walk.deepest, state.depth, after.depth)
+        pending.extend((target, after) for target in _successors(walk, walk.code[address], after))
+    return Frame(function, walk.deepest, tuple(walk.calls.values()))
+
+
+def address_taken(elf: Elf) -> set[int]:
+    """Functions whose address is stored in data or loaded by code: what a pointer may hold. The vector table is no pointer."""
+    words = set(_words_in_data(elf)) | set(_words_moved(elf))
+    return {word - THUMB for word in words if word & THUMB and word - THUMB in elf.functions}
+
+
+def _instructions(elf: Elf, function: Function) -> dict[int, capstone.CsInsn]:
+    return {
+        instruction.address: instruction
+        for start, end in _stretches(elf, function)
+        for instruction in _MACHINE.disasm(elf.read(start, end - start), start)
+    }
+
+
+def _stretches(elf: Elf, function: Function) -> Iterator[tuple[int, int]]:
+    """The parts of the function that are instructions."""
+    at = function.address
+    for start, end in elf.data_in_code:
+        if start >= function.end:
+            break
+        if end > at:
+            if start > at:
+                yield at, start
+            at = end
+    if at < function.end:
+        yield at, function.end
+
+
+def _is_news(walk: _Walk, address: int, state: _State) -> bool:
+    """Whether this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
+    if address not in walk.code:
+        raise _puzzled(walk, address, "runs on into something that is no instruction")
+    known = walk.seen.get(address)
+    if known is not None and known.depth >= state.depth:
+        return False
+    walk.visits[address] = walk.visits.get(address, 0) + 1
+    if walk.visits[address] > MOST_VISITS:
+        raise _puzzled(walk, address, "takes more stack with each turn of a loop")
+    walk.seen[address] = state
+    return True
+
+
+def _after(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> _State:
+    """The stack after the instruction."""
+    change = _pushed(instruction)
+    if change is not None:
+        # A pop under a condition either returns, or has not happened.
+        undone = change < 0 and _conditional(instruction)
+        return state if undone else replace(state, depth=state.depth + change)
+    if _SP not in instruction.regs_access()[1] and not _writes_frame_pointer(instruction):
+        return state
+    known = _moved(instruction, state)
+    if known is None:
+        if _SP in instruction.regs_access()[1]:
+            raise _puzzled(walk, instruction.address, f"sets the stack pointer by `{_text(instruction)}`")
+        return replace(state, frame_pointer=None)
+    return known
+
+
+def _pushed(instruction: capstone.CsInsn) -> int | None:
+    """Bytes that a push (or, negative, a pop) moves the stack pointer by; None for other instructions."""
+    name = instruction.insn_name()
+    if name in ("push", "vpush", "pop", "vpop"):
+        size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands)
+        return size if name.endswith("push") else -size
+    if name in ("stmdb", "vstmdb", "ldm", "vldmia") and _writes_back_to_sp(instruction):
+        size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands[1:])
+        return size if "stm" in name else -size
+    return _indexed(instruction)
+
+
+def _indexed(instruction: capstone.CsInsn) -> int | None:
+    """Loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`."""
+    moved = re.search(r"\[sp, #(-?(?:0x)?[0-9a-f]+)\]!|\[sp\], #(-?(?:0x)?[0-9a-f]+)", instruction.op_str)
+    return -int(moved.group(1) or moved.group(2), 0) if moved else None
+
+
+def _writes_back_to_sp(instruction: capstone.CsInsn) -> bool:
+    return instruction.op_str.startswith("sp!")
+
+
+def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
+    return {"d": 8, "q": 16}.get(instruction.reg_name(register)[0], 4)
+
+
+def _writes_frame_pointer(instruction: capstone.CsInsn) -> bool:
+    return any(register in _FRAME_POINTERS for register in instruction.regs_access()[1])
+
+
+def _moved(instruction: capstone.CsInsn, state: _State) -> _State | None:
+    """`add`, `sub` and `mov` of stack and frame pointer by constants; None for anything else."""
+    parsed = _ARITHMETIC.fullmatch(_text(instruction))
+    if parsed is None:
+        return None
+    operation, target, origin, constant = parsed.groups()
+    base = state.depth if (origin or target) == "sp" else state.frame_pointer
+    if base is None:
+        return None
+    distance = int(constant, 0) if constant else 0
+    value = base + distance if operation == "sub" else base - distance
+    return replace(state, depth=value) if target == "sp" else replace(state, frame_pointer=value)
+
+
+_ARITHMETIC = re.compile(r"(add|sub|mov)w? (sp|r7|fp|r11)(?:, (sp|r7|fp|r11))?(?:, #(0x[0-9a-f]+|[0-9]+))?")
+
+
+def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
+    """Where control goes from here inside the function; calls are noted on the way."""
+    following = instruction.address + instruction.size
+    name = instruction.insn_name()
+    if name in ("tbb", "tbh"):
+        return list(_table_targets(walk.elf, instruction))
+    if name in ("bl", "blx"):
+        _note_call(walk, instruction, state)
+        return [following] if _comes_back(walk, following) else []
+    if name in ("cbz", "cbnz"):
+        return [following, instruction.operands[1].imm]
+    if capstone.CS_GRP_JUMP in instruction.groups or _sets_pc(instruction):
+        return [*_jump_targets(walk, instruction, state), *([following] if _conditional(instruction) else [])]
+    return [] if name == "udf" else [following]
+
+
+def _conditional(instruction: capstone.CsInsn) -> bool:
+    return instruction.cc not in (arm.ARM_CC_AL, arm.ARM_CC_INVALID)
+
+
+def _comes_back(walk: _Walk, following: int) -> bool:
+    """A call at a function's very end is one that never returns."""
+    return following in walk.code
+
+
+def _sets_pc(instruction: capstone.CsInsn) -> bool:
+    return arm.ARM_REG_PC in instruction.regs_access()[1]
+
+
+def _jump_targets(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
+    """Inside the function; leaving it is a tail call or a return."""
+    operand = instruction.operands[0]
+    if operand.type == arm.ARM_OP_IMM:
+        target = operand.imm & ~THUMB
+        if target in walk.code:
+            return [target]
+        _note_call(walk, instruction, state)
+    elif not _returns(instruction):
+        if instruction.insn_name() != "bx":
+            raise _puzzled(walk, instruction.address, f"jumps by `{_text(instruction)}`")
+        _note_call(walk, instruction, state)
+    return []
+
+
+def _returns(instruction: capstone.CsInsn) -> bool:
+    """`bx lr`, or a load of pc from the stack."""
+    name, operands = instruction.insn_name(), instruction.op_str
+    if name in ("bx", "mov"):
+        return operands in ("lr", "pc, lr")
+    return (
+        name == "pop" or (name == "ldm" and operands.startswith("sp!")) or (name, operands[:8]) == ("ldr", "pc, [sp]")
+    )
+
+
+def _note_call(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> None:
+    operand = instruction.operands[0]
+    callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else INDIRECT
+    walk.calls[instruction.address] = Call(instruction.address, state.depth, callee)
+
+
+def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
+    """The branches of `tbb` and `tbh`, whose table of half distances follows the instruction."""
+    table = instruction.address + instruction.size
+    width = 2 if instruction.insn_name() == "tbh" else 1
+    data = elf.read(table, elf.data_from(table) - table)
+    for at in range(0, len(data) - width + 1, width):
+        target = table + 2 * int.from_bytes(data[at : at + width], "little")
+        if target >= table + len(data):
+            yield target
+
+
+def _words_in_data(elf: Elf) -> Iterator[int]:
+    for section in (s for name, s in elf.sections.items() if name in (".rodata", ".constants", ".data")):
+        yield from _words(section.data or b"", section.address)
+    for start, end in elf.data_in_code:
+        yield from _words(elf.read(start, end - start), start)
+
+
+def _words(data: bytes, address: int) -> Iterator[int]:
+    for at in range(-address % 4, len(data) - 3, 4):
+        yield int.from_bytes(data[at : at + 4], "little")
+
+
+def _words_moved(elf: Elf) -> Iterator[int]:
+    """Constants made of `movw` and `movt`."""
+    for function in elf.functions.values():
+        low: dict[str, int] = {}
+        for instruction in _instructions(elf, function).values():
+            parsed = re.fullmatch(r"(movw|movt) (\w+), #(\w+)", _text(instruction))
+            if parsed and parsed.group(1) == "movw":
+                low[parsed.group(2)] = int(parsed.group(3), 0)
+            elif parsed and parsed.group(2) in low:
+                yield int(parsed.group(3), 0) << 16 | low[parsed.group(2)]
+        yield from low.values()
+
+
+def _text(instruction: capstone.CsInsn) -> str:
+    return f"{instruction.insn_name()} {instruction.op_str}".strip()
+
+
+def _puzzled(walk: _Walk, address: int, what: str) -> NpukitError:
+    return NpukitError(
+        f"the stack of {walk.function.name} cannot be bounded: at {address:#x} it {what}",
+        tries=["no alloca and no arrays of variable size", "a kernel without that instruction"],
+    )
+
+
+_SP = arm.ARM_REG_SP
+_FRAME_POINTERS = (arm.ARM_REG_R7, arm.ARM_REG_R11)
+
+
+def _machine() -> capstone.Cs:
+    machine = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+    machine.detail = True
+    return machine
+
+
+_MACHINE = _machine()

@@ -1,0 +1,138 @@
+"""Reading linked images: sections, functions, bytes."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+THUMB = 1
+"""Set in the address of every function of an M-profile core."""
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    address: int
+    size: int
+    data: bytes | None
+    """None for memory the image only reserves."""
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+    def holds(self, address: int) -> bool:
+        return self.address <= address < self.end
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function, under the first of its names."""
+
+    name: str
+    address: int
+    end: int
+
+
+class Elf:
+    """A linked image."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = ELFFile(BytesIO(path.read_bytes()))
+
+    @cached_property
+    def sections(self) -> dict[str, Section]:
+        """What takes memory on the PE, by name."""
+        allocated = (s for s in self._file.iter_sections() if s["sh_flags"] & _SHF_ALLOC)
+        return {s.name: _section(s) for s in allocated}
+
+    @cached_property
+    def symbols(self) -> dict[str, int]:
+        """Every name and its value; functions carry the Thumb bit."""
+        return {s.name: s["st_value"] for s in self._symbols() if s.name}
+
+    @cached_property
+    def functions(self) -> dict[int, Function]:
+        """By address. Assembly without sizes reaches to the next function."""
+        named = sorted((s["st_value"] & ~THUMB, -s["st_size"], s.name) for s in self._symbols() if _is_function(s))
+        starts = sorted({address for address, _, _ in named})
+        found: dict[int, Function] = {}
+        for address, negative_size, name in named:
+            end = address - negative_size or self._next(starts, address)
+            found.setdefault(address, Function(name, address, end))
+        return found
+
+    @cached_property
+    def data_in_code(self) -> list[tuple[int, int]]:
+        """Stretches of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
+        marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in self._symbols() if s.name[:2] in ("$d", "$t"))
+        text = self.sections[".text"]
+        ends = [*(address for address, _ in marks[1:]), text.end]
+        pairs = zip(marks, ends, strict=False)
+        return [(address, end) for (address, kind), end in pairs if kind == "$d" and text.holds(address)]
+
+    def data_from(self, address: int) -> int:
+        """The end of the data in code that begins at or covers `address`, or `address` itself."""
+        index = bisect.bisect_right(self.data_in_code, (address, 1 << 32)) - 1
+        return max(address, self.data_in_code[index][1]) if index >= 0 else address
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of the image."""
+        for section in self.sections.values():
+            if section.data is not None and section.holds(address):
+                return section.data[address - section.address :][:size]
+        raise ValueError(f"no section of the image has bytes at {address:#x}")
+
+    def source_of(self, address: int) -> str | None:
+        """The C file, as it was named to the compiler, whose code is there."""
+        if not self._file.has_dwarf_info():
+            return None
+        offset = self._ranges.cu_offset_at_addr(address) if self._ranges else None
+        if offset is None:
+            return None
+        name = self._dwarf.get_CU_at(offset).get_top_DIE().attributes.get("DW_AT_name")
+        return name.value.decode(errors="replace") if name else None
+
+    def binary(self) -> tuple[int, bytes]:
+        """The flat image: its load address and its bytes, gaps filled with zeros."""
+        segments = [s for s in self._file.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_filesz"]]
+        start = min(s["p_paddr"] for s in segments)
+        image = bytearray(max(s["p_paddr"] + s["p_filesz"] for s in segments) - start)
+        for segment in segments:
+            at = segment["p_paddr"] - start
+            image[at : at + segment["p_filesz"]] = segment.data()
+        return start, bytes(image)
+
+    @cached_property
+    def _dwarf(self):
+        return self._file.get_dwarf_info(relocate_dwarf_sections=False)
+
+    @cached_property
+    def _ranges(self):
+        return self._dwarf.get_aranges()
+
+    def _symbols(self) -> Iterator:
+        table = self._file.get_section_by_name(".symtab")
+        return table.iter_symbols() if table else iter(())
+
+    def _next(self, starts: list[int], address: int) -> int:
+        index = bisect.bisect_right(starts, address)
+        return starts[index] if index < len(starts) else self.sections[".text"].end
+
+
+_SHF_ALLOC = 2
+
+
+def _section(section) -> Section:
+    data = None if section["sh_type"] == "SHT_NOBITS" else section.data()
+    return Section(section.name, section["sh_addr"], section["sh_size"], data)
+
+
+def _is_function(symbol) -> bool:
+    return symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF"
