@@ -1,0 +1,58 @@
+"""Many boxes at once: arrays [n, rank, 2] of starts and stops, one row for each tile of a split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from npukit.net.box import Box
+
+Boxes = np.ndarray
+
+
+def from_boxes(boxes: Sequence[Box]) -> Boxes:
+    return np.array([list(zip(box.start, box.stop, strict=True)) for box in boxes], np.int64)
+
+
+def to_boxes(boxes: Boxes) -> list[Box]:
+    return [Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist())) for row in boxes]
+
+
+def extents(boxes: Boxes) -> np.ndarray:
+    """[n, rank]: how far each box reaches in each dimension, 0 if it is empty there."""
+    return np.maximum(boxes[..., 1] - boxes[..., 0], 0)
+
+
+def volumes(boxes: Boxes) -> np.ndarray:
+    return extents(boxes).prod(-1)
+
+
+def hull(first: Boxes, second: Boxes) -> Boxes:
+    """Row by row the smallest box that holds both."""
+    return np.stack([np.minimum(first[..., 0], second[..., 0]), np.maximum(first[..., 1], second[..., 1])], -1)
+
+
+def meetings(sources: Boxes, needs: Boxes) -> Boxes:
+    """[needs, sources, rank, 2]: what each need takes from each source."""
+    starts = np.maximum(needs[:, None, :, 0], sources[None, :, :, 0])
+    stops = np.minimum(needs[:, None, :, 1], sources[None, :, :, 1])
+    return np.stack([starts, stops], -1)
+
+
+@cache
+def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]) -> Boxes:
+    """The shape cut into so many parts along each axis, at multiples of its grain, as evenly as that allows.
+
+    The last axis runs fastest, so that tiles that share pixels are neighbours.
+    """
+    cuts = [_cut(size, count, grain) for size, count, grain in zip(shape, parts, grains, strict=True)]
+    index = np.stack(np.meshgrid(*[np.arange(count) for count in parts], indexing="ij"), -1).reshape(-1, len(parts))
+    spans = [np.stack([cut[index[:, axis]], cut[index[:, axis] + 1]], -1) for axis, cut in enumerate(cuts)]
+    return np.stack(spans, 1)
+
+
+def _cut(size: int, count: int, grain: int) -> np.ndarray:
+    units = -(-size // grain)
+    return np.minimum(np.round(np.arange(count + 1) * units / count).astype(np.int64) * grain, size)

@@ -1,0 +1,88 @@
+"""A net as the planner sees it: ops that compute, tensors that have bytes of their own, and who needs which box of them.
+
+A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.plan.boxes import Boxes
+from npukit.plan.receptive import InputRule, input_rules, needs_of_many
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    net: Net
+
+    @cached_property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops that are steps, in the net's order."""
+        return tuple(op for op in self.net.ops if op.kind != "reshape")
+
+    @cached_property
+    def homes(self) -> dict[str, str]:
+        """For each activation the tensor whose bytes it lies on: itself, or what it is a reshape of."""
+        homes = {name: name for name in self.net.inputs}
+        for op in self.net.ops:
+            for name in op.outputs:
+                homes[name] = homes[op.inputs[0]] if op.kind == "reshape" else name
+        return homes
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors with bytes of their own that the net's outputs lie on, each once."""
+        return tuple(dict.fromkeys(self.homes[name] for name in self.net.outputs))
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[int, ...]]:
+        """For each tensor with bytes of its own, the indices of the ops that read it."""
+        found: dict[str, list[int]] = {home: [] for home in self.homes.values()}
+        for index, op in enumerate(self.ops):
+            for home in dict.fromkeys(self.sources(op)):
+                found[home].append(index)
+        return {home: tuple(indices) for home, indices in found.items()}
+
+    def sources(self, op: Op) -> list[str]:
+        """The home of each activation of the op, in its order."""
+        return [self.homes[name] for name in self.net.activations(op)]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.net.tensor(name).shape
+
+    def element_bytes(self, name: str) -> int:
+        return np.dtype(self.net.tensor(name).dtype).itemsize
+
+    @cached_property
+    def _rules(self) -> dict[str, list[InputRule]]:
+        return {op.name: input_rules(self.net, op) for op in self.ops}
+
+    def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
+        """For boxes of the op's output: each activation's home, and the boxes of it that they need."""
+        for name, rule in zip(self.net.activations(op), self._rules[op.name], strict=True):
+            boxes = needs_of_many(rule, outputs, self.shape(name))
+            home = self.homes[name]
+            yield home, boxes if name == home else reshaped(boxes, self.shape(name), self.shape(home))
+
+    def views(self, home: str) -> list[str]:
+        """The reshapes that lie on a tensor."""
+        return [name for name, other in self.homes.items() if other == home and name != home]
+
+
+def reshaped(boxes: Boxes, shape: tuple[int, ...], other: tuple[int, ...]) -> Boxes:
+    """Boxes of a shape as boxes of another shape of the same elements; all of it where no box is the same elements."""
+    whole = np.broadcast_to(np.array([(0, size) for size in other], np.int64), (len(boxes), len(other), 2)).copy()
+    if [n for n in shape if n != 1] == [n for n in other if n != 1]:
+        whole[:, [i for i, n in enumerate(other) if n != 1]] = boxes[:, [i for i, n in enumerate(shape) if n != 1]]
+    return whole
+
+
+def reshaped_box(box: Box, shape: tuple[int, ...], other: tuple[int, ...]) -> Box:
+    row = reshaped(np.array([list(zip(box.start, box.stop, strict=True))], np.int64), shape, other)[0]
+    return Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist()))
