@@ -44,7 +44,9 @@ def socket_url(device_program: Path) -> Iterator[str]:
 def serve_one(server: socket.socket, program: Path) -> None:
     connection, _ = server.accept()
     with connection:
-        subprocess.run([program], stdin=connection.fileno(), stdout=connection.fileno(), stderr=subprocess.DEVNULL, timeout=20)
+        subprocess.run(
+            [program], stdin=connection.fileno(), stdout=connection.fileno(), stderr=subprocess.DEVNULL, timeout=20
+        )
 
 
 def shift(port: str) -> bytes:

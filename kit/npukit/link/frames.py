@@ -8,7 +8,7 @@ from cobs import cobs
 
 _CRC_BYTES = 4
 LARGEST_FRAME = 0xFFFF
-"""Bytes between two zeros beyond which nothing is a frame: no device states a larger packet."""
+"""Bytes between two zeros beyond which nothing is a frame: the largest packet a device may state is smaller."""
 
 
 def encode_frame(packet: bytes) -> bytes:

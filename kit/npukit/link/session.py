@@ -34,6 +34,7 @@ from npukit.link.transport import Transport
 _ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 600.0
 _SMALLEST_PACKET = 64
+_LARGEST_PACKET = 65_000
 _ADDRESSES = 1 << 32
 
 Item = TypeVar("Item")
@@ -162,8 +163,11 @@ class Session:
         return self._conversation.ask(ReadCounters())
 
     def _check(self, greeting: Greeting) -> None:
-        if greeting.largest_packet < _SMALLEST_PACKET:
-            raise NpukitError(f"the device says it takes packets of {greeting.largest_packet} bytes, too small to talk")
+        if not _SMALLEST_PACKET <= greeting.largest_packet <= _LARGEST_PACKET:
+            raise NpukitError(
+                f"the device says its largest packet has {greeting.largest_packet} bytes; "
+                f"the protocol allows {_SMALLEST_PACKET} to {_LARGEST_PACKET}"
+            )
         if self._expected is not None and greeting.build_id != self._expected:
             raise DoesNotFit(
                 f"the device runs build {greeting.build_id.hex()} ({greeting.model} on {greeting.board}), "

@@ -1,0 +1,103 @@
+"""Devices whose frames are right and whose words are not."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.link.fault import DeviceFault, explain_fault
+from npukit.link.frames import FrameDecoder, encode_frame
+from npukit.link.session import Session
+
+GREETING = struct.pack("<HHHHHxx16s", 528, 1, 1, 0, 0, bytes(16)) + b"\5board\5model"
+
+
+class Scripted:
+    """A device that answers each packet with what `answer` makes of it."""
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self._answer = answer
+        self._sent = b""
+
+    def write(self, data: bytes) -> None:
+        self._sent += b"".join(self._answer(packet) for packet in FrameDecoder().feed(data))
+
+    def read(self, timeout: float) -> bytes:
+        sent, self._sent = self._sent, b""
+        return sent
+
+    def close(self) -> None: ...
+
+
+def reply(request: bytes, payload: bytes, status: int = 0, address: int = 0) -> bytes:
+    header = bytes([1, request[1] | 0x80]) + request[2:8]
+    return encode_frame(header + struct.pack("<II", status, address) + payload)
+
+
+def fault(session: bytes) -> bytes:
+    header = bytes([1, 0xFF, 0, 0, 3, 0]) + session
+    return encode_frame(header + struct.pack("<IIII", 12, 0x100, 1 << 25, 0))
+
+
+def open_with(answer: Callable[[bytes], bytes]) -> None:
+    Session(Scripted(answer)).open()
+
+
+@pytest.mark.parametrize("payload", [b"", GREETING[:-1], GREETING + b"!", b"\xff" * 40])
+def test_a_greeting_that_makes_no_sense(payload: bytes) -> None:
+    with pytest.raises(NpukitError, match="asked to shake hands, and its answer makes no sense"):
+        open_with(lambda request: reply(request, payload))
+
+
+@pytest.mark.parametrize("largest", [0, 63, 65_001])
+def test_a_largest_packet_the_protocol_does_not_allow(largest: int) -> None:
+    with pytest.raises(NpukitError, match=f"largest packet has {largest} bytes"):
+        open_with(lambda request: reply(request, struct.pack("<H", largest) + GREETING[2:]))
+
+
+@pytest.mark.parametrize("entries", [b"", b"\0\0\0", b"\1\0\0\0\5name"])
+def test_a_description_that_makes_no_sense(entries: bytes) -> None:
+    with pytest.raises(NpukitError, match="asked to describe its tensors, and its answer makes no sense"):
+        open_with(lambda request: reply(request, GREETING if request[1] == 1 else entries))
+
+
+def test_more_tensors_than_there_are() -> None:
+    entries = b"\1\0\0\0\1a" * 2
+    with pytest.raises(NpukitError, match="lists 2 tensors or layers where it says it has 1"):
+        open_with(lambda request: reply(request, GREETING if request[1] == 1 else entries))
+
+
+def test_another_version_of_the_protocol_does_not_fit() -> None:
+    with pytest.raises(DoesNotFit, match="speaks version 9 of the link's protocol, this npukit version 1"):
+        open_with(lambda request: reply(request, b"other", status=1, address=9))
+
+
+def test_a_fault_of_this_session_ends_it() -> None:
+    with pytest.raises(DeviceFault, match="PE 3 stopped at instruction 0x00000100: division by zero"):
+        open_with(lambda request: fault(request[6:8]))
+
+
+def test_a_fault_of_before_explains_silence() -> None:
+    with pytest.raises(DeviceFault, match="PE 3 stopped"):
+        open_with(lambda request: fault(b"\0\0"))
+
+
+def test_a_fault_of_before_is_no_matter_once_the_device_answers() -> None:
+    def answer(request: bytes) -> bytes:
+        return fault(b"\0\0") + reply(request, GREETING if request[1] == 1 else b"\1\0\0\0\1a")
+
+    session = Session(Scripted(answer))
+    assert session.open().inputs[0].name == "a"
+
+
+def test_a_session_not_yet_open_says_so() -> None:
+    with pytest.raises(NpukitError, match="not open yet"):
+        Session(Scripted(lambda _: b"")).read_output(0)
+
+
+def test_causes_that_no_bit_tells_are_shown_as_they_are() -> None:
+    assert explain_fault(0) == "fault status 0x00000000"
+    assert explain_fault(1 << 9 | 1 << 15) == "bus error on a data access"

@@ -1,0 +1,76 @@
+"""The vectors in docs/protocol.md are what host and device really send."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from helpers import CHECKOUT
+from link.device_process import Pipes
+from npukit.link.frames import FrameDecoder, encode_frame
+from npukit.link.messages import (
+    Describe,
+    Hello,
+    ReadCounters,
+    ReadLayers,
+    ReadMemory,
+    ReadOutput,
+    Request,
+    Run,
+    Status,
+    Table,
+    WriteInput,
+    WriteMemory,
+    pack_request,
+)
+
+DOCUMENT = CHECKOUT / "docs" / "protocol.md"
+SESSION = 0x1234
+REQUESTS: list[Request] = [
+    Hello(),
+    Describe(Table.INPUTS, 0),
+    WriteInput(0, 0, bytes([10, 0, 30])),
+    WriteInput(1, 0, bytes([5, 0])),
+    Run(1, observe=True),
+    ReadOutput(3, 0, 0),
+    ReadOutput(1, 1, 7),
+    ReadLayers(38),
+    WriteMemory(0x2000_1000, b"\1\2\3\4"),
+    ReadMemory(4, 0x2000_1000),
+    ReadCounters(),
+]
+
+
+def vectors() -> list[tuple[bytes, bytes]]:
+    """The frames after `>` and `<` in the document."""
+    pairs = re.findall(r"^> ([0-9a-f ]+)\n((?:< [0-9a-f ]+\n)+)", DOCUMENT.read_text(), re.MULTILINE)
+    return [(bytes.fromhex(sent), bytes.fromhex(got.replace("<", ""))) for sent, got in pairs]
+
+
+def exchange(pipes: Pipes, frame: bytes) -> bytes:
+    pipes.write(frame)
+    received = b""
+    while data := pipes.read(5):
+        received += data
+    return received
+
+
+def test_the_host_sends_the_requests_of_the_document() -> None:
+    sent = [encode_frame(pack_request(request, number, SESSION)) for number, request in enumerate(REQUESTS, 1)]
+    assert [frame.hex(" ") for frame, _ in vectors()] == [frame.hex(" ") for frame in sent]
+
+
+def test_the_device_answers_as_in_the_document(pipes: Pipes) -> None:
+    got = [exchange(pipes, frame) for frame, _ in vectors()]
+    assert [frame.hex(" ") for frame in got] == [frame.hex(" ") for _, frame in vectors()]
+
+
+def test_host_and_device_encode_alike() -> None:
+    replies = [frame for _, frame in vectors()]
+    assert [encode_frame(packet) for frame in replies for packet in FrameDecoder().feed(frame)] == replies
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_is_documented(status: Status) -> None:
+    assert f"| {status.value} | `{status.name}` |" in DOCUMENT.read_text()
