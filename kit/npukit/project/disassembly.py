@@ -15,13 +15,10 @@ from npukit.project.elf import THUMB, Elf, Function
 MOST_VISITS = 64
 """An instruction reached with ever more stack this often is in a loop that never gives it back."""
 
-INDIRECT = None
-"""As a callee: whatever the pointer holds."""
-
 
 @dataclass(frozen=True)
 class Call:
-    """A call or a tail call. `depth`: bytes of the caller's own stack in use meanwhile."""
+    """A call or a tail call, through a pointer if there is no callee. `depth`: the caller's own bytes on the stack."""
 
     site: int
     depth: int
@@ -74,7 +71,7 @@ def frame_of(elf: Elf, function: Function) -> Frame:
 
 
 def address_taken(elf: Elf) -> set[int]:
-    """Functions whose address is stored in data or loaded by code: what a pointer may hold. The vector table is no pointer."""
+    """Functions whose address is stored in data or loaded by code: what a pointer may hold. Vectors are no pointers."""
     words = set(_words_in_data(elf)) | set(_words_moved(elf))
     return {word - THUMB for word in words if word & THUMB and word - THUMB in elf.functions}
 
@@ -155,7 +152,7 @@ def _writes_back_to_sp(instruction: capstone.CsInsn) -> bool:
 
 
 def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
-    return {"d": 8, "q": 16}.get(instruction.reg_name(register)[0], 4)
+    return 8 if str(instruction.reg_name(register)).startswith("d") else 4
 
 
 def _writes_frame_pointer(instruction: capstone.CsInsn) -> bool:
@@ -235,7 +232,7 @@ def _returns(instruction: capstone.CsInsn) -> bool:
 
 def _note_call(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> None:
     operand = instruction.operands[0]
-    callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else INDIRECT
+    callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
     walk.calls[instruction.address] = Call(instruction.address, state.depth, callee)
 
 

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 THUMB = 1
 """Set in the address of every function of an M-profile core."""
@@ -119,7 +120,7 @@ class Elf:
 
     def _symbols(self) -> Iterator:
         table = self._file.get_section_by_name(".symtab")
-        return table.iter_symbols() if table else iter(())
+        return table.iter_symbols() if isinstance(table, SymbolTableSection) else iter(())
 
     def _next(self, starts: list[int], address: int) -> int:
         index = bisect.bisect_right(starts, address)

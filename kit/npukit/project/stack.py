@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npukit.errors import NpukitError
-from npukit.project.disassembly import INDIRECT, Call, Frame, address_taken, frame_of
+from npukit.project.disassembly import Call, Frame, address_taken, frame_of
 from npukit.project.elf import Elf
 from npukit.project.layout import STACK_ALIGNMENT
 
@@ -84,7 +84,7 @@ class _Graph:
         return self.frames.setdefault(address, frame_of(self.elf, self.elf.functions[address]))
 
     def _callees(self, call: Call, caller: str) -> Sequence[int]:
-        if call.callee is not INDIRECT:
+        if call.callee is not None:
             return [call.callee]
         source = self.elf.source_of(call.site) or ""
         for folder, names in self._indirect.items():
