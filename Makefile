@@ -26,7 +26,7 @@ test: $(VENV)/installed-for-development
 lint: $(VENV)/installed-for-development
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 wheel: $(VENV)/installed
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
