@@ -1,16 +1,9 @@
-/* The root PE answers the host, which says when a frame runs. Every other PE runs frames for ever: the flags that its
- * messages wait for keep it in step. */
+/* A PE of the role that has the root PE in it. The root PE answers the host, who says when a frame runs. */
 #include "hal.h"
-#include "net.h"
 #include "rpc.h"
+#include "worker.h"
 
 int main(void);
-
-static void run_frames(void)
-{
-    while (net_run(0) == 0) {
-    }
-}
 
 int main(void)
 {
@@ -18,8 +11,5 @@ int main(void)
     if (hal_link_present()) {
         rpc_serve();
     }
-    run_frames();
-    for (;;) {
-        hal_wait();
-    }
+    work();
 }

@@ -74,3 +74,52 @@ int memcmp(const void *left, const void *right, size_t size)
     }
     return 0;
 }
+
+/* What Arm's run-time ABI calls them: compilers emit these for copies of their own. */
+
+void __aeabi_memcpy(void *restrict to, const void *restrict from, size_t size);
+void __aeabi_memcpy4(void *restrict to, const void *restrict from, size_t size);
+void __aeabi_memcpy8(void *restrict to, const void *restrict from, size_t size);
+void __aeabi_memmove(void *to, const void *from, size_t size);
+void __aeabi_memmove4(void *to, const void *from, size_t size);
+void __aeabi_memmove8(void *to, const void *from, size_t size);
+void __aeabi_memset(void *to, size_t size, int value);
+void __aeabi_memset4(void *to, size_t size, int value);
+void __aeabi_memset8(void *to, size_t size, int value);
+void __aeabi_memclr(void *to, size_t size);
+void __aeabi_memclr4(void *to, size_t size);
+void __aeabi_memclr8(void *to, size_t size);
+
+#define COPY(name) \
+    void name(void *restrict to, const void *restrict from, size_t size) \
+    { \
+        memcpy(to, from, size); \
+    }
+#define MOVE(name) \
+    void name(void *to, const void *from, size_t size) \
+    { \
+        memmove(to, from, size); \
+    }
+#define SET(name) \
+    void name(void *to, size_t size, int value) \
+    { \
+        memset(to, value, size); \
+    }
+#define CLEAR(name) \
+    void name(void *to, size_t size) \
+    { \
+        memset(to, 0, size); \
+    }
+
+COPY(__aeabi_memcpy)
+COPY(__aeabi_memcpy4)
+COPY(__aeabi_memcpy8)
+MOVE(__aeabi_memmove)
+MOVE(__aeabi_memmove4)
+MOVE(__aeabi_memmove8)
+SET(__aeabi_memset)
+SET(__aeabi_memset4)
+SET(__aeabi_memset8)
+CLEAR(__aeabi_memclr)
+CLEAR(__aeabi_memclr4)
+CLEAR(__aeabi_memclr8)

@@ -107,13 +107,12 @@ class _Build:
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
         render_link_script(self.project.board, _layout(_roomy(self.project.board), role, 0), script)
         self.link(role, script, elf)
-        stack = stack_bound(elf, {str(role.net): OBSERVERS})
+        stack = stack_bound(elf, {str(role.net): OBSERVERS if role.serves_host else ()})
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
         return stack
 
     def link(self, role: Role, script: Path, elf: Path) -> None:
-        units = [*self.project.firmware_units(), *self.project.net_units(role)]
-        objects = [self._object(unit) for unit in units]
+        objects = [self._object(unit) for unit in self.project.image_units(role)]
         self._run(self.toolchain.link_command(objects, script, elf), f"link {role.image}")
 
     def _compile(self, job: tuple[Unit, PurePosixPath | None]) -> None:

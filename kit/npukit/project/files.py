@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -29,10 +29,14 @@ class Unit:
 
 @dataclass(frozen=True)
 class Role:
-    """One program of the project: the PEs that run it, its folder of generated C, its linker script."""
+    """One program of the project: the PEs that run it, its folder of generated C, its linker script.
+
+    `serves_host`: the root PE is among its PEs.
+    """
 
     number: int
     pes: tuple[int, ...]
+    serves_host: bool
     net: PurePosixPath
     link_script: PurePosixPath
     image: str
@@ -49,12 +53,18 @@ class Project:
     roles: tuple[Role, ...]
 
     def firmware_units(self) -> list[Unit]:
-        """What every image contains."""
+        """All of the firmware."""
         return [Unit(source, _tuning(source)) for source in self._sources(PurePosixPath("firmware"))]
 
     def net_units(self, role: Role) -> list[Unit]:
-        """What only this role's image contains."""
+        """The role's generated code."""
         return [Unit(source, "speed") for source in self._sources(role.net)]
+
+    def image_units(self, role: Role) -> list[Unit]:
+        """What is linked into the role's image: the firmware with one of its mains, and the generated code."""
+        other_main = _MAIN_WORKER if role.serves_host else _MAIN
+        firmware = [unit for unit in self.firmware_units() if unit.source != other_main]
+        return [*firmware, *self.net_units(role)]
 
     def include_folders(self) -> list[PurePosixPath]:
         """Every folder of the firmware that has headers, and the board's."""
@@ -68,17 +78,27 @@ class Project:
                 yield PurePosixPath(path.relative_to(self.folder).as_posix())
 
 
-def roles_of(sources: list[Sources]) -> tuple[Role, ...]:
+_MAIN = PurePosixPath("firmware/main.c")
+_MAIN_WORKER = PurePosixPath("firmware/main_worker.c")
+
+
+def root_pe(board: Board) -> int:
+    """The PE with the host link: the first that lives."""
+    return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
+
+
+def roles_of(sources: Sequence[Sources], board: Board) -> tuple[Role, ...]:
     """The roles in the order of their numbers; a single one lives in the project's top folder."""
-    alone = len(sources) == 1
-    return tuple(_role(each, alone) for each in sorted(sources, key=lambda each: each.role))
+    alone, root = len(sources) == 1, root_pe(board)
+    return tuple(_role(each, alone, root) for each in sorted(sources, key=lambda each: each.role))
 
 
-def _role(sources: Sources, alone: bool) -> Role:
+def _role(sources: Sources, alone: bool, root: int) -> Role:
     number = sources.role
     return Role(
         number=number,
         pes=sources.pes,
+        serves_host=root in sources.pes,
         net=PurePosixPath("net") if alone else PurePosixPath(f"roles/{number}/net"),
         link_script=PurePosixPath("board/link.ld" if alone else f"board/link-{number}.ld"),
         image="image" if alone else f"image-{number}",

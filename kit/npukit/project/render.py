@@ -16,7 +16,7 @@ from npukit.board.board import Board
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
-from npukit.project.files import Project, roles_of
+from npukit.project.files import Project, roles_of, root_pe
 from npukit.project.layout import MemoryLayout
 
 ALWAYS = ("include", "libc", "rpc", "startup")
@@ -34,7 +34,7 @@ class About:
 
 def render_project(sources: Sequence[Sources], board: Board, about: About, folder: Path) -> Project:
     """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
-    project = Project(folder, board, roles_of(list(sources)))
+    project = Project(folder, board, roles_of(sources, board))
     _copy_firmware(board, folder / "firmware")
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
@@ -48,11 +48,6 @@ def render_project(sources: Sequence[Sources], board: Board, about: About, folde
 def render_link_script(board: Board, layout: MemoryLayout, path: Path) -> None:
     """The linker script for one layout."""
     _write(path, "link.ld.j2", board=board, layout=layout)
-
-
-def root_pe(board: Board) -> int:
-    """The PE with the host link: the first that lives."""
-    return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
 
 
 _FLAGS = SimpleNamespace(
@@ -69,7 +64,8 @@ def _copy_firmware(board: Board, target: Path) -> None:
         shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
     (target / "hal").mkdir()
     shutil.copyfile(origin / "hal" / f"{board.hal}.c", target / "hal" / f"{board.hal}.c")
-    shutil.copyfile(origin / "main.c", target / "main.c")
+    for path in sorted(origin.glob("*.c")):
+        shutil.copyfile(path, target / path.name)
 
 
 def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:

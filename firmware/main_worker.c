@@ -1,0 +1,11 @@
+/* A PE of a role without the root PE: no host link, so no RPC server in the image. */
+#include "hal.h"
+#include "worker.h"
+
+int main(void);
+
+int main(void)
+{
+    hal_init();
+    work();
+}
