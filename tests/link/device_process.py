@@ -15,6 +15,16 @@ from npukit.data import data_folder
 
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
+ZIG_M4 = [
+    *ZIG,
+    "-target",
+    "thumb-freestanding-eabihf",
+    "-mcpu=cortex_m4+vfp4d16sp",
+    "-fno-unroll-loops",
+    "-fno-vectorize",
+]
+GCC_M4 = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-ffreestanding"]
+DEVICE = Path(__file__).parent / "device"
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
@@ -29,7 +39,7 @@ def includes() -> list[str]:
 
 def build_device(folder: Path) -> Path:
     """The server and its test net, compiled for this machine; with sanitizers where the compiler has them."""
-    sources = [*map(str, server_sources()), str(Path(__file__).parent / "device" / "device.c")]
+    sources = [str(source) for source in [*server_sources(), DEVICE / "device.c", DEVICE / "shifter.c"]]
     program = folder / "device"
     compiler = [shutil.which("cc") or ZIG[0], *(() if shutil.which("cc") else ZIG[1:])]
     command = [*compiler, "-O1", "-D_DEFAULT_SOURCE", *WARNINGS, *includes(), *sources, "-o", str(program)]

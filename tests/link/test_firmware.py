@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from link.device_process import WARNINGS, ZIG, includes, server_sources
-
-ZIG_M4 = [
-    *ZIG,
-    "-target",
-    "thumb-freestanding-eabihf",
-    "-mcpu=cortex_m4+vfp4d16sp",
-    "-fno-unroll-loops",
-    "-fno-vectorize",
-]
-GCC_M4 = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-ffreestanding"]
+from link.device_process import GCC_M4, WARNINGS, ZIG_M4, includes, server_sources
 
 
 def compile_server(compiler: list[str], folder: Path) -> list[Path]:
