@@ -13,6 +13,7 @@ from typing import IO, cast
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from link.device_process import DEVICE, GCC_M4, WARNINGS, includes, server_sources
 from npukit.board.board import Board, load_board
@@ -109,6 +110,7 @@ def test_a_real_fault_is_told(session: Session, program: Path) -> None:
 
 def code_of(function: str, program: Path) -> range:
     with program.open("rb") as file:
-        (symbol,) = ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name(function)
+        symbols = cast(SymbolTableSection, ELFFile(file).get_section_by_name(".symtab"))
+        (symbol,) = symbols.get_symbol_by_name(function) or ()
     start = symbol["st_value"] & ~1
     return range(start, start + symbol["st_size"])
