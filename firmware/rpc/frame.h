@@ -20,7 +20,8 @@ struct frame {
     bool broken;         /* too long: dropped at its end */
 };
 
-/* Take one byte from the link. True if it ends a frame that arrived whole: its packet is then the first `size` bytes of the buffer. */
+/* Take one byte from the link. True if it ends a frame that arrived whole: its packet is then the first `size` bytes
+ * of the buffer. */
 bool frame_receive(struct frame *frame, uint8_t byte);
 
 /* Make the frame ready for the next one. */

@@ -20,7 +20,8 @@ struct rpc_region {
     bool writable;
 };
 
-/* The generated project provides these three; `rpc_layer_records` has net_description.layer_count entries (one at least). */
+/* The generated project provides these three; `rpc_layer_records` has net_description.layer_count entries, one at
+ * least. */
 extern struct rpc_layer_record rpc_layer_records[];
 extern const struct rpc_region rpc_regions[];
 extern const uint32_t rpc_region_count;
@@ -28,8 +29,9 @@ extern const uint32_t rpc_region_count;
 /* Answer the host for ever. Call it on the PE whose hal_link_present() is true, after hal_init(). */
 _Noreturn void rpc_serve(void);
 
-/* Tell the host, unasked, that this PE has stopped; for fault handlers. Safe at any point of the program, silent on a PE without a link.
- * `code`: the Configurable Fault Status Register; `pc`: the instruction at fault; `address`: the data address at fault, 0 if unknown. */
+/* Tell the host, unasked, that this PE has stopped; for fault handlers. Safe at any point of the program, silent on a
+ * PE without a link. `code`: the Configurable Fault Status Register; `pc`: the instruction at fault; `address`: the
+ * data address at fault, 0 if unknown. */
 void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address);
 
 #endif

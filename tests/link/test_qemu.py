@@ -111,6 +111,6 @@ def test_a_real_fault_is_told(session: Session, program: Path) -> None:
 def code_of(function: str, program: Path) -> range:
     with program.open("rb") as file:
         symbols = cast(SymbolTableSection, ELFFile(file).get_section_by_name(".symtab"))
-        (symbol,) = symbols.get_symbol_by_name(function) or ()
+        (symbol,) = symbols.get_symbol_by_name(function) or []
     start = symbol["st_value"] & ~1
     return range(start, start + symbol["st_size"])

@@ -1,5 +1,6 @@
 /* A device for the link's tests: the RPC server over a HAL of pipes, with the net of shifter.c.
- * stdin and stdout are the link. Each time the server sleeps with nothing to read, stderr gets the number of bytes it has read so far. */
+ * stdin and stdout are the link. Each time the server sleeps with nothing to read, stderr gets the number of bytes it has
+ * read so far. */
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>

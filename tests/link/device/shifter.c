@@ -1,4 +1,5 @@
-/* A small net for the link's tests: out[i] = in[i] + offset row by row, and a few sums, in 40 layers. Inputs and outputs share memory. */
+/* A small net for the link's tests: out[i] = in[i] + offset row by row, and a few sums, in 40 layers.
+ * Inputs and outputs share memory. */
 #include "shifter.h"
 
 #include "net.h"
