@@ -1,0 +1,24 @@
+"""Firmware files compiled for the machine the tests run on."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from npukit.data import data_folder
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+def host_library(folder: Path, *sources: str) -> ctypes.CDLL:
+    """Firmware sources, named from the firmware's folder, as a shared library."""
+    firmware = data_folder("firmware")
+    compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
+    library = folder / "firmware.so"
+    options = ["-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", *WARNINGS]
+    command = [*compiler, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
+    subprocess.run([str(word) for word in command], check=True, timeout=120)
+    return ctypes.CDLL(str(library))

@@ -1,0 +1,57 @@
+"""Images of the smallest network, for tests of what surrounds a network."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from npukit.board.board import Board, load_board
+from npukit.codegen.sources import Sources
+from npukit.data import data_folder
+from npukit.project.compile import BuiltImage, build_images
+from npukit.project.files import Project
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import GCC, Toolchain, find_toolchain
+
+NET = Path(__file__).parents[1] / "firmware" / "identity_net" / "net.c"
+CONSTANT_BYTES, ACTIVATION_BYTES = 16, 128
+BUILD_ID = "000102030405060708090a0b0c0d0e0f"
+
+
+@dataclass(frozen=True)
+class Built:
+    project: Project
+    images: list[BuiltImage]
+
+
+def toolchain(name: str) -> Toolchain:
+    """The toolchain, or skip: GCC is not everywhere, zig comes with the package."""
+    if name == "gcc" and shutil.which(GCC) is None:
+        pytest.skip(f"{GCC} is not installed")
+    return find_toolchain(name)
+
+
+def identity_sources(
+    board: Board, role: int = 0, pes: tuple[int, ...] | None = None, net: str | None = None
+) -> Sources:
+    driver = "mac_array.c" if board.accelerator else "mac_array_on_core.c"
+    return Sources(
+        role=role,
+        pes=pes or tuple(range(board.pe_count)),
+        files={"net.c": net or NET.read_text()},
+        drivers=(data_folder("firmware") / "mac_array" / driver,),
+        constant_bytes=CONSTANT_BYTES,
+        activation_bytes=ACTIVATION_BYTES,
+    )
+
+
+def build_identity(board_name: str, with_toolchain: str, folder: Path, *sources: Sources) -> Built:
+    """The identity net, or other sources, for a board by a toolchain."""
+    board, compiler = load_board(board_name), toolchain(with_toolchain)
+    project = render_project(
+        sources or [identity_sources(board)], board, About("identity", BUILD_ID), folder / "project"
+    )
+    return Built(project, build_images(project, compiler, folder / "images"))

@@ -1,0 +1,99 @@
+"""Projects built for real: both compilers, both kinds of memory."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.project.elf import Elf
+from project.identity import ACTIVATION_BYTES, CONSTANT_BYTES, NET, build_identity, identity_sources
+
+BOARDS = ("pe-mesh", "mps2-an386")
+TOOLCHAINS = ("gcc", "zig")
+
+
+@pytest.mark.parametrize("compiler", TOOLCHAINS)
+@pytest.mark.parametrize("board_name", BOARDS)
+def test_the_image_is_laid_out_as_planned(tmp_path: Path, board_name: str, compiler: str) -> None:
+    built = build_identity(board_name, compiler, tmp_path)
+    (image,) = built.images
+    elf, board = Elf(image.elf), load_board(board_name)
+    assert elf.sections[".constants"].size == CONSTANT_BYTES
+    assert elf.sections[".activations"].size == ACTIVATION_BYTES
+    assert elf.sections[".stack"].end == board.memory_for("stack").end
+    assert elf.symbols["__stack_top"] - elf.symbols["__stack_bottom"] == image.memory.stack == image.stack.bytes
+    assert elf.symbols["vectors"] == board.memory_for("code").origin
+    # Bigger than the RPC server alone, smaller than the 8 KB a user should never notice.
+    assert 3000 < image.memory.code < 8000
+
+
+@pytest.mark.parametrize("compiler", TOOLCHAINS)
+def test_one_memory_is_accounted_for_to_the_byte(tmp_path: Path, compiler: str) -> None:
+    (image,) = build_identity("pe-mesh", compiler, tmp_path).images
+    assert sum(vars(image.memory).values()) == load_board("pe-mesh").memory[0].size
+
+
+@pytest.mark.parametrize("compiler", TOOLCHAINS)
+def test_two_folders_give_the_same_bytes(tmp_path: Path, compiler: str) -> None:
+    first, second = (build_identity("pe-mesh", compiler, tmp_path / name).images[0] for name in ("a", "other/place"))
+    assert first.binary.read_bytes() == second.binary.read_bytes()
+    assert first.elf.read_bytes() == second.elf.read_bytes()
+    assert str(tmp_path).encode() not in first.elf.read_bytes()
+
+
+@pytest.mark.parametrize("compiler", TOOLCHAINS)
+def test_the_projects_own_makefile_gives_the_same_bytes(tmp_path: Path, compiler: str) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    built = build_identity("pe-mesh", compiler, tmp_path)
+    command = ["make", f"TOOLCHAIN={compiler}", f"ZIG={sys.executable} -m ziglang"]
+    subprocess.run(command, cwd=built.project.folder, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    for path in (built.images[0].elf, built.images[0].binary):
+        assert (built.project.folder / "build" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_roles_have_images_of_their_own_and_only_the_root_pes_serves_the_host(tmp_path: Path) -> None:
+    board = load_board("pe-mesh")
+    sources = [identity_sources(board, 0, (0,)), identity_sources(board, 1, tuple(range(1, 16)))]
+    built = build_identity("pe-mesh", "zig", tmp_path, *sources)
+    root, workers = (Elf(image.elf).symbols for image in built.images)
+    assert [image.pes for image in built.images] == [(0,), tuple(range(1, 16))]
+    assert "rpc_serve" in root
+    assert "rpc_serve" not in workers
+    assert built.images[1].memory.code < built.images[0].memory.code / 2
+    assert (built.project.folder / "roles/1/net/net.c").is_file()
+
+
+def test_a_network_that_does_not_fit_is_refused_with_its_figures(tmp_path: Path) -> None:
+    board = load_board("pe-mesh")
+    net = NET.read_text().replace("net_activations[2 * BYTES]", "net_activations[130000]")
+    sources = replace(identity_sources(board, net=net), activation_bytes=130_000)
+    with pytest.raises(DoesNotFit, match=r"too large for memory sram of 131072: .*activations 130000, stack \d+"):
+        build_identity("pe-mesh", "zig", tmp_path, sources)
+
+
+def test_constants_other_than_planned_are_refused(tmp_path: Path) -> None:
+    sources = replace(identity_sources(load_board("pe-mesh")), constant_bytes=32)
+    with pytest.raises(NpukitError, match="constants are not the size the plan says"):
+        build_identity("pe-mesh", "zig", tmp_path, sources)
+
+
+def test_what_does_not_compile_is_one_line(tmp_path: Path) -> None:
+    sources = identity_sources(load_board("pe-mesh"), net="int net_run(void) { return missing; }\n")
+    with pytest.raises(NpukitError, match=r"compile net/net.c: net/net.c:1.*missing") as caught:
+        build_identity("pe-mesh", "zig", tmp_path, sources)
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("board_name", BOARDS)
+def test_nothing_of_this_machine_is_in_the_project(tmp_path: Path, board_name: str) -> None:
+    project = build_identity(board_name, "zig", tmp_path).project
+    for path in project.folder.rglob("*"):
+        assert path.is_dir() or str(tmp_path) not in path.read_text()
