@@ -1,4 +1,4 @@
-"""A net as the planner sees it: ops that compute, tensors that have bytes of their own, and who needs which box of them.
+"""A net as the planner sees it: ops that compute, tensors with bytes of their own, and who needs which box of them.
 
 A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only.
 """

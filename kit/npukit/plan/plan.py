@@ -1,4 +1,15 @@
-"""Plan: which PE computes what in which order, where every buffer lies, what moves where."""
+"""Plan: which PE computes what in which order, where every buffer lies, what moves where.
+
+For a code generator. Each PE runs its `steps` in order, once a frame, for ever; the root (the board's first live
+PE) starts a frame when the host asks, with the net's inputs in place, and ends it with the outputs in place: on the
+root the buffer named like an input or output tensor holds it whole. A PE that is not the root starts its next frame
+at once and stops at the first `Wait`.
+
+Everything a step reads is in place when the step starts, and nothing is overwritten that is still to be read; the
+waits in the plan are all that is needed for that. There is no flow control besides them: a message is sent only
+when it follows from what its sender has waited for that the bytes it lands in are free (`causality.py` proves it
+for each landing).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from npukit.net.box import Box
+
+SENT_FLAG = 0
+"""The flag every message increments in the PE that sends it, once its source may be overwritten."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +43,10 @@ class Buffer:
 
 @dataclass(frozen=True)
 class View:
-    """A box of a tensor, inside a buffer that holds at least that box."""
+    """A box of a tensor, inside a buffer that holds at least that box.
+
+    The buffer is dense over its own box: strides follow from that box, not from this one.
+    """
 
     buffer: str
     box: Box
@@ -39,7 +56,9 @@ class View:
 class Compute:
     """Compute a box of an op's output. `inputs` are its activations, in the op's order.
 
-    `scratch` names the buffer of the engine's scratch memory, if it needs any.
+    Each input's box is exactly what the output's box needs (`receptive.needs`): what of a window lies outside it is
+    padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
+    other on one accelerator may run as one chain.
     """
 
     op: str
@@ -52,14 +71,14 @@ class Compute:
 
 @dataclass(frozen=True)
 class Send:
-    """Start message number `message`."""
+    """Start message number `message` and go on. Sends that follow each other may be one chain of descriptors."""
 
     message: int
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Go on when flag `flag` has been incremented `count` times in this frame."""
+    """Go on when flag `flag` has counted `count` more than all earlier waits for it took (`noc_wait`)."""
 
     flag: int
     count: int
@@ -70,7 +89,7 @@ Step = Compute | Send | Wait
 
 @dataclass(frozen=True)
 class Landing:
-    """Where a message arrives, and the flag it increments there."""
+    """Where a message arrives, and the flag it increments there, once, when all of it is in place."""
 
     pe: int
     view: View
@@ -79,7 +98,11 @@ class Landing:
 
 @dataclass(frozen=True)
 class Message:
-    """A box of a tensor on its way from one PE to one or several."""
+    """A box of a tensor on its way from one PE to one or several, possibly to another buffer of the same PE.
+
+    `copies.copies` divides it into descriptors. All landings have the same strides, so that each descriptor can be a
+    multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the landing's of each receiver.
+    """
 
     tensor: str
     source_pe: int
@@ -89,7 +112,7 @@ class Message:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes of one PE's memories. `code` is known once the image is linked, 0 before."""
+    """Bytes of one PE's memories. Code and stack are reserves until the image is linked."""
 
     code: int
     constants: int
@@ -100,7 +123,7 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class PePlan:
-    """One PE's program and memory. PEs with the same `role` run the same code."""
+    """One PE's program and memory. PEs with the same `role` run the same code on different data."""
 
     pe: int
     role: int
@@ -117,13 +140,15 @@ class PePlan:
 
 @dataclass(frozen=True)
 class Predicted:
+    """Cycles of one frame alone, and between frames in steady state."""
+
     latency_cycles: int
     interval_cycles: int
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole network on the whole board."""
+    """The whole network on the whole board. The first of `pes` is the root."""
 
     model: str
     board: str

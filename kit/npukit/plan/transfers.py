@@ -1,0 +1,70 @@
+"""Transfers: what must move from the regions where tensors are made to the regions where they are read.
+
+All of it is one intersection: what a region wants and what a tile owns. Halo exchange, gather, scatter and
+redistribution are names for its shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from npukit.net.box import Box
+from npukit.plan.boxes import from_boxes, meetings, to_boxes, volumes
+from npukit.plan.copies import Copy, copies
+from npukit.plan.graph import Graph
+from npukit.plan.regions import Region, Regions
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A box from the region that owns it to regions that want it, as one multicast."""
+
+    box: Box
+    source: Region
+    destinations: tuple[Region, ...]
+
+    @property
+    def first_reader(self) -> int:
+        return min(region.first_reader for region in self.destinations)
+
+
+def transfers_of(graph: Graph, regions: Regions, tensor: str) -> list[Transfer]:
+    """Of one tensor, for each owner in turn, what is read first before what is read later."""
+    held = [region for of_pe in regions[tensor].values() for region in of_pe]
+    wanting = [region for region in held if region.wanted is not None]
+    found: list[Transfer] = []
+    for source in held:
+        if source.owned is not None:
+            found += sorted(_from_source(graph, source, wanting), key=lambda transfer: transfer.first_reader)
+    return found
+
+
+def _from_source(graph: Graph, source: Region, wanting: Sequence[Region]) -> Iterator[Transfer]:
+    """Pieces of one source, equal ones that one multicast can carry taken together."""
+    groups: dict[object, list[tuple[Box, Region]]] = {}
+    for box, region in _pieces(source, wanting):
+        key = (box, region.pe == source.pe, _shape_of(copies_to(graph, box, source, region)))
+        groups.setdefault(key, []).append((box, region))
+    for group in groups.values():
+        yield Transfer(group[0][0], source, tuple(region for _, region in group))
+
+
+def _pieces(source: Region, wanting: Sequence[Region]) -> Iterator[tuple[Box, Region]]:
+    assert source.owned is not None
+    others = [region for region in wanting if region is not source]
+    if not others:
+        return
+    met = meetings(from_boxes([source.owned]), from_boxes([r.wanted for r in others if r.wanted]))[:, 0]
+    for region, box, volume in zip(others, to_boxes(met), volumes(met), strict=True):
+        if volume:
+            yield box, region
+
+
+def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tuple[Copy, ...]:
+    return copies(box, source.box, destination.box, graph.element_bytes(source.tensor))
+
+
+def _shape_of(parts: Sequence[Copy]) -> tuple[tuple[int, ...], ...]:
+    """What must be the same for two destinations of one multicast: all but the address."""
+    return tuple((c.source_offset, c.row_bytes, c.rows, c.source_stride, c.destination_stride) for c in parts)
