@@ -1,0 +1,71 @@
+"""How verbs tell what the kit found: as JSON, as text, as an exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from npukit.cli.main import app
+from npukit.measure.validate import Mismatch, Validation
+
+EQUAL = Validation("emulator", 2, True, (), 18)
+UNEQUAL = Validation("emulator", 2, False, (Mismatch(1, "scores", 0, (0, 7), 12, 13),), 18)
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """What goes into the report."""
+    told: list[dict] = []
+    monkeypatch.setattr("npukit.api.load", lambda folder: folder)
+    monkeypatch.setattr("npukit.report.page.write_report", lambda build, **results: told.append(results))
+    return told
+
+
+def validate(found: Validation, monkeypatch: pytest.MonkeyPatch, *arguments: str):
+    monkeypatch.setattr("npukit.api.validate", lambda folder, **options: found)
+    return CliRunner().invoke(app, ["validate", "out", *arguments])
+
+
+def test_equal_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+    done = validate(EQUAL, monkeypatch)
+    assert done.exit_code == 0
+    assert done.stdout == "2 cases on emulator: equal bit for bit (18 layers checked)\n"
+    assert reported == [{"validation": EQUAL.to_json()}]
+
+
+def test_a_mismatch_exits_with_3_and_names_the_first(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+    done = validate(UNEQUAL, monkeypatch)
+    assert done.exit_code == 3
+    assert done.stderr.startswith("error: case 1, PE 0: scores[0, 7] is 12, the reference says 13\n")
+    assert reported == [{"validation": UNEQUAL.to_json()}]
+
+
+def test_a_mismatch_is_json_too(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+    done = validate(UNEQUAL, monkeypatch, "--json")
+    assert done.exit_code == 3
+    assert json.loads(done.stdout)["mismatches"][0]["tensor"] == "scores"
+    assert reported
+
+
+def test_a_layer_of_which_only_the_digest_differs_is_named(
+    monkeypatch: pytest.MonkeyPatch, reported: list[dict]
+) -> None:
+    layer = Validation("emulator", 1, True, (Mismatch(0, "stem", 3, (), 1, 2),), 9)
+    done = validate(layer, monkeypatch)
+    assert done.exit_code == 3
+    assert "PE 3: the bytes of stem" in done.stderr
+    assert reported
+
+
+def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+    asked: dict = {}
+    monkeypatch.setattr("npukit.api.validate", lambda folder, **options: asked.update(options) or EQUAL)
+    CliRunner().invoke(
+        app, ["validate", "out", "--on", "qemu", "--inputs", "x.npz", "--expect", "out0_tflm", "--cases", "1"]
+    )
+    del asked["progress"]
+    assert asked == {"on": "qemu", "inputs": Path("x.npz"), "expect": "out0_tflm", "cases": 1}
+    assert reported
