@@ -1,4 +1,4 @@
-"""What MAC array commands compute, in numpy: written from the hardware manual (sections 3.2 to 3.4) for the tests alone."""
+"""What MAC array commands compute, in numpy: from the hardware manual (sections 3.2 to 3.4), for the tests alone."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Addition:
 
 @dataclass
 class Layer:
-    """A command's numbers, with tensors in place of addresses: input [y, x, c], filter [channel, ky, kx, input channel]."""
+    """A command's numbers, with tensors for addresses: input [y, x, c], filter [channel, ky, kx, input channel]."""
 
     kind: int
     flags: int
     input: np.ndarray
-    output_shape: tuple[int, int, int]
-    kernel: tuple[int, int] = (1, 1)
+    output_shape: tuple[int, ...]
+    kernel: tuple[int, ...] = (1, 1)
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     pad: tuple[int, int] = (0, 0)

@@ -1,0 +1,114 @@
+"""Whole images on a Cortex-M4 nobody here wrote: they answer, they keep to their stack, they report faults."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.link.fault import DeviceFault
+from npukit.link.session import Session
+from npukit.project.elf import Elf
+from project.identity import BUILD_ID, NET, Built, build_identity, identity_sources
+
+BOARD = "mps2-an386"
+PAINT = (0x5AFEC0DE).to_bytes(4, "little")
+
+
+class QemuLine:
+    """The UART of a machine on QEMU's standard input and output."""
+
+    def __init__(self, elf: Path) -> None:
+        board = load_board(BOARD)
+        assert board.qemu
+        command = ["qemu-system-arm", "-M", board.qemu.machine, "-kernel", str(elf), "-icount", "shift=0"]
+        quiet = ["-display", "none", "-monitor", "none", "-serial", "stdio"]
+        self._process = subprocess.Popen([*command, *quiet], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self._to, self._from = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+
+    def write(self, data: bytes) -> None:
+        self._to.write(data)
+
+    def read(self, timeout: float) -> bytes:
+        readable = select.select([self._from], [], [], timeout)[0]
+        return os.read(self._from.fileno(), 1 << 16) if readable else b""
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait(10)
+        self._to.close()
+        self._from.close()
+
+
+@contextmanager
+def running(built: Built) -> Iterator[Session]:
+    if shutil.which("qemu-system-arm") is None:
+        pytest.skip("qemu-system-arm is not installed")
+    with Session(QemuLine(built.images[0].elf), bytes.fromhex(BUILD_ID), answer_seconds=5) as session:
+        yield session
+
+
+def built_with(folder: Path, compiler: str, *changes: tuple[str, str]) -> Built:
+    """The identity net with changes in its text."""
+    net = NET.read_text().replace("{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}", _build_id_as_c())
+    for old, new in changes:
+        assert old in net
+        net = net.replace(old, new)
+    return build_identity(BOARD, compiler, folder, identity_sources(load_board(BOARD), net=net))
+
+
+def _build_id_as_c() -> str:
+    return "{" + ", ".join(map(str, bytes.fromhex(BUILD_ID))) + "}"
+
+
+ALL_DATA_READABLE = ("{{net_activations, sizeof net_activations, true}}", "{{(uint8_t *)0x20000000, 4 << 20, true}}")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_it_answers_and_uses_no_more_stack_than_its_bound(tmp_path: Path, compiler: str) -> None:
+    built = built_with(tmp_path, compiler, ALL_DATA_READABLE)
+    with running(built) as session:
+        session.write_input(0, bytes(range(64)))
+        assert session.run(observe=True).status == 0
+        assert session.read_output(0) == bytes(range(64))
+        used = _stack_used(session, built)
+    report = built.images[0].stack
+    assert report.program_bytes // 2 < used <= report.program_bytes
+
+
+def _stack_used(session: Session, built: Built) -> int:
+    symbols = Elf(built.images[0].elf).symbols
+    bottom, top = symbols["__stack_bottom"], symbols["__stack_top"]
+    stack = session.read_memory(bottom, top - bottom)
+    words = [stack[at : at + 4] for at in range(0, len(stack), 4)]
+    untouched = next(i for i, word in enumerate(words) if word != PAINT)
+    return len(stack) - 4 * untouched
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_a_fault_is_reported_with_its_place_and_cause(tmp_path: Path, compiler: str) -> None:
+    wild = "uint32_t i = 0; i < BYTES; i++"
+    built = built_with(tmp_path, compiler, ("for (" + wild, "*(volatile uint32_t *)0x60000000;\n    for (" + wild))
+    with running(built) as session, pytest.raises(DeviceFault) as caught:
+        session.run()
+    functions = Elf(built.images[0].elf).functions.values()
+    assert [f.name for f in functions if f.address <= caught.value.pc < f.end] == ["net_run"]
+    assert caught.value.address == 0x6000_0000
+
+
+def test_both_compilers_compute_the_same(tmp_path: Path) -> None:
+    digests = []
+    for compiler in ("gcc", "zig"):
+        with running(built_with(tmp_path / compiler, compiler)) as session:
+            session.write_input(0, bytes(reversed(range(64))))
+            session.run(observe=True)
+            digests.append(session.layer_digests())
+    assert digests[0] == digests[1]

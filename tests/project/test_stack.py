@@ -1,0 +1,175 @@
+"""The stack's bound, from images made for the purpose."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from npukit.errors import NpukitError
+from npukit.project.stack import EXCEPTION_FRAME_BYTES, StackReport, stack_bound
+from project.identity import toolchain
+
+HEAD = """
+    .syntax unified
+    .thumb
+    .section .text.all, "ax"
+    .macro function name
+    .global \\name
+    .type \\name, %function
+    .thumb_func
+    \\name:
+    .endm
+"""
+FAULT = "function fault_handler\n    b .\n    .size fault_handler, . - fault_handler\n"
+
+LINK = "SECTIONS { .text 0 : { *(.text.all) } .rodata : { *(.rodata.all) } }"
+
+
+def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
+    """The report for assembly, with every function's end marked."""
+    (folder / "code.S").write_text(HEAD + body + FAULT)
+    (folder / "link.ld").write_text(LINK)
+    compiler = toolchain("zig")
+    target = ["-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp", "-g", "-nostdlib", "-Wl,-e,reset_handler"]
+    command = [*compiler.command, *target, "-gdwarf-aranges", "-T", "link.ld", "code.S", "-o", "code.elf"]
+    subprocess.run(command, cwd=folder, check=True, timeout=120)
+    return stack_bound(folder / "code.elf", indirect)
+
+
+def end(name: str) -> str:
+    return f"    .size {name}, . - {name}\n"
+
+
+def test_frames_add_up_along_the_deepest_path(tmp_path: Path) -> None:
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, lr}}
+    bl shallow
+    bl deep
+    pop {{r4, pc}}
+{end("reset_handler")}
+function shallow
+    sub sp, #64
+    add sp, #64
+    bx lr
+{end("shallow")}
+function deep
+    push {{r4-r7, lr}}
+    vpush {{d8-d9}}
+    sub sp, #12
+    bl shallow
+    str r0, [sp, #-8]!
+    ldr r0, [sp], #8
+    add sp, #12
+    vpop {{d8-d9}}
+    pop {{r4-r7, pc}}
+{end("deep")}
+""",
+    )
+    assert report.program_bytes == 8 + (20 + 16 + 12) + 64
+    assert report.deepest == ("reset_handler", "deep", "shallow")
+    assert report.functions["deep"] == 20 + 16 + 12 + 8
+    assert report.bytes == -(-(report.program_bytes + EXCEPTION_FRAME_BYTES) // 8) * 8
+
+
+def test_a_tail_call_has_given_its_frame_back(tmp_path: Path) -> None:
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4-r7, lr}}
+    pop {{r4-r7, lr}}
+    b next
+{end("reset_handler")}
+function next
+    push {{r0-r3}}
+    add sp, #16
+    bx lr
+{end("next")}
+""",
+    )
+    assert report.program_bytes == 20
+
+
+def test_branches_and_tables_are_followed(tmp_path: Path) -> None:
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, lr}}
+    cbz r0, 3f
+    cmp r0, #1
+    it eq
+    popeq {{r4, pc}}
+    tbb [pc, r1]
+1:  .byte (2f - 1b) / 2, (3f - 1b) / 2
+2:  sub sp, #128
+    add sp, #128
+3:  pop {{r4, pc}}
+{end("reset_handler")}
+""",
+    )
+    assert report.program_bytes == 8 + 128
+
+
+def test_a_frame_pointer_is_followed(tmp_path: Path) -> None:
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r7, lr}}
+    mov r7, sp
+    sub sp, #40
+    mov sp, r7
+    push {{r0}}
+    pop {{r0}}
+    pop {{r7, pc}}
+{end("reset_handler")}
+""",
+    )
+    assert report.program_bytes == 8 + 40
+
+
+POINTER_CALL = f"""
+function reset_handler
+    push {{r4, lr}}
+    blx r0
+    pop {{r4, pc}}
+{end("reset_handler")}
+function pointed_at
+    sub sp, #48
+    add sp, #48
+    bx lr
+{end("pointed_at")}
+function never_pointed_at
+    sub sp, #400
+    add sp, #400
+    bx lr
+{end("never_pointed_at")}
+    .section .rodata.all, "a"
+    .word pointed_at
+    .section .text.all, "ax"
+"""
+
+
+def test_a_pointer_may_lead_to_every_function_whose_address_is_taken(tmp_path: Path) -> None:
+    assert bound(tmp_path, POINTER_CALL).program_bytes == 8 + 48
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("bl again\n    b .\nfunction again\n    push {lr}\n    bl reset_handler\n", "recursion"),
+        ("1: push {r0}\n    b 1b\n", "takes more stack with each turn of a loop"),
+        ("sub sp, sp, r0\n    bx lr\n", "sets the stack pointer by `sub"),
+        ("ldr pc, [r0]\n", "jumps by `ldr pc"),
+    ],
+)
+def test_what_has_no_bound_is_refused(tmp_path: Path, body: str, complaint: str) -> None:
+    last = "again" if "again" in body else "reset_handler"
+    with pytest.raises(NpukitError, match=complaint):
+        bound(tmp_path, f"function reset_handler\n    {body}{end(last)}")
