@@ -1,0 +1,98 @@
+"""The constants of one program: one C struct whose order and offsets are ours, so that every byte is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.interface import Address, CommandFormat, ConstantArray, Field, Struct
+
+SECTION_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of an accelerator as a constant: `chained` is the one that follows it."""
+
+    symbol: str
+    format: CommandFormat
+    struct: Struct
+    tag: int
+    chained: str | None
+
+    @property
+    def align(self) -> int:
+        return self.format.align
+
+    @property
+    def bytes(self) -> int:
+        return self.format.bytes
+
+    @property
+    def fields(self) -> tuple[tuple[str, Field], ...]:
+        link = ((self.format.next_field, Address(self.chained)),) if self.chained else ()
+        return (*link, (self.format.tag_field, self.tag), *self.struct.fields)
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array as a constant. Layers that need the same bytes share it: `users` are their symbols."""
+
+    array: ConstantArray
+    users: tuple[str, ...]
+
+    @property
+    def symbol(self) -> str:
+        return self.array.symbol
+
+    @property
+    def align(self) -> int:
+        return max(self.array.align, self.array.values.dtype.itemsize)
+
+    @property
+    def bytes(self) -> int:
+        return self.array.values.nbytes
+
+
+Member = Array | Command
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The members in order, the whole size, and for every symbol the member that has its bytes."""
+
+    members: tuple[Member, ...]
+    bytes: int
+    homes: dict[str, str]
+
+
+def lay_out(arrays: Iterable[ConstantArray], commands: Sequence[Command]) -> Constants:
+    """What must be aligned most comes first, and then there are hardly any gaps; commands lead, arrays follow."""
+    shared = list(_shared(arrays))
+    members = sorted([*commands, *shared], key=lambda member: (-member.align, member.bytes % member.align != 0))
+    homes = {user: array.symbol for array in shared for user in array.users}
+    homes |= {command.symbol: command.symbol for command in commands}
+    return Constants(tuple(members), _size(members), homes)
+
+
+def _shared(arrays: Iterable[ConstantArray]) -> Iterator[Array]:
+    """Each distinct array once."""
+    alike: dict[tuple[str, int, bytes], list[ConstantArray]] = {}
+    for array in arrays:
+        values = np.ascontiguousarray(array.values)
+        alike.setdefault((str(values.dtype), array.align, values.tobytes()), []).append(array)
+    for same in alike.values():
+        yield Array(same[0], tuple(array.symbol for array in same))
+
+
+def _size(members: Sequence[Member]) -> int:
+    end = 0
+    for member in members:
+        end = _up(end, member.align) + member.bytes
+    return _up(end, max((member.align for member in members), default=1))
+
+
+def _up(value: int, align: int) -> int:
+    return -(-value // align) * align

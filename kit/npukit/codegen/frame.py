@@ -1,0 +1,120 @@
+"""One frame as a TIR function: the AOT executor. It calls kernels and accelerators in the order of the plan.
+
+Its parameters are the C names of what it touches. They are in scope where its C stands, so they vanish from the C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from npukit.accel.interface import Address, Call, CommandFormat
+from npukit.codegen.c_text import function_bodies
+from npukit.codegen.tvm_door import (
+    Array,
+    Function,
+    Parameter,
+    call,
+    define,
+    do,
+    give,
+    if_else,
+    let,
+    print_c,
+    when,
+)
+
+NAME = "run_frame"
+OBSERVED = "observed"
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """A call of a kernel; `layer` is finished after it, if it finishes one. `checked`: it returns 0 or an error code."""
+
+    call: Call
+    layer: int | None
+    checked: bool
+
+
+@dataclass(frozen=True)
+class ChainStep:
+    """Commands of one accelerator, each with the layer it finishes."""
+
+    format: CommandFormat
+    commands: tuple[tuple[str, int | None], ...]
+
+
+Step = KernelStep | ChainStep
+
+
+def frame_function(steps: Sequence[Step]) -> Function:
+    """The whole frame."""
+    symbols = list(dict.fromkeys(_symbols(steps)))
+    parameters = [Parameter(OBSERVED, "int32", "value"), *(Parameter(symbol, "uint8") for symbol in symbols)]
+
+    def body(observed: object, *arrays: Array) -> None:
+        _Writer(observed, dict(zip(symbols, arrays, strict=True))).write(steps)
+
+    return define(NAME, parameters, body, result="int32")
+
+
+def frame_as_c(function: Function, place: Callable[[str, int], str]) -> str:
+    """The statements of the frame. `place` gives the C of a symbol's address plus so many bytes."""
+    return function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
+
+
+def _symbols(steps: Sequence[Step]) -> Iterable[str]:
+    for step in steps:
+        if isinstance(step, ChainStep):
+            yield from (symbol for symbol, _ in step.commands)
+        else:
+            yield from (a.symbol for a in step.call.arguments if isinstance(a, Address))
+
+
+class _Writer:
+    def __init__(self, observed: object, arrays: Mapping[str, Array]) -> None:
+        self._observed = observed
+        self._arrays = arrays
+
+    def write(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, ChainStep):
+                self._chain(step)
+            else:
+                self._kernel(step)
+        give(0)
+
+    def _chain(self, step: ChainStep) -> None:
+        first = step.commands[0][0]
+        if_else(self._observed != 0, lambda: self._one_by_one(step), lambda: self._checked(step.format.run, first))
+
+    def _one_by_one(self, step: ChainStep) -> None:
+        for command, layer in step.commands:
+            self._checked(f"{step.format.run}_one", command)
+            _mark(layer)
+
+    def _checked(self, function: str, symbol: str) -> None:
+        _stop_on_error(call(function, self._arrays[symbol].address(0)))
+
+    def _kernel(self, step: KernelStep) -> None:
+        made = call(step.call.function, *(self._argument(a) for a in step.call.arguments))
+        if step.checked:
+            _stop_on_error(made)
+        else:
+            do(made)
+        _mark(step.layer)
+
+    def _argument(self, value: object) -> object:
+        return self._arrays[value.symbol].address(value.offset) if isinstance(value, Address) else value
+
+
+def _stop_on_error(status_call: object) -> None:
+    status = let("status", status_call)
+    with when(status != 0):
+        give(status)
+
+
+def _mark(layer: int | None) -> None:
+    if layer is not None:
+        do(call("mark", layer))

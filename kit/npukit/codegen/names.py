@@ -1,0 +1,52 @@
+"""Names of the network made into names of C."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 48
+_SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_\d+\Z")
+
+
+class Names:
+    """Gives every name a C identifier of its own."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def identifier(self, name: str) -> str:
+        """An identifier that reads like `name`; a name may come again and gets another one."""
+        wanted = c_identifier(name)
+        found, number = wanted, 1
+        while found in self._taken:
+            number += 1
+            found = f"{wanted}_{number}"
+        self._taken.add(found)
+        return found
+
+
+def c_identifier(name: str) -> str:
+    """`name` with nothing C could stumble over.
+
+    What ends in a number is no keyword, no function of the C library and none of the firmware; all else is made so.
+    """
+    letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST]
+    return (
+        letters if _SAFE.match(letters) else f"{letters or 'unnamed'}_0" if letters[:1].isalpha() else f"t_{letters}_0"
+    )
+
+
+def comment_text(text: str) -> str:
+    """Text that cannot end a C comment, nor leave its line."""
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *")
+
+
+def c_string(text: str) -> str:
+    """A C string literal with the UTF-8 bytes of `text`."""
+    return '"' + "".join(_escaped(byte) for byte in text.encode("utf-8", "replace")) + '"'
+
+
+def _escaped(byte: int) -> str:
+    plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
+    return chr(byte) if plain else f"\\{byte:03o}"

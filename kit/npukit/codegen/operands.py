@@ -1,0 +1,52 @@
+"""Where a tile's operands lie: from the views and buffers of the plan to addresses and strides."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from npukit.accel.interface import Address, Operand
+from npukit.codegen.names import Names
+from npukit.net.net import Net
+from npukit.plan.plan import Buffer, PePlan, View
+
+
+class Arena:
+    """The buffers of one PE, each with the C name of its offset."""
+
+    def __init__(self, net: Net, pe: PePlan) -> None:
+        names = Names()
+        self._net = net
+        self.bytes = pe.memory.activations
+        self.buffers = {buffer.name: buffer for buffer in pe.buffers}
+        self.offsets = {buffer.name: f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers}
+
+    def operand(self, view: View) -> Operand:
+        """The box of a tensor that the view shows."""
+        buffer = self.buffers[view.buffer]
+        tensor = self._net.tensor(buffer.tensor)
+        item = np.dtype(tensor.dtype).itemsize
+        strides = _strides(buffer.box.shape, item)
+        begin = sum(map(int.__mul__, view.box.offset_in(buffer.box), strides))
+        row, pixel = _row_and_pixel(buffer.box.shape, item)
+        return Operand(tensor, view.box, Address(self.offsets[buffer.name], begin), row, pixel)
+
+    def scratch(self, name: str) -> Address:
+        return Address(self.offsets[name])
+
+    def place(self, buffer: Buffer) -> str:
+        """The C name of the buffer's offset."""
+        return self.offsets[buffer.name]
+
+
+def _strides(shape: tuple[int, ...], item: int) -> list[int]:
+    """Bytes between neighbours along each axis."""
+    return [item * prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def _row_and_pixel(shape: tuple[int, ...], item: int) -> tuple[int, int]:
+    if len(shape) == 4:
+        return shape[2] * shape[3] * item, shape[3] * item
+    pixel = (shape[-1] if shape else 1) * item
+    return pixel * prod(shape[:-1]), pixel

@@ -1,0 +1,135 @@
+"""The C files of one program, from the templates in `templates/net/`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npukit import __version__
+from npukit.codegen.constants import Array, Command
+from npukit.codegen.frame import frame_as_c, frame_function
+from npukit.codegen.kernels import C_TYPES, helpers_as_c
+from npukit.codegen.names import comment_text
+from npukit.codegen.places import Places
+from npukit.codegen.program import Program
+from npukit.codegen.tensors import TensorRow, layer_rows
+from npukit.data import data_folder
+
+FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", "net.c")
+LINE = 116
+
+
+@dataclass(frozen=True)
+class Titles:
+    """What the program says of itself, as C."""
+
+    model: str
+    board: str
+    build_id: bytes
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What the host writes and reads here."""
+
+    inputs: Sequence[TensorRow]
+    outputs: Sequence[TensorRow]
+
+
+def render(program: Program, titles: Titles, ends: Ends) -> dict[str, str]:
+    """Every file by its name."""
+    places = _places(program)
+    frame = frame_function(program.steps)
+    values = {
+        "version": __version__,
+        "titles": titles,
+        "ends": ends,
+        "program": program,
+        "layers": layer_rows(program),
+        "headers": sorted({c.format.header for c in _commands(program)}),
+        "frame": frame_as_c(frame, places.address),
+        "members": list(_members(program, places)),
+        "helpers": helpers_as_c(),
+        "buffers": list(_buffers(program)),
+    }
+    return {name: _environment().get_template(f"{name}.j2").render(**values) for name in FILES}
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(data_folder("templates") / "net"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["comment"] = comment_text
+    return environment
+
+
+def _commands(program: Program) -> list[Command]:
+    return [member for member in program.constants.members if isinstance(member, Command)]
+
+
+def _places(program: Program) -> Places:
+    commands = frozenset(command.symbol for command in _commands(program))
+    return Places(program.constants.homes, commands)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A member of the constants: its declaration, its initialiser, what it is."""
+
+    name: str
+    declaration: str
+    align: int
+    value: str
+    comment: str
+
+
+def _members(program: Program, places: Places) -> Iterator[_Member]:
+    for member in program.constants.members:
+        yield _array(member) if isinstance(member, Array) else _command(member, places)
+
+
+def _command(command: Command, places: Places) -> _Member:
+    rows = [f"    .{name} = {places.field(value)},\n" for name, value in command.fields]
+    declaration = f"struct {command.format.struct} {command.symbol}"
+    comment = f"layer {command.tag}" + ("" if command.chained else ", ends its chain")
+    return _Member(command.symbol, declaration, command.align, "{\n" + "".join(rows) + "}", comment)
+
+
+def _array(member: Array) -> _Member:
+    values = member.array.values
+    kind = C_TYPES[str(values.dtype)]
+    others = [user for user in member.users if user != member.symbol]
+    comment = member.array.comment + (f"; also {', '.join(others)}" if others else "")
+    return _Member(member.symbol, f"{kind} {member.symbol}[{values.size}]", member.align, _numbers(values), comment)
+
+
+def _numbers(values: np.ndarray) -> str:
+    floating = values.dtype.kind == "f"
+    text = ", ".join(f"{float(v).hex()}f" if floating else str(int(v)) for v in values.ravel())
+    return "{\n" + textwrap.fill(text, LINE, initial_indent="    ", subsequent_indent="    ") + ",\n}"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A buffer's line in the memory map."""
+
+    symbol: str
+    offset: int
+    comment: str
+
+
+def _buffers(program: Program) -> Iterator[_Place]:
+    for buffer in program.arena.buffers.values():
+        what = f"{buffer.tensor} {buffer.box}" if buffer.tensor else buffer.name
+        comment = comment_text(f"{what}, {buffer.bytes} bytes, steps {buffer.first} to {buffer.last}")
+        yield _Place(program.arena.place(buffer), buffer.offset, comment)

@@ -1,0 +1,108 @@
+"""Generated programs compiled for the machine the tests run on, and called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from helpers import CHECKOUT
+from npukit.codegen.sources import Sources
+
+FIRMWARE = CHECKOUT / "firmware"
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+FLAGS = ["-std=c11", "-O1", "-fno-strict-aliasing", *WARNINGS]
+# zig cc adds the undefined behaviour sanitiser by itself and traps on what it finds.
+COMPILER = [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined", "-fsanitize-trap=undefined"]
+
+Observer = Callable[[int], None]
+_OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.POINTER(ctypes.c_uint8)),
+        ("row_bytes", ctypes.c_uint32),
+        ("rows", ctypes.c_uint32),
+        ("stride", ctypes.c_uint32),
+    )
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("output", _Tensor))
+
+
+class _Description(ctypes.Structure):
+    _fields_ = (
+        ("model", ctypes.c_char_p),
+        ("board", ctypes.c_char_p),
+        ("build_id", ctypes.c_uint8 * 16),
+        ("input_count", ctypes.c_uint16),
+        ("output_count", ctypes.c_uint16),
+        ("layer_count", ctypes.c_uint16),
+        ("inputs", ctypes.POINTER(_Tensor)),
+        ("outputs", ctypes.POINTER(_Tensor)),
+        ("layers", ctypes.POINTER(_Layer)),
+    )
+
+
+class HostProgram:
+    """A program's `net_description` and `net_run`."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+        self._library.net_run.restype = ctypes.c_int32
+        self.description = _Description.in_dll(self._library, "net_description")
+
+    @property
+    def layer_names(self) -> list[str]:
+        return [self.description.layers[i].name.decode() for i in range(self.description.layer_count)]
+
+    def run(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> list[bytes]:
+        """One frame; the bytes of the outputs."""
+        for index, values in enumerate(inputs):
+            _write(self.description.inputs[index], values.tobytes())
+        callback = _OBSERVER(observer) if observer else None
+        assert self._library.net_run(callback) == 0
+        return [_read(self.description.outputs[i]) for i in range(self.description.output_count)]
+
+    def layer(self, index: int) -> bytes:
+        """What a layer has left, while it is still in place."""
+        return _read(self.description.layers[index].output)
+
+
+def build(sources: Sources, folder: Path) -> HostProgram:
+    """Compile a program with the flags its project would have."""
+    write_files(sources.files, folder)
+    library = folder / "net.so"
+    includes = [f"-I{folder}", *(f"-I{FIRMWARE / name}" for name in ("include", "rpc", "mac_array"))]
+    units = [*sorted(folder.glob("*.c")), *sources.drivers]
+    compile_c([*includes, "-shared", "-fPIC", *map(str, units), "-o", str(library)])
+    return HostProgram(library)
+
+
+def write_files(files: Mapping[str, str], folder: Path) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def compile_c(arguments: Sequence[str]) -> None:
+    done = subprocess.run([*COMPILER, *FLAGS, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def _write(tensor: _Tensor, data: bytes) -> None:
+    assert len(data) == tensor.row_bytes * tensor.rows
+    for row in range(tensor.rows):
+        part = data[row * tensor.row_bytes : (row + 1) * tensor.row_bytes]
+        ctypes.memmove(ctypes.addressof(tensor.data.contents) + row * tensor.stride, part, len(part))
+
+
+def _read(tensor: _Tensor) -> bytes:
+    start = ctypes.addressof(tensor.data.contents)
+    return b"".join(ctypes.string_at(start + row * tensor.stride, tensor.row_bytes) for row in range(tensor.rows))
