@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from firmware import array_reference as ref
+import firmware.array_reference as ref
 from firmware.array_command import Command, Packed
 from firmware.array_reference import Addition, Layer, expected
 from firmware.host import host_library

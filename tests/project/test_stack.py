@@ -9,6 +9,7 @@ import pytest
 
 from npukit.errors import NpukitError
 from npukit.project.stack import EXCEPTION_FRAME_BYTES, StackReport, stack_bound
+from npukit.project.toolchain import TARGET_FLAGS
 from project.identity import toolchain
 
 HEAD = """
@@ -32,8 +33,8 @@ def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
     (folder / "code.S").write_text(HEAD + body + FAULT)
     (folder / "link.ld").write_text(LINK)
     compiler = toolchain("zig")
-    target = ["-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp", "-g", "-nostdlib", "-Wl,-e,reset_handler"]
-    command = [*compiler.command, *target, "-gdwarf-aranges", "-T", "link.ld", "code.S", "-o", "code.elf"]
+    target = f"{TARGET_FLAGS['zig']} -g -nostdlib -Wl,-e,reset_handler".split()
+    command = [*compiler.command, *target, "-T", "link.ld", "code.S", "-o", "code.elf"]
     subprocess.run(command, cwd=folder, check=True, timeout=120)
     return stack_bound(folder / "code.elf", indirect)
 
