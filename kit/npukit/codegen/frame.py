@@ -30,7 +30,7 @@ OBSERVED = "observed"
 
 @dataclass(frozen=True)
 class KernelStep:
-    """A call of a kernel; `layer` is finished after it, if it finishes one. `checked`: it returns 0 or an error code."""
+    """A call of a kernel; after it `layer` is finished, if any. `checked`: it returns 0 or an error code."""
 
     call: Call
     layer: int | None
@@ -60,7 +60,7 @@ def frame_function(steps: Sequence[Step]) -> Function:
 
 
 def frame_as_c(function: Function, place: Callable[[str, int], str]) -> str:
-    """The statements of the frame. `place` gives the C of a symbol's address plus so many bytes."""
+    """The statements of the frame. `place`: the C of a symbol's address plus so many bytes."""
     return function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
 
 

@@ -92,7 +92,7 @@ def define(
 
 
 def _argument(parameter: Parameter) -> Any:
-    kind = getattr(T, parameter.dtype)() if parameter.access == "value" else script.handle(parameter.dtype)
+    kind = getattr(script, parameter.dtype)() if parameter.access == "value" else script.handle(parameter.dtype)
     return builder.arg(parameter.name, kind)
 
 
