@@ -1,0 +1,73 @@
+"""The links a packet takes: first along x, then along y, on the grid of chips and then within the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from npukit.board.board import Board
+
+
+class Link(NamedTuple):
+    """From the router of one PE to that of another; between two chips all links of the border are one."""
+
+    source: int
+    destination: int
+    border: bool
+
+
+class Routes:
+    """The routes of one board."""
+
+    def __init__(self, board: Board) -> None:
+        self._pes, self._chips = board.mesh.pes, board.mesh.chips
+        self.path = lru_cache(maxsize=None)(self._path)
+
+    def tree(self, source: int, destinations: Sequence[int]) -> list[Link]:
+        """The union of the paths, each link after the one that leads to it."""
+        return list(dict.fromkeys(link for destination in destinations for link in self.path(source, destination)))
+
+    def _path(self, source: int, destination: int) -> tuple[Link, ...]:
+        links: list[Link] = []
+        here, chip_there = source, destination // self._pes.count
+        while (here_chip := here // self._pes.count) != chip_there:
+            here = self._cross(here, _step_to(here_chip, chip_there, self._chips.columns), links)
+        self._within(here, destination % self._pes.count, links)
+        return tuple(links)
+
+    def _cross(self, here: int, step: tuple[int, int], links: list[Link]) -> int:
+        """To the border in a direction, and over it to the facing PE."""
+        chip, place = divmod(here, self._pes.count)
+        row, column = divmod(place, self._pes.columns)
+        dx, dy = step
+        edge = (self._edge(dx, self._pes.columns, column), self._edge(dy, self._pes.rows, row))
+        here = self._within(here, edge[1] * self._pes.columns + edge[0], links)
+        facing = (self._pes.columns - 1 - edge[0] if dx else edge[0], self._pes.rows - 1 - edge[1] if dy else edge[1])
+        next_chip = chip + dy * self._chips.columns + dx
+        there = next_chip * self._pes.count + facing[1] * self._pes.columns + facing[0]
+        links.append(Link(chip, next_chip, border=True))
+        return there
+
+    @staticmethod
+    def _edge(direction: int, size: int, place: int) -> int:
+        return {0: place, 1: size - 1, -1: 0}[direction]
+
+    def _within(self, here: int, place: int, links: list[Link]) -> int:
+        chip, at = divmod(here, self._pes.count)
+        while at != place:
+            dx, dy = _step_to(at, place, self._pes.columns)
+            following = at + dy * self._pes.columns + dx
+            links.append(Link(chip * self._pes.count + at, chip * self._pes.count + following, border=False))
+            at = following
+        return chip * self._pes.count + at
+
+
+def _step_to(here: int, there: int, columns: int) -> tuple[int, int]:
+    """One step on a grid, along x while that is not done."""
+    dx, dy = there % columns - here % columns, there // columns - here // columns
+    return (_sign(dx), 0) if dx else (0, _sign(dy))
+
+
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)

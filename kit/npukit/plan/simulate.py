@@ -1,0 +1,210 @@
+"""A plan in time: cores in order, engines, DMA queues, links and flags, event by event.
+
+What it predicts is what the hardware manual says for the engines and the network, and `cost.py` for the core.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from npukit.board.board import Board
+from npukit.net.net import Net
+from npukit.plan.copies import copies
+from npukit.plan.cost import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.network import Network
+from npukit.plan.plan import SENT_FLAG, Buffer, Compute, Message, PePlan, Plan, Send, Step, Wait
+from npukit.plan.routes import Link, Routes
+
+CORE = "cpu"
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Cycles: when each frame ended on the root, what each PE and each link was busy with."""
+
+    frame_ends: tuple[int, ...]
+    computing: dict[int, int]
+    links: dict[Link, int]
+
+    @property
+    def latency_cycles(self) -> int:
+        return self.frame_ends[0]
+
+    @property
+    def interval_cycles(self) -> int:
+        """Between frames, once the pipeline is full: over the second half of the frames."""
+        half = (len(self.frame_ends) - 1) // 2
+        steps = len(self.frame_ends) - 1 - half
+        return round((self.frame_ends[-1] - self.frame_ends[half]) / steps) if steps else self.frame_ends[0]
+
+
+@dataclass
+class _Pe:
+    plan: PePlan
+    step: int = 0
+    frames: int = 0
+    asleep: bool = False
+    flags: Counter[int] = field(default_factory=Counter)
+    queue: deque[_Packet] = field(default_factory=deque)
+    sending: bool = False
+    port: list[tuple[int, int]] = field(default_factory=list)
+    computing: int = 0
+
+
+@dataclass(frozen=True)
+class _Packet:
+    """One descriptor. The last one of a message carries the flags."""
+
+    message: Message
+    flits: int
+    last: bool
+
+
+class _Simulation:
+    def __init__(self, net: Net, board: Board, plan: Plan, frames: int) -> None:
+        self._frames = frames
+        self._network = Network(board.noc, Routes(board)) if board.noc else None
+        self._pes = {pe.pe: _Pe(pe) for pe in plan.pes}
+        self._root = plan.pes[0].pe
+        self._events: list[tuple[int, int, Callable[[int], None]]] = []
+        self._order = count()
+        self._packets = _packets(net, plan)
+        self._ends: list[int] = []
+
+    def run(self) -> Simulated:
+        for pe in self._pes.values():
+            self._at(0, partial(self._go_on, pe))
+        while self._events and len(self._ends) < self._frames:
+            time, _, event = heapq.heappop(self._events)
+            event(time)
+        if len(self._ends) < self._frames:
+            raise RuntimeError(f"the plan stands still after {len(self._ends)} of {self._frames} frames")
+        links = dict(self._network.busy) if self._network else {}
+        return Simulated(tuple(self._ends), {number: pe.computing for number, pe in self._pes.items()}, links)
+
+    def _at(self, time: int, event: Callable[[int], None]) -> None:
+        heapq.heappush(self._events, (time, next(self._order), event))
+
+    def _go_on(self, pe: _Pe, time: int) -> None:
+        """The core's next step, or the next frame."""
+        if pe.step == len(pe.plan.steps):
+            self._end_frame(pe, time)
+            return
+        match pe.plan.steps[pe.step]:
+            case Compute() as step:
+                self._compute(pe, step, time)
+            case Send():
+                self._send(pe, time)
+            case Wait() as step:
+                self._wait(pe, step, time)
+
+    def _end_frame(self, pe: _Pe, time: int) -> None:
+        if pe.plan.pe == self._root:
+            self._ends.append(time)
+        pe.step, pe.frames = 0, pe.frames + 1
+        if pe.plan.steps and pe.frames < self._frames:
+            self._at(time, partial(self._go_on, pe))
+
+    def _compute(self, pe: _Pe, first: Compute, time: int) -> None:
+        """A chain: all computes that follow each other on one accelerator."""
+        steps = _run_of(pe, lambda step: isinstance(step, Compute) and step.engine == first.engine != CORE) or [first]
+        cycles = sum(step.cycles for step in steps if isinstance(step, Compute))
+        pe.step += len(steps)
+        pe.computing += cycles
+        start = time + CHAIN_CYCLES
+        pe.port = [span for span in pe.port if span[1] > start]
+        steals = first.engine != CORE
+        self._at(start + cycles, partial(self._computed, pe, start, cycles, 0 if steals else None))
+
+    def _computed(self, pe: _Pe, start: int, cycles: int, stolen: int | None, time: int) -> None:
+        """The end of a chain, unless DMA took port cycles from it meanwhile, which are added."""
+        taken = sum(max(0, min(stop, time) - max(begin, start)) for begin, stop in pe.port)
+        if stolen is not None and taken > stolen:
+            self._at(start + cycles + taken, partial(self._computed, pe, start, cycles, taken))
+        else:
+            self._go_on(pe, time)
+
+    def _send(self, pe: _Pe, time: int) -> None:
+        """A chain of messages: all sends that follow each other."""
+        for step in _run_of(pe, lambda step: isinstance(step, Send)):
+            assert isinstance(step, Send)
+            pe.queue.extend(self._packets[step.message])
+            pe.step += 1
+        if not pe.sending:
+            pe.sending = True
+            self._at(time + SEND_CYCLES, partial(self._transmit, pe))
+        self._at(time + SEND_CYCLES, partial(self._go_on, pe))
+
+    def _transmit(self, pe: _Pe, time: int) -> None:
+        """The next descriptor of a PE's queue."""
+        if not pe.queue:
+            pe.sending = False
+            return
+        assert self._network is not None
+        packet = pe.queue.popleft()
+        landings = packet.message.landings
+        carried = self._network.carry(time, pe.plan.pe, [landing.pe for landing in landings], packet.flits)
+        pe.port.append((carried.left - packet.flits, carried.left))
+        for landing in landings:
+            arrived = carried.arrived[landing.pe]
+            target = self._pes[landing.pe]
+            target.port.append((arrived - packet.flits, arrived))
+            if packet.last:
+                self._at(arrived, partial(self._count, target, landing.flag))
+        if packet.last:
+            self._at(carried.left, partial(self._count, pe, SENT_FLAG))
+        self._at(carried.left, partial(self._transmit, pe))
+
+    def _count(self, pe: _Pe, flag: int, time: int) -> None:
+        pe.flags[flag] += 1
+        if pe.asleep:
+            step = pe.plan.steps[pe.step]
+            assert isinstance(step, Wait)
+            if pe.flags[step.flag] >= step.count:
+                pe.asleep = False
+                self._wait(pe, step, time)
+
+    def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
+        if pe.flags[step.flag] < step.count:
+            pe.asleep = True
+            return
+        pe.flags[step.flag] -= step.count
+        pe.step += 1
+        self._at(time + WAIT_CYCLES, partial(self._go_on, pe))
+
+
+def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
+    """So many frames one after the other, each started by the root as soon as it has ended the one before."""
+    return _Simulation(net, board, plan, frames).run()
+
+
+def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> list[Step]:
+    """The steps from here on that belong together."""
+    steps: list[Step] = []
+    for step in pe.plan.steps[pe.step :]:
+        if not belongs(step):
+            break
+        steps.append(step)
+    return steps
+
+
+def _packets(net: Net, plan: Plan) -> list[list[_Packet]]:
+    """The descriptors of each message."""
+    buffers: dict[tuple[int, str], Buffer] = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers}
+    return [_packets_of(net, buffers, message) for message in plan.messages]
+
+
+def _packets_of(net: Net, buffers: dict[tuple[int, str], Buffer], message: Message) -> list[_Packet]:
+    landing = message.landings[0]
+    source = buffers[message.source_pe, message.source.buffer].box
+    target = buffers[landing.pe, landing.view.buffer].box
+    size = np.dtype(net.tensor(message.tensor).dtype).itemsize
+    parts = copies(message.source.box, source, target, size)
+    return [_Packet(message, part.flits, part is parts[-1]) for part in parts]
