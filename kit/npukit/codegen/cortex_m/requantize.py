@@ -1,0 +1,76 @@
+"""TensorFlow Lite's double rounding as one multiply-accumulate and one saturating shift.
+
+With accumulators prescaled by 2**(1 + E - e), e being the channel's right shift and E the layer's common one,
+
+    output = saturate((high_word(accumulator * multiplier) + addend) >> E)
+
+is exact where negative results cannot be told from the lowest one (`ties` is zero), and with `ties` subtracted from the
+addend for negative accumulators otherwise. The proof is in docs/cortex-m-kernels.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.codegen.cortex_m.layer import INT8, Requantization
+
+LARGEST_EXPONENT = 22
+INT32_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True)
+class FastRequantization:
+    """Per channel: log2 of the prescaling, multiplier, addend and tie step. `exponent` is E."""
+
+    exponent: int
+    prescale: np.ndarray
+    multipliers: np.ndarray
+    addends: np.ndarray
+    ties: np.ndarray
+
+    @property
+    def needs_ties(self) -> bool:
+        return bool(self.ties.any())
+
+
+def exponents(requantization: Requantization) -> np.ndarray:
+    """The right shift of each channel."""
+    return -np.asarray(requantization.shifts, np.int64)
+
+
+def smallest_exponent(requantization: Requantization) -> int:
+    return max(int(exponents(requantization).max()) + 1, 1)
+
+
+def clamp_refusal(requantization: Requantization) -> str | None:
+    """Why saturation to 8 bits is not this layer's clamp, or None."""
+    if requantization.clamp != INT8:
+        return f"the clamp {requantization.clamp} is not the range of int8"
+    return None
+
+
+def fast_requantization(requantization: Requantization, exponent: int, *, unsigned: bool = False) -> FastRequantization:
+    """The constants for a common exponent. `unsigned` leaves out the zero point: results count from it."""
+    e = exponents(requantization)
+    zero = 0 if unsigned else requantization.zero_point
+    half = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e - 1, 0), 0)
+    addends = (np.int64(zero) << exponent) + (np.int64(1) << (exponent - 1)) + half
+    ties = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e, 0), 0)
+    if requantization.zero_point == INT8[0]:
+        ties = np.zeros_like(ties)
+    multipliers = np.asarray(requantization.multipliers, np.int64)
+    return FastRequantization(exponent, 1 + exponent - e, multipliers, addends, ties)
+
+
+def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
+    """Why a prescaled accumulator leaves 32 bits, given the largest magnitude of each channel's, or None."""
+    if fast.exponent > LARGEST_EXPONENT:
+        return f"a common right shift of {fast.exponent} exceeds {LARGEST_EXPONENT}"
+    if fast.prescale.min() < 0:
+        return "a channel's right shift exceeds the common one"
+    bits = np.ceil(np.log2(np.maximum(largest, 1).astype(np.float64) + 1)) + fast.prescale
+    if bits.max() > 31:
+        return f"an accumulator of {int(bits.max())} bits after prescaling does not fit 32"
+    return None

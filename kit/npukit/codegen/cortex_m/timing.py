@@ -1,0 +1,182 @@
+"""Bytes and cycles of the Thumb-2 instructions the generator emits.
+
+Cycles are those of the Cortex-M4 Technical Reference Manual without wait states. A load that follows a load costs one
+cycle instead of two, unless it takes its address from the load before it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LOADS = frozenset({"ldr", "ldrb", "ldrh", "ldrsb", "ldrsh"})
+_STORES = frozenset({"str", "strb", "strh"})
+_BRANCHES = frozenset({"b", "bne", "bls"})
+_NUMBERS = {"sp": 13, "lr": 14, "pc": 15}
+_LOW = 8
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction as written, taken apart."""
+
+    mnemonic: str
+    operands: tuple[str, ...]
+
+    @property
+    def loads(self) -> bool:
+        return self.mnemonic in _LOADS
+
+    @property
+    def branches(self) -> bool:
+        return self.mnemonic in _BRANCHES
+
+    @property
+    def registers_listed(self) -> int:
+        return len(_listed(self.operands[-1]))
+
+    @property
+    def address_register(self) -> str:
+        return re.split(r"[\[\],!]", self.operands[1])[1].strip() if len(self.operands) > 1 else ""
+
+
+def parse(text: str) -> Instruction:
+    mnemonic, _, rest = text.partition(" ")
+    operands = re.findall(r"\[[^\]]*\]!?|\{[^}]*\}|[^,\s][^,]*", rest)
+    return Instruction(mnemonic, tuple(operand.strip() for operand in operands))
+
+
+def cycles(instruction: Instruction, before: Instruction | None) -> int:
+    """Cycles of an instruction that follows `before`; a taken branch costs one more."""
+    name = instruction.mnemonic
+    if instruction.loads:
+        return 1 if before is not None and before.loads and before.operands[0] != instruction.address_register else 2
+    if name in ("ldmia", "ldmdb", "stmia", "stmdb", "push", "pop"):
+        return 1 + instruction.registers_listed + ("pc" in instruction.operands[-1])
+    if name in ("ldrd", "strd"):
+        return 3
+    if name in _STORES:
+        indexed = re.match(r"\[\w+, *r", instruction.operands[1]) is not None
+        return 2 if indexed and not (before is not None and before.loads) else 1
+    return {"sdiv": 6, "udiv": 6, "mla": 2, "mls": 2, "bx": 2}.get(name, 1)
+
+
+def size(instruction: Instruction) -> int:
+    """Bytes of the encoding both assemblers choose."""
+    return 2 if _narrow(instruction) else 4
+
+
+def _narrow(i: Instruction) -> bool:
+    rule = _NARROW.get(i.mnemonic)
+    return rule is not None and rule(i.operands)
+
+
+def _narrow_move(operands: tuple[str, ...]) -> bool:
+    return not operands[1].startswith("#")
+
+
+def _narrow_add(operands: tuple[str, ...]) -> bool:
+    if len(operands) == 2:
+        operands = (operands[0], *operands)
+    target, first, second = operands[:3]
+    if len(operands) > 3:
+        return False
+    if not second.startswith("#"):
+        return target in (first, second)
+    if first != "sp":
+        return False
+    limit = 508 if target == "sp" else 1020
+    return (target == "sp" or _low(target)) and _fits(second, limit, 4)
+
+
+def _narrow_subtract(operands: tuple[str, ...]) -> bool:
+    target, first, second = operands[:3]
+    return target == first == "sp" and second.startswith("#") and _fits(second, 508, 4)
+
+
+def _narrow_word(operands: tuple[str, ...]) -> bool:
+    return _narrow_offset(operands, 124, 4) or (
+        _low(operands[0]) and len(operands) == 2 and _base(operands[1]) == "sp" and _offset_fits(operands[1], 1020, 4)
+    )
+
+
+def _narrow_offset(operands: tuple[str, ...], limit: int, step: int) -> bool:
+    if len(operands) != 2 or not _low(operands[0]) or not _low(_base(operands[1])):
+        return False
+    return _offset_fits(operands[1], limit, step)
+
+
+def _narrow_indexed(operands: tuple[str, ...]) -> bool:
+    inside = [part.strip() for part in operands[1].strip("[]").split(",")]
+    return len(operands) == 2 and len(inside) == 2 and all(_low(r) for r in (operands[0], *inside))
+
+
+def _narrow_load_many(operands: tuple[str, ...]) -> bool:
+    base = operands[0].rstrip("!")
+    listed = _listed(operands[1])
+    return operands[0].endswith("!") and _low(base) and max(listed) < _LOW and _number(base) not in listed
+
+
+def _narrow_push(operands: tuple[str, ...]) -> bool:
+    return all(number < _LOW or number == 14 for number in _listed(operands[0]))
+
+
+def _narrow_pop(operands: tuple[str, ...]) -> bool:
+    return all(number < _LOW or number == 15 for number in _listed(operands[0]))
+
+
+def _narrow_compare(operands: tuple[str, ...]) -> bool:
+    return not operands[1].startswith("#") or (_low(operands[0]) and _fits(operands[1], 255, 1))
+
+
+def _low(register: str) -> bool:
+    return register[0] == "r" and int(register[1:]) < _LOW
+
+
+def _number(register: str) -> int:
+    return _NUMBERS.get(register) or int(register[1:])
+
+
+def _base(address: str) -> str:
+    return address.strip("[]!").split(",")[0].strip()
+
+
+def _offset_fits(address: str, limit: int, step: int) -> bool:
+    if not address.endswith("]"):
+        return False
+    _, _, offset = address.strip("[]").partition(",")
+    offset = offset.strip()
+    return not offset or (offset.startswith("#") and _fits(offset, limit, step))
+
+
+def _fits(immediate: str, limit: int, step: int) -> bool:
+    value = int(immediate.lstrip("#"), 0)
+    return 0 <= value <= limit and value % step == 0
+
+
+def _listed(registers: str) -> list[int]:
+    found: list[int] = []
+    for part in registers.strip("{}").split(","):
+        first, _, last = part.strip().partition("-")
+        found += range(_number(first), _number(last or first) + 1)
+    return found
+
+
+_NARROW = {
+    "mov": _narrow_move,
+    "add": _narrow_add,
+    "sub": _narrow_subtract,
+    "subhi": lambda o: o[0] == o[1] and _low(o[0]) and _fits(o[2], 255, 1),
+    "ldr": _narrow_word,
+    "str": _narrow_word,
+    "strb": lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o),
+    "strh": lambda o: _narrow_offset(o, 62, 2) or _narrow_indexed(o),
+    "ldrsb": _narrow_indexed,
+    "ldmia": _narrow_load_many,
+    "stmia": _narrow_load_many,
+    "push": _narrow_push,
+    "pop": _narrow_pop,
+    "cmp": _narrow_compare,
+    "bx": lambda o: True,
+    "itt": lambda o: True,
+}

@@ -1,0 +1,111 @@
+"""Assembling kernels, running them on an emulated Cortex-M4, and counting."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+
+from npukit.codegen.cortex_m.kernel import Kernel
+
+CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
+GUARD = 64
+_GCC = ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-x", "assembler")
+_ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one call did."""
+
+    output: np.ndarray
+    instructions: int
+    stack_bytes: int
+
+
+def run(kernel: Kernel, *inputs: np.ndarray) -> Run:
+    """Call a kernel on inputs already in its layouts. Memory around output and scratch must stay untouched."""
+    symbols, writes, free = {}, [], FLASH
+    for constant in kernel.constants:
+        symbols[constant.symbol] = free
+        writes.append((free, constant.values.tobytes()))
+        free += -(-constant.values.nbytes // 16) * 16
+    code, entry = _linked(kernel.assembly, kernel.symbol, tuple(symbols.items()))
+    arguments, free = [], RAM
+    for data in inputs:
+        arguments.append(free)
+        writes.append((free, data.tobytes() + b"\x5a" * kernel.over_read))
+        free = (free + data.nbytes + 2 * GUARD) & ~15
+    output, scratch = free + GUARD, (free + 3 * GUARD + kernel.output.bytes) & ~15
+    writes.append((output - GUARD, b"\xc3" * (kernel.output.bytes + 2 * GUARD)))
+    writes.append((scratch, b"\xc3" * (kernel.scratch_bytes + GUARD)))
+    reads = [(output - GUARD, kernel.output.bytes + 2 * GUARD), (scratch + kernel.scratch_bytes, GUARD)]
+    memory, instructions, stack, error = _ask((code, entry, writes, [*arguments, output, scratch], reads))
+    assert not error, error
+    _check_guards(memory, kernel)
+    return Run(np.frombuffer(memory[0][GUARD:-GUARD], np.uint8), instructions, stack)
+
+
+def _check_guards(memory: list[bytes], kernel: Kernel) -> None:
+    assert memory[0][:GUARD] == b"\xc3" * GUARD, "wrote before the output"
+    assert memory[0][-GUARD:] == b"\xc3" * GUARD, "wrote after the output"
+    assert memory[1] == b"\xc3" * GUARD, "wrote after the scratch"
+
+
+@cache
+def _linked(assembly: str, symbol: str, symbols: tuple[tuple[str, int], ...]) -> tuple[bytes, int]:
+    with TemporaryDirectory() as folder:
+        source, image = Path(folder, "kernel.s"), Path(folder, "kernel.elf")
+        source.write_text(assembly)
+        definitions = [f"-Wl,--defsym={name}={address:#x}" for name, address in symbols]
+        layout = [f"-Wl,-Ttext={CODE:#x}", f"-Wl,-e,{symbol}", "-Wl,--build-id=none"]
+        subprocess.run([*_GCC, *layout, *definitions, str(source), "-o", str(image)], check=True, timeout=60)
+        return _text(image)
+
+
+def object_code(assembly: str, assembler: str) -> bytes:
+    """The .text section as "gcc" or "zig" assembles it."""
+    with TemporaryDirectory() as folder:
+        source, target = Path(folder, "kernel.s"), Path(folder, "kernel.o")
+        source.write_text(assembly)
+        command = _GCC if assembler == "gcc" else _ZIG
+        subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True, timeout=120)
+        return _text(target)[0]
+
+
+def check_assemblers(kernel: Kernel) -> None:
+    """GNU as and LLVM make the same bytes, as many as the kernel says (GNU as pads the section to words)."""
+    gnu, llvm = (object_code(kernel.assembly, assembler) for assembler in ("gcc", "zig"))
+    assert len(llvm) == kernel.code_bytes
+    assert gnu[: len(llvm)] == llvm
+    assert len(gnu) == -(-len(llvm) // 4) * 4
+
+
+def _text(image: Path) -> tuple[bytes, int]:
+    with image.open("rb") as file:
+        elf = ELFFile(file)
+        section = elf.get_section_by_name(".text")
+        assert section is not None
+        return section.data(), elf["e_entry"] & ~1
+
+
+def _ask(request: tuple) -> tuple[list[bytes], int, int, str]:
+    worker = _worker()
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    pickle.dump(request, worker.stdin)
+    worker.stdin.flush()
+    return pickle.load(worker.stdout)
+
+
+@cache
+def _worker() -> subprocess.Popen[bytes]:
+    script = Path(__file__).with_name("emulator_worker.py")
+    return subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,0 +1,71 @@
+"""The layers in plain numpy, the rounding a literal transcription of gemmlowp's and TensorFlow Lite's definitions."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from npukit.codegen.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Requantization
+
+
+def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
+    """gemmlowp SaturatingRoundingDoublingHighMul: the nudge has the product's sign, the division truncates."""
+    product_ = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    nudged = product_ + np.where(product_ >= 0, 1 << 30, 1 - (1 << 30))
+    return np.sign(nudged) * (np.abs(nudged) >> 31)
+
+
+def rounding_divide_by_power_of_two(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
+    exponent = np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << exponent) - 1
+    return (x >> exponent) + ((x & mask) > (mask >> 1) + (x < 0))
+
+
+def multiply_by_quantized_multiplier(
+    x: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray | int
+) -> np.ndarray:
+    shift = np.asarray(shift, np.int64)
+    shifted = np.asarray(x, np.int64) << np.maximum(shift, 0)
+    return rounding_divide_by_power_of_two(doubling_high_multiply(shifted, multiplier), np.maximum(-shift, 0))
+
+
+def requantized(accumulator: np.ndarray, requantization: Requantization) -> np.ndarray:
+    scaled = multiply_by_quantized_multiplier(accumulator, requantization.multipliers, requantization.shifts)
+    return np.clip(scaled + requantization.zero_point, *requantization.clamp).astype(np.int8)
+
+
+def _padded(x: np.ndarray, padding: tuple[int, int, int, int]) -> np.ndarray:
+    top, left, bottom, right = padding
+    return np.pad(x, ((top, bottom), (left, right), (0, 0)))
+
+
+def _taps(x: np.ndarray, layer: ConvLayer | DepthwiseLayer, dilation: tuple[int, int]):
+    """For each kernel position the inputs under it, zero point removed."""
+    centred = _padded(x.astype(np.int64) - layer.input_zero, layer.padding)
+    height, width, _ = layer.output_shape
+    for row, column in product(range(layer.kernel[0]), range(layer.kernel[1])):
+        y, x_ = row * dilation[0], column * dilation[1]
+        rows = slice(y, y + (height - 1) * layer.strides[0] + 1, layer.strides[0])
+        columns = slice(x_, x_ + (width - 1) * layer.strides[1] + 1, layer.strides[1])
+        yield row, column, centred[rows, columns]
+
+
+def convolution(layer: ConvLayer, x: np.ndarray) -> np.ndarray:
+    total = np.zeros(layer.output_shape, np.int64) + layer.bias
+    for row, column, under in _taps(x, layer, layer.dilation):
+        total += under @ layer.weights[:, row, column].T.astype(np.int64)
+    return requantized(total, layer.requantization)
+
+
+def depthwise(layer: DepthwiseLayer, x: np.ndarray) -> np.ndarray:
+    total = np.zeros(layer.output_shape, np.int64) + layer.bias
+    for row, column, under in _taps(x, layer, (1, 1)):
+        total += under * layer.weights[row, column].astype(np.int64)
+    return requantized(total, layer.requantization)
+
+
+def dense(layer: DenseLayer, x: np.ndarray) -> np.ndarray:
+    centred = x.reshape(-1).astype(np.int64) - layer.input_zero
+    total = layer.weights.astype(np.int64) @ centred + layer.bias
+    return requantized(total, layer.requantization).reshape(layer.output_shape)

@@ -1,0 +1,102 @@
+"""Convolutions as matrix products, run on an emulated core: exact, and exactly as many instructions as predicted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codegen.cortex_m import laboratory, layers, reference
+from npukit.codegen.cortex_m.block import Density
+from npukit.codegen.cortex_m.convolution import convolution
+from npukit.codegen.cortex_m.kernel import Kernel, Refusal
+from npukit.codegen.cortex_m.layer import ConvLayer
+from npukit.codegen.cortex_m.layout import Layout, Order
+
+HALFWORDS, BYTES = Density.HALFWORDS, Density.BYTES
+
+
+def kernel_for(layer: ConvLayer, density: Density, order: Order = Order.PIXELS, *, transposed: bool = False) -> Kernel:
+    source = Layout(Order.PIXELS, layer.input_shape, layer.padding)
+    kernel = convolution(layer, source, Layout(order, layer.output_shape, transposed=transposed), density)
+    assert isinstance(kernel, Kernel), kernel.reason
+    return kernel
+
+
+def check(layer: ConvLayer, kernel: Kernel, x: np.ndarray) -> laboratory.Run:
+    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
+    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    np.testing.assert_array_equal(got, reference.convolution(layer, x))
+    assert run.instructions == kernel.instructions
+    assert run.stack_bytes == kernel.stack_bytes
+    return run
+
+
+@pytest.mark.parametrize("density", [HALFWORDS, BYTES])
+@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("extreme", [False, True])
+def test_pointwise_into_every_layout(density: Density, order: Order, extreme: bool):
+    rng = np.random.default_rng(5)
+    layer = layers.conv(rng, (3, 7, 24), 10, extreme=extreme)
+    check(layer, kernel_for(layer, density, order), layers.activations(rng, layer.input_shape, extreme=extreme))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_convolutions(seed: int):
+    rng = np.random.default_rng(seed)
+    kernel = tuple(int(v) for v in rng.integers(1, 5, 2))
+    padding = tuple(int(v) for v in rng.integers(0, 3, 4))
+    shape = (int(rng.integers(5, 10)), int(rng.integers(5, 10)), int(rng.integers(1, 20)))
+    strides = tuple(int(v) for v in rng.integers(1, 3, 2))
+    channels, relu = int(rng.integers(1, 20)), bool(seed % 2)
+    layer = layers.conv(
+        rng, shape, channels, kernel, strides=strides, padding=padding, relu=relu, extreme=seed % 5 == 4
+    )
+    order = Order.PIXELS if not relu else list(Order)[seed // 2 % 3]
+    x = layers.activations(rng, shape, extreme=seed % 3 == 2)
+    check(layer, kernel_for(layer, (HALFWORDS, BYTES)[seed % 2], order), x)
+
+
+def test_dilation():
+    rng = np.random.default_rng(1)
+    layer = layers.conv(rng, (9, 11, 6), 8, (3, 2), dilation=(2, 3), padding=(2, 1, 2, 1))
+    check(layer, kernel_for(layer, HALFWORDS), layers.activations(rng, layer.input_shape, extreme=False))
+
+
+# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+@pytest.mark.parametrize(
+    ("shape", "channels", "density", "order", "prototype"),
+    [
+        ((25, 5, 64), 64, HALFWORDS, Order.PIXELS, 0.718),
+        ((25, 5, 64), 64, BYTES, Order.PIXELS, 0.840),
+        ((48, 48, 8), 16, HALFWORDS, Order.PIXELS, 1.301),
+        ((24, 24, 16), 32, HALFWORDS, Order.PIXELS, 0.953),
+        ((6, 6, 128), 128, HALFWORDS, Order.PIXELS, 0.680),
+        ((3, 3, 256), 256, HALFWORDS, Order.PIXELS, 0.731),
+    ],
+)
+def test_no_more_instructions_than_the_prototypes(shape, channels, density, order, prototype):
+    rng = np.random.default_rng(2)
+    layer = layers.conv(rng, shape, channels)
+    kernel = kernel_for(layer, density, order)
+    check(layer, kernel, layers.activations(rng, shape, extreme=False))
+    assert kernel.instructions <= prototype * layer.macs
+
+
+def test_both_assemblers_agree_with_the_predicted_size():
+    layer = layers.conv(np.random.default_rng(3), (5, 7, 13), 9, (3, 3), padding=(1, 1, 1, 1))
+    for density in (HALFWORDS, BYTES):
+        kernel = kernel_for(layer, density)
+        laboratory.check_assemblers(kernel)
+
+
+def test_layers_of_one_shape_share_their_routine():
+    first, second = (layers.conv(np.random.default_rng(seed), (4, 4, 8), 8, spread=0) for seed in (1, 2))
+    assert kernel_for(first, HALFWORDS).routine == kernel_for(second, HALFWORDS).routine
+
+
+def test_a_refusal_names_the_fact():
+    layer = layers.conv(np.random.default_rng(4), (4, 4, 8), 8, relu=False)
+    source, target = (Layout(order, (4, 4, 8)) for order in (Order.PIXELS, Order.PLANES8))
+    refused = convolution(layer, source, target, HALFWORDS)
+    assert isinstance(refused, Refusal)
+    assert "zero point" in refused.reason
