@@ -9,18 +9,17 @@ import numpy as np
 
 from npukit.accel.interface import Address, CommandFormat, ConstantArray, Field, Struct
 
-SECTION_ALIGNMENT = 16
-
 
 @dataclass(frozen=True)
 class Command:
-    """A command of an accelerator as a constant: `chained` is the one that follows it."""
+    """A command of an accelerator as a constant: `chained` is the one that follows it. `comment` says what it is."""
 
     symbol: str
     format: CommandFormat
     struct: Struct
     tag: int
     chained: str | None
+    comment: str
 
     @property
     def align(self) -> int:

@@ -13,13 +13,13 @@ from npukit.codegen.c_text import function_bodies
 from npukit.codegen.tvm_door import (
     Array,
     Function,
+    Local,
     Parameter,
     call,
     define,
     do,
     give,
     if_else,
-    let,
     print_c,
     when,
 )
@@ -76,8 +76,11 @@ class _Writer:
     def __init__(self, observed: object, arrays: Mapping[str, Array]) -> None:
         self._observed = observed
         self._arrays = arrays
+        self._status: Local | None = None
 
     def write(self, steps: Sequence[Step]) -> None:
+        if any(isinstance(step, ChainStep) or step.checked for step in steps):
+            self._status = Local("status", "int32", 0)
         for step in steps:
             if isinstance(step, ChainStep):
                 self._chain(step)
@@ -95,12 +98,12 @@ class _Writer:
             _mark(layer)
 
     def _checked(self, function: str, symbol: str) -> None:
-        _stop_on_error(call(function, self._arrays[symbol].address(0)))
+        self._stop_on_error(call(function, self._arrays[symbol].address(0)))
 
     def _kernel(self, step: KernelStep) -> None:
         made = call(step.call.function, *(self._argument(a) for a in step.call.arguments))
         if step.checked:
-            _stop_on_error(made)
+            self._stop_on_error(made)
         else:
             do(made)
         _mark(step.layer)
@@ -108,11 +111,11 @@ class _Writer:
     def _argument(self, value: object) -> object:
         return self._arrays[value.symbol].address(value.offset) if isinstance(value, Address) else value
 
-
-def _stop_on_error(status_call: object) -> None:
-    status = let("status", status_call)
-    with when(status != 0):
-        give(status)
+    def _stop_on_error(self, made: object) -> None:
+        assert self._status is not None
+        self._status.set(made)
+        with when(self._status.value != 0):
+            give(self._status.value)
 
 
 def _mark(layer: int | None) -> None:

@@ -81,15 +81,15 @@ def kernels_as_c(kernels: list[Kernel]) -> tuple[list[CFunction], dict[str, str]
 
 def _shared(same: list[Kernel], body: str) -> CFunction:
     first = same[0].function
-    comment = "\n".join(describe(each.tile) for each in same)
+    comment = "\n".join(describe(each.tile, "the core") for each in same)
     return CFunction(first.name, signature(first), body, comment)
 
 
-def describe(tile: Tile) -> str:
+def describe(tile: Tile, engine: str) -> str:
     """One line: the op, its shapes, its engine."""
     shapes = " and ".join(_shape(operand.box.shape) for operand in tile.inputs)
     part = "" if tile.output.box.elements == prod(tile.output.tensor.shape) else f", the part {tile.output.box}"
-    return f"{tile.op.name}: {tile.op.kind}, {shapes} to {_shape(tile.output.box.shape)}{part}; on the core"
+    return f"{tile.op.name}: {tile.op.kind}, {shapes} to {_shape(tile.output.box.shape)}{part}; on {engine}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

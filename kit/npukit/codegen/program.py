@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from npukit.accel.interface import Accelerator, Call, Commands, Lowered, Tile
 from npukit.codegen.constants import Command, Constants, lay_out
 from npukit.codegen.frame import ChainStep, KernelStep, Step
-from npukit.codegen.kernels import CFunction, kernel, kernels_as_c
+from npukit.codegen.kernels import CFunction, describe, kernel, kernels_as_c
 from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
 from npukit.errors import NpukitError
@@ -98,7 +98,7 @@ def _chain(run: Sequence[Part]) -> list[Command]:
     if not unlinked or form is None:
         return []
     return [
-        Command(symbol, form, struct, part.layer, then)
+        Command(symbol, form, struct, part.layer, then, describe(part.tile, part.engine.name))
         for (symbol, struct, part), then in zip(unlinked, following, strict=True)
     ]
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.codegen.constants import Array, Command
-from npukit.codegen.frame import frame_as_c, frame_function
+from npukit.codegen.frame import ChainStep, frame_as_c, frame_function
 from npukit.codegen.kernels import C_TYPES, helpers_as_c
 from npukit.codegen.names import comment_text
 from npukit.codegen.places import Places
@@ -52,6 +52,7 @@ def render(program: Program, titles: Titles, ends: Ends) -> dict[str, str]:
         "program": program,
         "layers": layer_rows(program),
         "headers": sorted({c.format.header for c in _commands(program)}),
+        "chains": any(isinstance(step, ChainStep) for step in program.steps),
         "frame": frame_as_c(frame, places.address),
         "members": list(_members(program, places)),
         "helpers": helpers_as_c(),
@@ -101,7 +102,7 @@ def _members(program: Program, places: Places) -> Iterator[_Member]:
 def _command(command: Command, places: Places) -> _Member:
     rows = [f"    .{name} = {places.field(value)},\n" for name, value in command.fields]
     declaration = f"struct {command.format.struct} {command.symbol}"
-    comment = f"layer {command.tag}" + ("" if command.chained else ", ends its chain")
+    comment = f"layer {command.tag}, {command.comment}{'' if command.chained else ', ends a chain'}"
     return _Member(command.symbol, declaration, command.align, "{\n" + "".join(rows) + "}", comment)
 
 
