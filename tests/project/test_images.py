@@ -71,6 +71,18 @@ def test_roles_have_images_of_their_own_and_only_the_root_pes_serves_the_host(tm
     assert (built.project.folder / "roles/1/net/net.c").is_file()
 
 
+def test_a_plug_ins_driver_is_compiled_with_the_headers_beside_it(tmp_path: Path) -> None:
+    plug_in = tmp_path / "plug-in"
+    plug_in.mkdir()
+    (plug_in / "doubler.h").write_text("int doubler_run(int value);\n")
+    (plug_in / "doubler.c").write_text('#include "doubler.h"\nint doubler_run(int value) { return 2 * value; }\n')
+    net = '#include "doubler.h"\n' + NET.read_text().replace("return 0;", "return doubler_run(BYTES) - 2 * BYTES;")
+    sources = replace(identity_sources(load_board("pe-mesh"), net=net), drivers=(plug_in / "doubler.c",))
+    built = build_identity("pe-mesh", "zig", tmp_path, sources)
+    assert (built.project.folder / "firmware/engines/doubler/doubler.c").is_file()
+    assert "doubler_run" in Elf(built.images[0].elf).symbols
+
+
 def test_a_network_that_does_not_fit_is_refused_with_its_figures(tmp_path: Path) -> None:
     board = load_board("pe-mesh")
     net = NET.read_text().replace("net_activations[2 * BYTES]", "net_activations[130000]")

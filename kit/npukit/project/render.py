@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.board.board import Board
+from npukit.codegen.names import comment_text
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
@@ -122,6 +124,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # C and make, not HTML
     )
+    environment.filters["comment"] = comment_text
+    environment.filters["macro"] = lambda name: re.sub(r"[^A-Z0-9]", "_", name.upper())
     environment.filters["hex"] = lambda value: f"0x{value:08X}U"
     environment.filters["address"] = lambda value: f"0x{value:08X}"
     return environment
