@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from npukit.board.board import load_board
-from npukit.measure.bench import Bench
 from npukit.measure.cases import Cases
-from npukit.measure.progress import Progress, Silent
-from npukit.measure.validate import Validation
 from npukit.net.net import Net
+from npukit.progress import Progress, Silent
 from npukit.project.build_folder import Build, load_build
+
+if TYPE_CHECKING:
+    from npukit.measure.bench import Bench
+    from npukit.measure.validate import Validation
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from npukit.measure.cases import Cases
-from npukit.measure.progress import Progress
 from npukit.measure.target import Target
 from npukit.measure.validate import run_case
+from npukit.net.cost import macs
 from npukit.net.net import Net
-from npukit.net.work import macs
 from npukit.plan.plan import Plan
+from npukit.progress import Progress
 
 
 @dataclass(frozen=True)

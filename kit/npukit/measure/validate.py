@@ -10,10 +10,10 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, layer_digests
-from npukit.measure.progress import Progress
 from npukit.measure.target import Target
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
+from npukit.progress import Progress
 
 LISTED_MISMATCHES = 20
 

@@ -1,0 +1,162 @@
+"""The way of the data, from a model file to a build folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npukit import __version__
+from npukit.accel.engines import assign_engines, engines_of, refuse_cpu_ops
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.codegen.generate import generate
+from npukit.frontend.models import load_net_from_model
+from npukit.measure.cases import golden_cases
+from npukit.net.cost import macs
+from npukit.net.net import Net, Op
+from npukit.net.store import save_net
+from npukit.plan.plan import Plan
+from npukit.plan.planner import plan_network
+from npukit.plan.store import save_plan
+from npukit.progress import Progress
+from npukit.project.build_folder import (
+    GOLDEN,
+    PLAN,
+    Build,
+    ImageRecord,
+    Manifest,
+    file_digest,
+    load_build,
+    new_build_folder,
+    write_manifest,
+)
+from npukit.project.compile import BuiltImage, build_images
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import Toolchain, find_toolchain
+from npukit.report.page import write_report
+
+BUILD_ID_BYTES = 16
+
+if TYPE_CHECKING:
+    from npukit.api import Options
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A network on its way onto a board."""
+
+    net: Net
+    board: Board
+    engines: Mapping[str, Accelerator]
+    plan: Plan
+
+
+def build_folder(model: Path, board: Board, output: Path, options: Options, progress: Progress) -> Build:
+    """Everything `npukit build` does."""
+    toolchain = find_toolchain(options.toolchain)
+    compiled = compile_network(model, board, options, progress)
+    with new_build_folder(output) as folder:
+        _fill(folder, model, compiled, toolchain, progress)
+    return load_build(output)
+
+
+def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> _Compiled:
+    """Model file to plan: all that can be known before any C is made."""
+    progress.stage(f"import {model.name}")
+    net = load_net_from_model(model)
+    engines = engines_of(board)
+    net = assign_engines(net, engines, only_cpu=options.engine == "cpu")
+    if options.strict:
+        refuse_cpu_ops(net)
+    progress.stage(f"plan for {board.name}")
+    plan = plan_network(net, board, engines, objective=options.objective, max_pes=options.pes)
+    return _Compiled(net, board, engines, plan)
+
+
+def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
+    """The JSON of `npukit build` and `npukit fit`."""
+    return {
+        "model": compiled.net.name,
+        "board": compiled.board.name,
+        "fits": True,
+        "pes_used": len(plan.pes),
+        "ops": [_op_row(compiled.net, plan, op) for op in compiled.net.ops],
+        "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
+        "predicted": asdict(plan.predicted),
+    }
+
+
+def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, progress: Progress) -> None:
+    net, board = compiled.net, compiled.board
+    save_net(net, folder)
+    build_id = _build_id(folder, compiled, toolchain)
+    progress.stage("generate C")
+    sources = generate(net, compiled.plan, board, compiled.engines, build_id=bytes.fromhex(build_id))
+    project = render_project(sources, board, About(net.name, build_id), folder / "project")
+    images = build_images(project, toolchain, folder / "images", progress.stage)
+    plan = _with_measured_memory(compiled.plan, images)
+    save_plan(plan, folder / PLAN)
+    progress.stage("evaluate the reference")
+    _write_golden(net, folder)
+    write_manifest(folder, _manifest(folder, model, compiled, plan, images, toolchain, build_id))
+    write_report(load_build(folder))
+
+
+def _build_id(folder: Path, compiled: _Compiled, toolchain: Toolchain) -> str:
+    """What names this build: the network, the board, the plan and who compiled it."""
+    parts = [file_digest(path) for path in sorted(folder.iterdir())]
+    parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
+
+
+def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
+    """The plan with the memory of each PE as linked."""
+    measured = {pe: image.memory for image in images for pe in image.pes}
+    return replace(plan, pes=tuple(replace(pe, memory=measured[pe.pe]) for pe in plan.pes))
+
+
+def _write_golden(net: Net, folder: Path) -> None:
+    cases = golden_cases(net)
+    arrays = {f"in{i}": array for i, array in enumerate(cases.inputs)}
+    arrays |= {f"out{i}": array for i, array in cases.expected.items()}
+    np.savez(folder / GOLDEN, **arrays)  # pyright: ignore[reportArgumentType]
+
+
+def _manifest(
+    folder: Path,
+    model: Path,
+    compiled: _Compiled,
+    plan: Plan,
+    images: list[BuiltImage],
+    toolchain: Toolchain,
+    build_id: str,
+) -> Manifest:
+    records = [ImageRecord(elf=image.elf.relative_to(folder).as_posix(), pes=image.pes) for image in images]
+    return Manifest(
+        model=compiled.net.name,
+        model_sha256=file_digest(model),
+        build_id=build_id,
+        board=compiled.board,
+        toolchain=toolchain.title,
+        images=tuple(records),
+        summary=summary(compiled, plan),
+        sha256={},
+    )
+
+
+def _op_row(net: Net, plan: Plan, op: Op) -> dict[str, Any]:
+    steps = [(pe.pe, step) for pe in plan.pes for step in pe.computes() if step.op == op.name]
+    return {
+        "name": op.name,
+        "op": op.kind,
+        "engine": op.engine,
+        "reason": op.reason,
+        "macs": macs(net, op),
+        "pes": sorted({pe for pe, _ in steps}),
+        "predicted_cycles": max((step.cycles for _, step in steps), default=0),
+    }
