@@ -17,6 +17,7 @@ from npukit.net.reference import evaluate
 from npukit.plan.planner import plan_network
 
 CASES = 2
+BUILD_ID = bytes(range(16))
 
 
 @pytest.mark.parametrize("engines_from", ["mps2-an386", "pe-mesh"])
@@ -26,8 +27,9 @@ def test_every_layer_equals_the_reference(model: str, engines_from: str, tmp_pat
     board = load_board("mps2-an386")
     engines = engines_of(load_board(engines_from))
     net = assign_engines(load_net_from_model(models() / f"{model}.tflite"), engines)
-    (sources,) = generate(net, plan_network(net, board, engines), board, engines)
+    (sources,) = generate(net, plan_network(net, board, engines), board, engines, BUILD_ID)
     program = build(sources, tmp_path)
+    assert bytes(program.description.build_id) == BUILD_ID
     given = np.load(models() / f"{model}.npz")["in0"][:CASES]
     for case in given:
         values = evaluate(net, [case])

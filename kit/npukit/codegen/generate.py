@@ -17,7 +17,7 @@ from npukit.plan.plan import PePlan, Plan
 
 
 def generate(
-    net: Net, plan: Plan, board: Board, accelerators: Mapping[str, Accelerator], *, build_id: bytes = bytes(16)
+    net: Net, plan: Plan, board: Board, accelerators: Mapping[str, Accelerator], build_id: bytes
 ) -> list[Sources]:
     """One program for each role of the plan. `build_id` is what the device says it runs, 16 bytes."""
     roles: dict[int, list[PePlan]] = {}
