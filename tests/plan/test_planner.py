@@ -2,16 +2,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import Net
+from npukit.net.reference.interpreter import run_reference
+from npukit.plan.execute import Execution
 from npukit.plan.plan import Buffer, Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.store import load_plan, save_plan
 from plan.engines import engines
-from plan.networks import Builder, image_net, keyword_net, wake_word_net
+from plan.networks import Builder, autoencoder, image_net, keyword_net, wake_word_net
 
 BOARD = load_board("pe-mesh")
 
@@ -101,9 +104,49 @@ def test_a_damaged_plan_file_is_one_clear_error(tmp_path: Path) -> None:
         load_plan(tmp_path / "plan.json")
 
 
+@pytest.mark.parametrize("net", [keyword_net(), image_net(), wake_word_net(), autoencoder()], ids=lambda net: net.name)
+@pytest.mark.parametrize("pes", [4, 16])
+def test_the_tiny_networks_on_a_mesh_equal_the_reference(net: Net, pes: int) -> None:
+    plan = plan_network(net, BOARD, engines(BOARD), max_pes=pes)
+    assert len(plan.pes) <= pes
+    shape = net.tensor(net.inputs[0]).shape
+    execution = Execution(net, plan)
+    for seed in range(2):
+        inputs = [np.random.default_rng(seed).integers(-128, 128, shape, np.int8)]
+        for got, want in zip(execution.run(inputs), run_reference(net, inputs), strict=True):
+            assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("net", "cycles"),
+    [(autoencoder(), 13_200), (keyword_net(), 35_600), (image_net(), 46_200), (wake_word_net(), 84_400)],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_sixteen_pes_are_four_times_faster_than_the_fastest_published_chip(net: Net, cycles: int) -> None:
+    assert plan_network(net, BOARD, engines(BOARD), max_pes=16).predicted.latency_cycles <= cycles
+
+
+def test_the_fewest_pes_that_hold_a_network() -> None:
+    plan = plan_network(image_net(), BOARD, engines(BOARD), objective="memory", max_pes=16)
+    assert len(plan.pes) == 2
+    assert min(pe.memory.free for pe in plan.pes) >= 0
+
+
+def test_plans_are_the_same_every_time() -> None:
+    first, second = (plan_network(image_small(), BOARD, engines(BOARD), max_pes=16) for _ in range(2))
+    assert first == second
+
+
+def test_an_unknown_objective_is_an_error() -> None:
+    with pytest.raises(NpukitError, match="beauty"):
+        plan_network(image_small(), BOARD, engines(BOARD), objective="beauty")
+
+
 def test_a_dead_root_moves_the_plan_to_the_next_pe() -> None:
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": (0, 1)})})
-    assert plan_network(keyword_net(), board, engines(board)).pes[0].pe == 2
+    plan = plan_network(keyword_net(), board, engines(board), max_pes=16)
+    assert plan.pes[0].pe == 2
+    assert {pe.pe for pe in plan.pes}.isdisjoint({0, 1})
 
 
 def test_a_plan_prints_every_step_and_buffer() -> None:

@@ -35,7 +35,7 @@ def chips(columns: int, rows: int) -> Board:
 def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
     b = Builder("two")
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency", 0)
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
     cycles = sum(step.cycles for step in plan.pes[0].computes())
     assert simulate(net, BOARD, plan).latency_cycles == CHAIN_CYCLES + cycles
 
@@ -46,7 +46,7 @@ def test_one_message_there_and_one_back() -> None:
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     (op,) = net.ops
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {op.name: (tile,)}, "latency", 0)
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {op.name: (tile,)}, "latency")
     (compute,) = plan.pes[1].computes()
     there = SEND_CYCLES + SETUP + NOC.hop_cycles + 4 + WAIT_CYCLES
     back = SEND_CYCLES + SETUP + NOC.hop_cycles + 16 + WAIT_CYCLES
@@ -58,7 +58,7 @@ def test_frames_follow_each_other() -> None:
     b = Builder("away")
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {net.ops[0].name: (tile,)}, "latency", 0)
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {net.ops[0].name: (tile,)}, "latency")
     result = simulate(net, BOARD, plan, frames=4)
     assert len(result.frame_ends) == 4
     assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)

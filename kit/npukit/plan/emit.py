@@ -9,6 +9,7 @@ from npukit.net.box import Box
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import Lifetime, extent, memory_use, pack
+from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Buffer, Compute, PePlan, Plan, Step
 from npukit.plan.programs import Engines, Program, Programs
 from npukit.plan.regions import Region
@@ -19,10 +20,10 @@ DESTINATION_BYTES = 8
 """Of the DMA's descriptors, and of each entry of a multicast's list."""
 
 
-def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str, root: int) -> Plan:
+def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str) -> Plan:
     """The plan of an assignment, without its predicted cycles. It may not fit: see the PEs' memory."""
     flags = board.noc.flags if board.noc else 0
-    programs = Programs(graph, engines, useful(graph, assignment), root, flags)
+    programs = Programs(graph, engines, useful(graph, assignment), pes_in_order(board)[0], flags)
     programs.emit()
     messages = tuple(programs.messages)
     roles: dict[tuple[object, ...], int] = {}

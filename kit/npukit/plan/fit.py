@@ -9,16 +9,17 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.plan.memory import shortfall
-from npukit.plan.plan import Compute, PePlan
+from npukit.plan.plan import Compute, PePlan, Plan
 
 
-def refuse_what_does_not_fit(net: Net, board: Board, engines: Mapping[str, Accelerator], pe: PePlan) -> None:
-    """DoesNotFit if the PE's memory is too small, naming what takes the most of it."""
+def refuse_what_does_not_fit(net: Net, board: Board, engines: Mapping[str, Accelerator], plan: Plan) -> None:
+    """DoesNotFit if the memory of any PE is too small, naming what takes the most of the fullest."""
+    pe = max(plan.pes, key=lambda pe: shortfall(board, pe.memory))
     missing = shortfall(board, pe.memory)
     if missing:
         use = pe.memory
         raise DoesNotFit(
-            f"{net.name} needs {missing:,} bytes more than PE {pe.pe} of {board.name} has: "
+            f"{net.name} on {len(plan.pes)} PEs needs {missing:,} bytes more than PE {pe.pe} of {board.name} has: "
             f"constants {use.constants:,} (most: {_largest_constants(net, engines, pe)}), "
             f"activations {use.activations:,} (most: {_largest_buffer(net, pe)}), "
             f"code and stack {use.code + use.stack:,}",

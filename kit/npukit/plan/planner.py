@@ -6,11 +6,15 @@ from collections.abc import Mapping
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
-from npukit.errors import DoesNotFit
+from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.fit import refuse_what_does_not_fit
+from npukit.plan.graph import Graph
+from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
-from npukit.plan.single import plan_one_pe, predict_one_pe
+from npukit.plan.search import fastest_plan, smallest_plan
+
+OBJECTIVES = {"latency": fastest_plan, "memory": smallest_plan}
 
 
 def plan_network(
@@ -21,15 +25,13 @@ def plan_network(
     objective: str = "latency",
     max_pes: int | None = None,
 ) -> Plan:
-    """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on."""
-    pe = plan_one_pe(net, board, engines, live_pes(board)[0])
-    refuse_what_does_not_fit(net, board, engines, pe)
-    return Plan(net.name, board.name, objective, (pe,), (), predict_one_pe(pe))
+    """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
 
-
-def live_pes(board: Board) -> list[int]:
-    """The PEs that work; the first is the root, which has the host link."""
-    live = [pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes]
-    if not live:
-        raise DoesNotFit(f"every PE of {board.name} is dead", tries=["another board"])
-    return live
+    One PE unless told otherwise, as long as the code generator makes no messages.
+    """
+    if objective not in OBJECTIVES:
+        raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
+    order = pes_in_order(board)[: max_pes or 1]
+    plan = OBJECTIVES[objective](Graph(net), board, engines, order)
+    refuse_what_does_not_fit(net, board, engines, plan)
+    return plan

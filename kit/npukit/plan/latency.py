@@ -1,0 +1,137 @@
+"""The split of each op that makes one frame fastest: dynamic programming over the layouts of the live tensors.
+
+A state says how each tensor that is still to be read is spread over the PEs. Each op is tried in each of its
+promising splits from each of the best states; its cost is the exchange of its inputs and its slowest tile. Memory
+enters as a price on constants, raised until the plan fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.plan.assignment import Assignment, Tile
+from npukit.plan.boxes import to_boxes
+from npukit.plan.cost import CHAIN_CYCLES
+from npukit.plan.exchange import Distances, exchange_cycles
+from npukit.plan.graph import Graph
+from npukit.plan.splits import Split, Splits
+
+Layout = tuple[tuple[str, Split], ...]
+"""The live tensors and how each is spread."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How widely to search: splits tried of each op, states kept."""
+
+    splits: int
+    states: int
+
+
+@dataclass(frozen=True)
+class _State:
+    cycles: int
+    constants: int
+    splits: tuple[Split, ...]
+    """Of each op so far."""
+
+
+class LatencySearch:
+    """The search for one net on the PEs of an order, its tables kept between prices."""
+
+    def __init__(
+        self, graph: Graph, board: Board, engines: Mapping[str, Accelerator], order: Sequence[int], effort: Effort
+    ) -> None:
+        self._graph, self._board, self._order, self._effort = graph, board, order, effort
+        self._splits = Splits(graph, engines, len(order))
+        self._distances = _distances(board, order)
+        self._live_after = [self._live(index) for index in range(len(graph.ops))]
+        self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
+        self._candidates = [self._splits.candidates(index, effort.splits) for index in range(len(graph.ops))]
+
+    def best(self, price: float = 0.0) -> Assignment:
+        """The best assignment if a byte of constants on the fullest PE costs so many cycles."""
+        states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.inputs): _State(0, 0, ())}
+        for index in range(len(self._graph.ops)):
+            states = self._after(index, self._kept(states, price), price)
+        finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
+        return self._assignment(min(finished.values(), key=lambda state: _priced(state, price)).splits)
+
+    def _kept(self, states: dict[Layout, _State], price: float) -> list[tuple[Layout, _State]]:
+        return sorted(states.items(), key=lambda item: (_priced(item[1], price), item[0]))[: self._effort.states]
+
+    def _after(self, index: int, states: list[tuple[Layout, _State]], price: float) -> dict[Layout, _State]:
+        """The states after an op, the best of each layout."""
+        found: dict[Layout, _State] = {}
+        for split in self._candidates[index]:
+            cost = self._splits.cost(index, split)
+            for layout, state in states:
+                spread = dict(layout)
+                moved = sum(
+                    self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split)
+                )
+                cycles = state.cycles + moved + cost.cycles + (CHAIN_CYCLES if moved or not index else 0)
+                after = _State(cycles, state.constants + cost.constant_bytes, (*state.splits, split))
+                spread[self._graph.ops[index].output] = split
+                key = tuple((name, spread[name]) for name in self._live_after[index])
+                if key not in found or _priced(after, price) < _priced(found[key], price):
+                    found[key] = after
+        return found
+
+    def _gathered(self, layout: Layout, state: _State) -> _State:
+        """With the outputs brought to the root."""
+        noc = self._board.noc
+        spread, moved = dict(layout), 0
+        for name in self._graph.outputs:
+            whole = self._splits.tiles(name, self._splits.whole(name))
+            owned = self._splits.tiles(name, spread[name])
+            if noc:
+                moved += exchange_cycles(noc, self._distances, owned, whole, self._graph.element_bytes(name))
+        return _State(state.cycles + moved, state.constants, state.splits)
+
+    def _live(self, index: int) -> tuple[str, ...]:
+        """Tensors made by then and read later, in a fixed order."""
+        made = [*self._graph.net.inputs, *(op.output for op in self._graph.ops[: index + 1])]
+        return tuple(
+            name
+            for name in made
+            if name in self._graph.outputs or any(reader > index for reader in self._graph.consumers[name])
+        )
+
+    def _exchange_cycles(self, name: str, spread: Split, index: int, split: Split) -> int:
+        """To bring one input of an op to the tiles of a split."""
+        if self._board.noc is None:
+            return 0
+        owned = self._splits.tiles(name, spread)
+        size = self._graph.element_bytes(name)
+        return sum(
+            exchange_cycles(self._board.noc, self._distances, owned, boxes, size)
+            for home, boxes in self._splits.needs(index, split)
+            if home == name
+        )
+
+    def _assignment(self, splits: Sequence[Split]) -> Assignment:
+        found: dict[str, tuple[Tile, ...]] = {}
+        for op, split in zip(self._graph.ops, splits, strict=True):
+            boxes = to_boxes(self._splits.tiles(op.output, split))
+            found[op.name] = tuple(Tile(pe, box) for pe, box in zip(self._order, boxes, strict=False))
+        return found
+
+
+def _priced(state: _State, price: float) -> float:
+    return state.cycles + price * state.constants
+
+
+def _distances(board: Board, order: Sequence[int]) -> Distances:
+    """Hops as if all chips were one grid."""
+    pes, chips = board.mesh.pes, board.mesh.chips
+    chip, place = np.divmod(np.array(order), pes.count)
+    rows = chip // chips.columns * pes.rows + place // pes.columns
+    columns = chip % chips.columns * pes.columns + place % pes.columns
+    return Distances.of(rows, columns)

@@ -1,0 +1,61 @@
+"""Searches that end in a plan: the fastest frame, and the fewest PEs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.plan.assignment import Assignment
+from npukit.plan.emit import emit_plan
+from npukit.plan.graph import Graph
+from npukit.plan.latency import Effort, LatencySearch
+from npukit.plan.memory import shortfall
+from npukit.plan.plan import Plan, Predicted
+from npukit.plan.simulate import simulate
+
+Engines = Mapping[str, Accelerator]
+
+PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
+"""Cycles a byte of constants costs: raised until the plan fits."""
+
+SMALL_MESH = 20
+THOROUGH, QUICK = Effort(8, 30), Effort(6, 20)
+"""Efforts for meshes of up to SMALL_MESH PEs, and of more."""
+
+
+def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+    """One frame as fast as possible on these PEs. If nothing fits, the plan that comes closest."""
+    effort = THOROUGH if len(order) <= SMALL_MESH else QUICK
+    search = LatencySearch(graph, board, engines, order, effort)
+    return _first_that_fits(board, (_emitted(graph, board, engines, search.best(p), "latency") for p in PRICES))
+
+
+def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+    """The fewest of these PEs that hold the net, and on them the fastest frame."""
+    counts = range(1, len(order) + 1)
+    plans = (fastest_plan(graph, board, engines, order[:count]) for count in counts)
+    return replace(_first_that_fits(board, plans), objective="memory")
+
+
+def missing_bytes(board: Board, plan: Plan) -> int:
+    """By how much the fullest memory of any PE is too small."""
+    return max(shortfall(board, pe.memory) for pe in plan.pes)
+
+
+def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:
+    closest: Plan | None = None
+    for plan in plans:
+        if closest is None or missing_bytes(board, plan) < missing_bytes(board, closest):
+            closest = plan
+        if not missing_bytes(board, plan):
+            break
+    assert closest is not None
+    return closest
+
+
+def _emitted(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str) -> Plan:
+    plan = emit_plan(graph, board, engines, assignment, objective)
+    cycles = simulate(graph.net, board, plan).latency_cycles
+    return replace(plan, predicted=Predicted(cycles, cycles))

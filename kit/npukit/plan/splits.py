@@ -1,0 +1,119 @@
+"""Splits: how an op's output is cut into tiles, and what that costs on the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from npukit.accel.interface import Accelerator, Cost
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.boxes import Boxes, extents, grid, to_boxes, volumes
+from npukit.plan.graph import Graph
+from npukit.plan.receptive import cuttable_axes
+
+Split = tuple[int, ...]
+"""How many parts along each axis of the output. Tile i, in row-major order, lies on PE i of the plan's order."""
+
+CORE = "cpu"
+
+
+class Splits:
+    """The splits of the ops of one net for at most so many PEs, and their tiles and costs."""
+
+    def __init__(self, graph: Graph, engines: Mapping[str, Accelerator], pes: int) -> None:
+        self._graph, self._engines, self.pes = graph, engines, pes
+        self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
+        self.tiles = lru_cache(maxsize=None)(self._tiles)
+        self.cost = lru_cache(maxsize=None)(self._cost)
+        self.needs = lru_cache(maxsize=None)(self._needs)
+
+    def whole(self, tensor: str) -> Split:
+        return (1,) * len(self._graph.shape(tensor))
+
+    def _tiles(self, tensor: str, split: Split) -> Boxes:
+        """The boxes of a tensor in a layout."""
+        shape = self._graph.shape(tensor)
+        grains = (*(1 for _ in shape[:-1]), _channel_grain(shape[-1], split[-1]))
+        return grid(shape, split, grains)
+
+    def _needs(self, index: int, split: Split) -> tuple[tuple[str, Boxes], ...]:
+        """What the tiles of op number `index` need of each of its inputs."""
+        op = self._graph.ops[index]
+        return tuple(self._graph.needs(op, self.tiles(op.output, split)))
+
+    def _cost(self, index: int, split: Split) -> Cost:
+        """The slowest tile's cycles, the largest tile's constants."""
+        op = self._graph.ops[index]
+        tiles = self.tiles(op.output, split)
+        _, first = np.unique(extents(tiles), axis=0, return_index=True)
+        costs = [self._tile_cost(op, box) for box in to_boxes(tiles[first])]
+        return Cost(
+            max(cost.cycles for cost in costs),
+            max(cost.constant_bytes for cost in costs),
+            max(cost.scratch_bytes for cost in costs),
+        )
+
+    def _tile_cost(self, op: Op, box: Box) -> Cost:
+        """Tiles of one shape cost the same wherever they lie."""
+        key = (op.name, box.shape)
+        if key not in self._costs:
+            self._costs[key] = self._engines[op.engine].cost(self._graph.net, op, box)
+        return self._costs[key]
+
+    def candidates(self, index: int, width: int) -> list[Split]:
+        """The most promising splits of an op: the cheapest of all, and of each number of PEs and each kind."""
+        ranked = sorted(self._possible(index), key=lambda split: (self._promise(index, split), split))
+        chosen = ranked[:width]
+        for kind in (self._few, self._rows_only, self._channels_only):
+            chosen += [split for split in kind(ranked) if split not in chosen]
+        return list(dict.fromkeys(chosen))
+
+    def _promise(self, index: int, split: Split) -> float:
+        """Cycles to compute, and half the cycles to gather."""
+        gathered = sum(int(volumes(boxes).max()) for _, boxes in self.needs(index, split))
+        return self.cost(index, split).cycles + gathered / 32
+
+    def _possible(self, index: int) -> Iterator[Split]:
+        op = self._graph.ops[index]
+        shape = self._graph.shape(op.output)
+        axes = () if op.engine == CORE else cuttable_axes(self._graph.net, op)
+        limits = [_most_parts(size, axis == len(shape) - 1) if axis in axes else 1 for axis, size in enumerate(shape)]
+        yield from _factors(tuple(limits), self.pes)
+
+    def _few(self, ranked: list[Split]) -> Iterator[Split]:
+        """The best of at most 1, 2, 4, ... PEs."""
+        most = 1
+        while most < self.pes:
+            yield from [split for split in ranked if most // 2 < prod(split) <= most][:1]
+            most *= 2
+
+    @staticmethod
+    def _rows_only(ranked: list[Split]) -> list[Split]:
+        return [split for split in ranked if split[-1] == 1][:2]
+
+    @staticmethod
+    def _channels_only(ranked: list[Split]) -> list[Split]:
+        return [split for split in ranked if prod(split[:-1]) == 1][:1]
+
+
+def _channel_grain(channels: int, parts: int) -> int:
+    """Channels go to PEs by sixteens if there are enough of them, else by fours, as the MAC array takes them."""
+    return next((grain for grain in (16, 4) if channels >= grain * parts), 1)
+
+
+def _most_parts(size: int, channels: bool) -> int:
+    return -(-size // 4) if channels else size
+
+
+def _factors(limits: tuple[int, ...], most: int) -> Iterator[Split]:
+    """All tuples within the limits whose product is at most `most`."""
+    if not limits:
+        yield ()
+        return
+    for first in range(1, min(limits[0], most) + 1):
+        for rest in _factors(limits[1:], most // first):
+            yield (first, *rest)
