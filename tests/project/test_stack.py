@@ -33,10 +33,11 @@ def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
     (folder / "code.S").write_text(HEAD + body + FAULT)
     (folder / "link.ld").write_text(LINK)
     compiler = toolchain("zig")
-    target = f"{TARGET_FLAGS['zig']} -g -nostdlib -Wl,-e,reset_handler".split()
-    command = [*compiler.command, *target, "-T", "link.ld", "code.S", "-o", "code.elf"]
-    subprocess.run(command, cwd=folder, check=True, timeout=120)
-    return stack_bound(folder / "code.elf", indirect)
+    target = TARGET_FLAGS["zig"].split()
+    link = ["-nostdlib", "-Wl,-e,reset_handler", "-T", "link.ld", "code.o", "-o", "code.elf"]
+    for step in (["-g", "-c", "code.S", "-o", "code.o"], link):
+        subprocess.run([*compiler.command, *target, *step], cwd=folder, check=True, timeout=120)
+    return stack_bound(folder / "code.elf", [folder / "code.o"], indirect)
 
 
 def end(name: str) -> str:
@@ -146,13 +147,16 @@ function pointed_at
     add sp, #48
     bx lr
 {end("pointed_at")}
-function never_pointed_at
+function never_pointed_at_though_its_address_is_a_number_in_data
     sub sp, #400
     add sp, #400
     bx lr
-{end("never_pointed_at")}
+{end("never_pointed_at_though_its_address_is_a_number_in_data")}
     .section .rodata.all, "a"
     .word pointed_at
+    .irp number, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+    .word \\number
+    .endr
     .section .text.all, "ax"
 """
 

@@ -107,13 +107,12 @@ class _Build:
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
         render_link_script(self.project.board, _layout(_roomy(self.project.board), role, 0), script)
         self.link(role, script, elf)
-        stack = stack_bound(elf, {str(role.net): OBSERVERS if role.serves_host else ()})
+        stack = stack_bound(elf, self._objects(role), {str(role.net): OBSERVERS if role.serves_host else ()})
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
         return stack
 
     def link(self, role: Role, script: Path, elf: Path) -> None:
-        objects = [self._object(unit) for unit in self.project.image_units(role)]
-        self._run(self.toolchain.link_command(objects, script, elf), f"link {role.image}")
+        self._run(self.toolchain.link_command(self._objects(role), script, elf), f"link {role.image}")
 
     def _compile(self, job: tuple[Unit, PurePosixPath | None]) -> None:
         unit, own_folder = job
@@ -122,6 +121,9 @@ class _Build:
         output.parent.mkdir(parents=True, exist_ok=True)
         command = self.toolchain.compile_command(unit.source, unit.tuning, includes, self.project.folder, output)
         self._run(command, f"compile {unit.source}")
+
+    def _objects(self, role: Role) -> list[Path]:
+        return [self._object(unit) for unit in self.project.image_units(role)]
 
     def _object(self, unit: Unit) -> Path:
         return self.scratch / unit.object

@@ -70,12 +70,6 @@ def frame_of(elf: Elf, function: Function) -> Frame:
     return Frame(function, walk.deepest, tuple(walk.calls.values()))
 
 
-def address_taken(elf: Elf) -> set[int]:
-    """Functions whose address is stored in data or loaded by code: what a pointer may hold. Vectors are no pointers."""
-    words = set(_words_in_data(elf)) | set(_words_moved(elf))
-    return {word - THUMB for word in words if word & THUMB and word - THUMB in elf.functions}
-
-
 def _instructions(elf: Elf, function: Function) -> dict[int, capstone.CsInsn]:
     return {
         instruction.address: instruction
@@ -245,31 +239,6 @@ def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
         target = table + 2 * int.from_bytes(data[at : at + width], "little")
         if target >= table + len(data):
             yield target
-
-
-def _words_in_data(elf: Elf) -> Iterator[int]:
-    for section in (s for name, s in elf.sections.items() if name in (".rodata", ".constants", ".data")):
-        yield from _words(section.data or b"", section.address)
-    for start, end in elf.data_in_code:
-        yield from _words(elf.read(start, end - start), start)
-
-
-def _words(data: bytes, address: int) -> Iterator[int]:
-    for at in range(-address % 4, len(data) - 3, 4):
-        yield int.from_bytes(data[at : at + 4], "little")
-
-
-def _words_moved(elf: Elf) -> Iterator[int]:
-    """Constants made of `movw` and `movt`."""
-    for function in elf.functions.values():
-        low: dict[str, int] = {}
-        for instruction in _instructions(elf, function).values():
-            parsed = re.fullmatch(r"(movw|movt) (\w+), #(\w+)", _text(instruction))
-            if parsed and parsed.group(1) == "movw":
-                low[parsed.group(2)] = int(parsed.group(3), 0)
-            elif parsed and parsed.group(2) in low:
-                yield int(parsed.group(3), 0) << 16 | low[parsed.group(2)]
-        yield from low.values()
 
 
 def _text(instruction: capstone.CsInsn) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
 THUMB = 1
@@ -83,6 +84,10 @@ class Elf:
         index = bisect.bisect_right(self.data_in_code, (address, 1 << 32)) - 1
         return max(address, self.data_in_code[index][1]) if index >= 0 else address
 
+    def addresses_of(self, name: str) -> list[int]:
+        """Every function of that name; static ones of several files may share it."""
+        return sorted({s["st_value"] & ~THUMB for s in self._symbols() if s.name == name and _is_function(s)})
+
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the image."""
         for section in self.sections.values():
@@ -127,7 +132,26 @@ class Elf:
         return starts[index] if index < len(starts) else self.sections[".text"].end
 
 
+def functions_pointed_at(objects: Iterable[Path]) -> set[str]:
+    """Functions whose address these compiled files store or load, the vector table aside: whom pointers may lead to."""
+    return {name for path in objects for name in _pointed_at(ELFFile(BytesIO(path.read_bytes())))}
+
+
+def _pointed_at(file: ELFFile) -> Iterator[str]:
+    for table in file.iter_sections("SHT_REL"):
+        target = file.get_section(table["sh_info"])
+        if not isinstance(table, RelocationSection) or not target["sh_flags"] & _SHF_ALLOC or target.name == ".vectors":
+            continue
+        symbols = file.get_section(table["sh_link"])
+        assert isinstance(symbols, SymbolTableSection)
+        for entry in table.iter_relocations():
+            symbol = symbols.get_symbol(entry["r_info_sym"])
+            if entry["r_info_type"] in (_R_ARM_ABS32, _R_ARM_THM_MOVW_ABS_NC):
+                yield symbol.name
+
+
 _SHF_ALLOC = 2
+_R_ARM_ABS32, _R_ARM_THM_MOVW_ABS_NC = 2, 47
 
 
 def _section(section) -> Section:

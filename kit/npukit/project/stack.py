@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npukit.errors import NpukitError
-from npukit.project.disassembly import Call, Frame, address_taken, frame_of
-from npukit.project.elf import Elf
+from npukit.project.disassembly import Call, Frame, frame_of
+from npukit.project.elf import Elf, functions_pointed_at
 from npukit.project.layout import STACK_ALIGNMENT
 
 EXCEPTION_FRAME_BYTES = 27 * 4
@@ -30,13 +30,13 @@ class StackReport:
     """Bytes that each function takes itself."""
 
 
-def stack_bound(path: Path, indirect: Mapping[str, Sequence[str]] | None = None) -> StackReport:
-    """The bound for a linked image.
+def stack_bound(path: Path, objects: Sequence[Path], indirect: Mapping[str, Sequence[str]]) -> StackReport:
+    """The bound for a linked image made of `objects`.
 
     `indirect` says whom the code of a source folder calls through pointers. Code elsewhere may call every function
     whose address is taken anywhere.
     """
-    graph = _Graph(Elf(path), indirect or {})
+    graph = _Graph(Elf(path), functions_pointed_at(objects), indirect)
     program, deepest = graph.depth(ENTRY)
     fault, _ = graph.depth(FAULT)
     total = program + EXCEPTION_FRAME_BYTES + fault
@@ -47,18 +47,17 @@ def stack_bound(path: Path, indirect: Mapping[str, Sequence[str]] | None = None)
 class _Graph:
     """The call graph, unrolled from an entry point."""
 
-    def __init__(self, elf: Elf, indirect: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, elf: Elf, pointed_at: set[str], indirect: Mapping[str, Sequence[str]]) -> None:
         self.elf = elf
         self.frames: dict[int, Frame] = {}
         self._indirect = indirect
-        self._addresses = {function.name: function.address for function in elf.functions.values()}
-        self._pointed_at = sorted(address_taken(elf))
+        self._pointed_at = sorted({address for name in pointed_at for address in elf.addresses_of(name)})
         self._depths: dict[int, tuple[int, tuple[str, ...]]] = {}
         self._open: list[int] = []
 
     def depth(self, name: str) -> tuple[int, tuple[str, ...]]:
         """Bytes below this function's entry, and the calls that lead to the deepest point."""
-        return self._depth(self._addresses[name])
+        return self._depth(self.elf.addresses_of(name)[0])
 
     def _depth(self, address: int) -> tuple[int, tuple[str, ...]]:
         if address not in self._depths:
@@ -89,13 +88,14 @@ class _Graph:
         source = self.elf.source_of(call.site) or ""
         for folder, names in self._indirect.items():
             if source.startswith(f"{folder}/"):
-                return [self._named(name, caller) for name in names]
+                return [address for name in names for address in self._named(name, caller)]
         return self._pointed_at
 
-    def _named(self, name: str, caller: str) -> int:
-        if name not in self._addresses:
-            raise NpukitError(f"{caller} is said to call {name} through a pointer, but the image has no such function")
-        return self._addresses[name]
+    def _named(self, name: str, caller: str) -> Sequence[int]:
+        found = self.elf.addresses_of(name)
+        if not found:
+            raise NpukitError(f"{caller} calls {name} through a pointer, but the image has no such function")
+        return found
 
     def _refuse_recursion(self, address: int) -> None:
         if address in self._open:
