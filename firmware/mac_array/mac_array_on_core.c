@@ -1,5 +1,8 @@
 /* The MAC array's commands computed by the core: for boards without the array. The same bytes come out as from the
- * hardware (boards/pe-mesh.md, sections 3.2 to 3.4), without its speed. */
+ * hardware (boards/pe-mesh.md, sections 3.2 to 3.4), without its speed.
+ *
+ * One difference: the hardware leaves its results as a whole, the core one by one. So an output may lie on an operand
+ * only element upon element, as in an addition in place. */
 #include <stdbool.h>
 
 #include "mac_array.h"
@@ -8,7 +11,7 @@ enum { ERROR_UNKNOWN_KIND = 3, ERROR_FIELD = 6 };
 enum { ACCUMULATOR_BITS = 29 };
 enum { WIDTH = 16, LANES = 4 };                /* channels in a block of weights and parameters; LANES with PIXELS */
 enum { PARAMETER_BYTES_PER_CHANNEL = 4 + 4 + 1 }; /* bias, multiplier, shift */
-enum { ADDITION_LEFT_SHIFT = 20 };
+enum { ADDITION_LEFT_SHIFT = 20, LARGEST_SHIFT = 31 };
 
 typedef struct mac_array_command command_t;
 
@@ -48,16 +51,16 @@ static int32_t divide_by_power_of_two(int32_t value, int32_t exponent)
     return (value >> exponent) + ((value & mask) > threshold ? 1 : 0);
 }
 
-static int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
+static int32_t clamp(int64_t value, int32_t low, int32_t high)
 {
-    const int32_t left = shift > 0 ? shift : 0;
-    const int32_t right = shift < 0 ? -shift : 0;
-    return divide_by_power_of_two(doubling_high_multiply(wrapping_shift(value, left), multiplier), right);
+    return value < low ? low : value > high ? high : (int32_t)value;
 }
 
-static int32_t clamp(int32_t value, int32_t low, int32_t high)
+static int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
 {
-    return value < low ? low : value > high ? high : value;
+    const int32_t left = clamp(shift, 0, LARGEST_SHIFT);
+    const int32_t right = clamp(-(int64_t)shift, 0, LARGEST_SHIFT);
+    return divide_by_power_of_two(doubling_high_multiply(wrapping_shift(value, left), multiplier), right);
 }
 
 /* Sums wrap at 29 bits. Wrapping at 32 on the way and cutting at the end comes to the same. */
@@ -175,13 +178,13 @@ static int32_t add_residual(const command_t *command, struct element at, int32_t
 {
     const int8_t *extra = (const int8_t *)command->extra;
     const int32_t other = extra[offset(at, command->extra_row_stride, command->extra_pixel_stride) + at.channel];
-    const int32_t sum = wrapping_add(add(command->residual_parameters, value, other), command->residual_zero);
+    const int64_t sum = (int64_t)add(command->residual_parameters, value, other) + command->residual_zero;
     return clamp(sum, command->residual_min, command->residual_max);
 }
 
-static int8_t finish(const command_t *command, int32_t value)
+static int32_t finish(const command_t *command, int64_t value)
 {
-    return (int8_t)clamp(value, command->clamp_min, command->clamp_max);
+    return clamp(value, command->clamp_min, command->clamp_max);
 }
 
 static void put(const command_t *command, struct element at, int32_t value)
@@ -204,8 +207,8 @@ static int32_t multiply_accumulate(const command_t *command, struct element at)
     if (convolution && has(command, MAC_ARRAY_RAW)) {
         return sum;
     }
-    const int32_t scaled = wrapping_add(requantize(sum, by.multiplier, by.shift), command->output_zero);
-    const int32_t value = finish(command, scaled);
+    const int64_t scaled = requantize(sum, by.multiplier, by.shift);
+    const int32_t value = finish(command, scaled + command->output_zero);
     return has(command, MAC_ARRAY_RESIDUAL) ? add_residual(command, at, value) : value;
 }
 
@@ -213,7 +216,7 @@ static int32_t addition(const command_t *command, struct element at)
 {
     const int32_t a = command->input[offset(at, command->input_row_stride, command->input_pixel_stride) + at.channel];
     const int32_t b = command->weights[offset(at, command->second_row_stride, command->second_pixel_stride) + at.channel];
-    return finish(command, wrapping_add(add(command->parameters, a, b), command->output_zero));
+    return finish(command, (int64_t)add(command->parameters, a, b) + command->output_zero);
 }
 
 static int32_t maximum(const command_t *command, struct element at)
@@ -261,13 +264,35 @@ static int32_t compute(const command_t *command, struct element at)
     }
 }
 
+static bool kernel_is_right(const command_t *command)
+{
+    const bool sizes = command->input_height != 0 && command->input_width != 0 && command->input_channels != 0;
+    const bool taps = command->kernel_height != 0 && command->kernel_width != 0;
+    const bool steps = command->stride_y != 0 && command->stride_x != 0;
+    const bool gaps = command->dilation_y != 0 && command->dilation_x != 0;
+    const bool mixes = command->kind == MAC_ARRAY_CONVOLUTION;
+    return sizes && taps && steps && gaps && (mixes || command->input_channels == command->output_channels);
+}
+
+static bool fields_are_right(const command_t *command)
+{
+    if (command->output_height == 0 || command->output_width == 0 || command->output_channels == 0) {
+        return false;
+    }
+    const bool raw_or_accumulate = has(command, MAC_ARRAY_RAW) || has(command, MAC_ARRAY_ACCUMULATE);
+    const bool mixes = command->kind == MAC_ARRAY_CONVOLUTION;
+    if (mixes && has(command, MAC_ARRAY_RESIDUAL) && raw_or_accumulate) {
+        return false;
+    }
+    return command->kind == MAC_ARRAY_ADD || kernel_is_right(command);
+}
+
 static int32_t fault_of(const command_t *command)
 {
     if (command->kind < MAC_ARRAY_CONVOLUTION || command->kind > MAC_ARRAY_AVERAGE_POOL) {
         return ERROR_UNKNOWN_KIND;
     }
-    const bool empty = command->output_height == 0 || command->output_width == 0 || command->output_channels == 0;
-    return empty ? ERROR_FIELD : 0;
+    return fields_are_right(command) ? 0 : ERROR_FIELD;
 }
 
 int32_t mac_array_run_one(const struct mac_array_command *command)

@@ -54,7 +54,7 @@ def expected(layer: Layer) -> np.ndarray:
     if layer.kind == ADD:
         assert layer.addition is not None
         total = layer.addition.of(layer.input, layer.second)
-        return np.clip(wrap(total + layer.output_zero, 32), *layer.clamp)
+        return np.clip(total + layer.output_zero, *layer.clamp)
     if layer.kind in (MAXIMUM_POOL, AVERAGE_POOL):
         return np.clip(_pooled(layer), *layer.clamp)
     return _multiplied(layer)
@@ -107,8 +107,8 @@ def _multiplied(layer: Layer) -> np.ndarray:
     if layer.flags & RAW:
         return total
     scaled = requantize(total, layer.multiplier, layer.shift)
-    value = np.clip(wrap(scaled + layer.output_zero, 32), *layer.clamp)
+    value = np.clip(scaled + layer.output_zero, *layer.clamp)
     if not layer.flags & RESIDUAL:
         return value
     assert layer.addition is not None
-    return np.clip(wrap(layer.addition.of(value, layer.extra) + layer.residual_zero, 32), *layer.residual_clamp)
+    return np.clip(layer.addition.of(value, layer.extra) + layer.residual_zero, *layer.residual_clamp)

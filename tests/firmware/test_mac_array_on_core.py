@@ -61,9 +61,24 @@ def test_a_chain_runs_to_its_end_and_one_command_alone(array: ctypes.CDLL) -> No
     np.testing.assert_array_equal(second.result(), expected(second.layer))
 
 
-def test_unknown_kinds_and_empty_outputs_are_errors_as_on_the_hardware(array: ctypes.CDLL) -> None:
+def test_nonsense_is_refused_as_on_the_hardware(array: ctypes.CDLL) -> None:
     assert array.mac_array_run(ctypes.byref(Command(kind=6))) == 3
     assert array.mac_array_run(ctypes.byref(Command(kind=ref.ADD))) == 6
+    for field, value in (("stride_x", 0), ("kernel_height", 0), ("input_width", 0), ("output_channels", 0)):
+        packed = Packed(random_layer(np.random.default_rng(3), ref.CONVOLUTION, 0))
+        setattr(packed.command, field, value)
+        assert array.mac_array_run(ctypes.byref(packed.command)) == 6, field
+
+
+def test_results_at_the_edge_of_32_bits_saturate(array: ctypes.CDLL) -> None:
+    layer = random_layer(np.random.default_rng(4), ref.CONVOLUTION, 0)
+    layer.shift, layer.multiplier = np.full_like(layer.shift, 3), np.full_like(layer.multiplier, (1 << 31) - 1)
+    layer.bias, layer.output_zero, layer.clamp = np.full_like(layer.bias, (1 << 28) - 1), 127, (-128, 127)
+    layer.filter = np.zeros_like(layer.filter)
+    packed = Packed(layer)
+    array.mac_array_run_one(ctypes.byref(packed.command))
+    np.testing.assert_array_equal(packed.result(), expected(layer))
+    assert (packed.result() == 127).all()
 
 
 def random_layer(random: np.random.Generator, kind: int, flags: int) -> Layer:
