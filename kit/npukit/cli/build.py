@@ -24,6 +24,11 @@ class Engine(StrEnum):
     CPU = "cpu"
 
 
+class Compiler(StrEnum):
+    GCC = "gcc"
+    ZIG = "zig"
+
+
 def build(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite or .onnx file.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="The build folder to leave.")],
@@ -34,6 +39,9 @@ def build(
     engine: Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")] = None,
     objective: Annotated[Objective, typer.Option("--objective", help="What to make good.")] = Objective.LATENCY,
     strict: Annotated[bool, typer.Option("--strict", help="Any op off the accelerator is an error.")] = False,
+    toolchain: Annotated[
+        Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -42,7 +50,7 @@ def build(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        options = api.Options(pes=pes, engine=engine, objective=objective, strict=strict)
+        options = api.Options(pes=pes, engine=engine, objective=objective, strict=strict, toolchain=toolchain)
         built = api.build(model, board=board, output=output, options=options, progress=terminal)
         terminal.result(built.manifest.summary)
         _show(terminal, built.manifest.summary, output)

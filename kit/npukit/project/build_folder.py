@@ -117,7 +117,7 @@ def new_build_folder(output: Path) -> Iterator[Path]:
     _check_replaceable(output)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+        scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent.resolve()))
     except OSError as error:
         raise _not_writable(output, error) from error
     try:
