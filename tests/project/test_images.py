@@ -42,7 +42,7 @@ def test_one_memory_is_accounted_for_to_the_byte(tmp_path: Path, compiler: str) 
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
 def test_two_folders_give_the_same_bytes(tmp_path: Path, compiler: str) -> None:
-    first, second = (build_identity("pe-mesh", compiler, tmp_path / name).images[0] for name in ("a", "other/place"))
+    first, second = (build_identity("pe-mesh", compiler, tmp_path / name).images[0] for name in ("a", "other place/é"))
     assert first.binary.read_bytes() == second.binary.read_bytes()
     assert first.elf.read_bytes() == second.elf.read_bytes()
     assert str(tmp_path).encode() not in first.elf.read_bytes()
@@ -52,7 +52,7 @@ def test_two_folders_give_the_same_bytes(tmp_path: Path, compiler: str) -> None:
 def test_the_projects_own_makefile_gives_the_same_bytes(tmp_path: Path, compiler: str) -> None:
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    built = build_identity("pe-mesh", compiler, tmp_path)
+    built = build_identity("pe-mesh", compiler, tmp_path / "a place")
     command = ["make", f"TOOLCHAIN={compiler}", f"ZIG={sys.executable} -m ziglang"]
     subprocess.run(command, cwd=built.project.folder, check=True, timeout=120, stdout=subprocess.DEVNULL)
     for path in (built.images[0].elf, built.images[0].binary):
