@@ -14,9 +14,12 @@ from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
 from npukit.errors import NpukitError
+from npukit.frontend.onnx_ops import readable_converters
 
 InputShapes = Mapping[str, tuple[int, ...]]
 LARGEST_TENSOR = 1 << 31
+_from_onnx: Any = from_onnx
+"""TVM annotates the model as a graph; it takes and wants a model."""
 
 
 def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
@@ -27,7 +30,8 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     _check_ops(model, path.name)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     try:
-        return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
+        with readable_converters():
+            return _from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as fault:
         raise NpukitError(f"{path.name} cannot be imported: {_first_line(fault)}") from fault
 

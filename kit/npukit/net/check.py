@@ -16,8 +16,25 @@ from npukit.net.tensor import Quantization, Tensor
 
 LARGEST_TENSOR = 1 << 31
 LONGEST_NAME = 256
-OPERANDS = {"add": (2, 2), "conv2d": (2, 3), "dense": (2, 3), "depthwise_conv2d": (2, 3)}
+OPERANDS = {
+    **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
+    **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
+    "concat": (1, 1 << 16),
+}
 """How few and how many inputs each kind takes, if not just one."""
+
+WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d")
+CONSTANT_FIRST = ("add", "concat", "maximum", "minimum", "multiply", "subtract")
+"""Kinds whose first input may be a constant."""
+
+UNCHANGED = (
+    *("average_pool", "concat", "max_pool", "maximum", "minimum", "pad", "reshape"),
+    *("resize_bilinear", "resize_nearest", "slice", "transpose"),
+)
+"""Kinds whose inputs and output are quantised alike."""
+
+FREE = ("argmax", "reshape", "slice", "transpose")
+"""Kinds that need no quantisation."""
 
 
 def check_net(net: Net) -> Net:
@@ -92,9 +109,9 @@ def _check_operands(net: Net, op: Op) -> None:
     fewest, most = OPERANDS.get(op.kind, (1, 1))
     if not fewest <= len(op.inputs) <= most:
         raise NpukitError(f"it has {len(op.inputs)} inputs")
-    if op.inputs[0] in net.constants and op.kind != "add":
+    if op.inputs[0] in net.constants and op.kind not in CONSTANT_FIRST:
         raise NpukitError(f"its input {op.inputs[0]!r} is a constant")
-    if most == 3 and any(name not in net.constants for name in op.inputs[1:]):
+    if op.kind in WEIGHTED and any(name not in net.constants for name in op.inputs[1:]):
         raise NpukitError("its weights or bias are not constant")
 
 
@@ -106,21 +123,24 @@ def _check_shape(net: Net, op: Op) -> None:
 
 def _check_types(net: Net, op: Op) -> None:
     for name in (op.inputs[0], op.output):
-        tensor = net.tensor(name)
-        if op.kind not in ("reshape", "transpose") and (
-            tensor.quantization is None or tensor.quantization.axis is not None
-        ):
+        if op.kind not in FREE and not _whole(net.tensor(name)):
             raise NpukitError(f"{name!r} needs one scale and one zero point")
-    if op.kind in ("average_pool", "max_pool", "reshape", "transpose"):
+    if op.kind in UNCHANGED:
         _check_unchanged(net, op)
-    if OPERANDS.get(op.kind, (1, 1))[1] == 3:
+    if op.kind in WEIGHTED:
         _check_weights(net, op)
 
 
+def _whole(tensor: Tensor) -> bool:
+    """Quantised with one scale for all of it."""
+    return tensor.quantization is not None and tensor.quantization.axis is None
+
+
 def _check_unchanged(net: Net, op: Op) -> None:
-    before, after = net.tensor(op.inputs[0]), net.tensor(op.output)
-    if before.quantization != after.quantization or before.dtype != after.dtype:
-        raise NpukitError("it must not change type, scale or zero point")
+    after = net.tensor(op.output)
+    for before in map(net.tensor, op.inputs):
+        if before.quantization != after.quantization or before.dtype != after.dtype:
+            raise NpukitError("it must not change type, scale or zero point")
 
 
 def _check_weights(net: Net, op: Op) -> None:

@@ -9,11 +9,17 @@ from npukit.net.net import Net, Op
 
 def macs(net: Net, op: Op) -> int:
     """Multiply-accumulates as the model states them, padding included."""
-    if op.kind not in ("conv2d", "depthwise_conv2d", "dense"):
-        return 0
-    weights = net.tensor(op.inputs[1]).shape
-    per_output = prod(weights[1:3]) if op.kind == "depthwise_conv2d" else prod(weights[1:])
-    return net.tensor(op.output).elements * per_output
+    if op.kind == "transpose_conv2d":
+        return net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3])
+    return net.tensor(op.output).elements * _per_output(net, op)
+
+
+def _per_output(net: Net, op: Op) -> int:
+    if op.kind in ("conv2d", "dense"):
+        return prod(net.tensor(op.inputs[1]).shape[1:])
+    if op.kind == "depthwise_conv2d":
+        return prod(net.tensor(op.inputs[1]).shape[1:3])
+    return net.tensor(op.inputs[0]).shape[-1] if op.kind == "matmul" else 0
 
 
 def total_macs(net: Net) -> int:

@@ -102,10 +102,133 @@ class Transpose(Attributes):
 
 @dataclass(frozen=True)
 class Requantize(Attributes):
-    """The same numbers under another scale, zero point or type, clamped: also relu and relu6 on their own."""
+    """The same numbers under another scale, zero point or type."""
 
     kind: ClassVar[str] = "requantize"
+
+
+@dataclass(frozen=True)
+class Lookup(Attributes):
+    """inputs: activation, table int8[256]. Each element x becomes table[x + 128]: any function of one number."""
+
+    kind: ClassVar[str] = "lookup"
+
+
+@dataclass(frozen=True)
+class Subtract(Attributes):
+    """inputs: two activations (or one constant); the first less the second."""
+
+    kind: ClassVar[str] = "subtract"
     clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Multiply(Attributes):
+    """inputs: two activations (or one constant)."""
+
+    kind: ClassVar[str] = "multiply"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Minimum(Attributes):
+    """inputs: two activations (or one constant), quantised as the output."""
+
+    kind: ClassVar[str] = "minimum"
+
+
+@dataclass(frozen=True)
+class Maximum(Attributes):
+    """inputs: two activations (or one constant), quantised as the output."""
+
+    kind: ClassVar[str] = "maximum"
+
+
+@dataclass(frozen=True)
+class Prelu(Attributes):
+    """inputs: activation, int8 slopes (constant). Negative numbers are multiplied by their slope."""
+
+    kind: ClassVar[str] = "prelu"
+
+
+@dataclass(frozen=True)
+class Mean(Attributes):
+    """Over `axes`, which stay with size 1."""
+
+    kind: ClassVar[str] = "mean"
+    axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pad(Attributes):
+    """`before` and `after` positions of `value` on each axis."""
+
+    kind: ClassVar[str] = "pad"
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Concat(Attributes):
+    """inputs: activations quantised as the output, one after the other along `axis`."""
+
+    kind: ClassVar[str] = "concat"
+    axis: int = -1
+
+
+@dataclass(frozen=True)
+class Slice(Attributes):
+    """From `begin` to before `end` in steps of `strides`, on each axis."""
+
+    kind: ClassVar[str] = "slice"
+    begin: tuple[int, ...] = ()
+    end: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TransposeConv2d(Attributes):
+    """inputs: activation, weights OHWI, [bias]. `padding` is cut off the full result."""
+
+    kind: ClassVar[str] = "transpose_conv2d"
+    strides: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Matmul(Attributes):
+    """inputs: two activations, [.., m, k] and [.., k, n]; leading axes broadcast."""
+
+    kind: ClassVar[str] = "matmul"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class ResizeNearest(Attributes):
+    """Output row y is input row rows[y]; columns likewise."""
+
+    kind: ClassVar[str] = "resize_nearest"
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResizeBilinear(Attributes):
+    """Output row y lies between two input rows: (low, high, how far from low to high in 1/1024); columns likewise."""
+
+    kind: ClassVar[str] = "resize_bilinear"
+    rows: tuple[tuple[int, int, int], ...] = ()
+    columns: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ArgMax(Attributes):
+    """The index of the first largest element along `axis`, which goes; int32 or int64."""
+
+    kind: ClassVar[str] = "argmax"
+    axis: int = -1
 
 
 def _kinds() -> dict[str, type[Attributes]]:

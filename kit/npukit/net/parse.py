@@ -27,7 +27,7 @@ def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
     for number, line in enumerate(text.splitlines(), 1):
         try:
             parser.line(_Tokens(line))
-        except (ValueError, KeyError, TypeError, IndexError) as fault:
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as fault:
             raise NpukitError(f"line {number} of the net is not understood: {line.strip()[:80]!r}") from fault
     return parser.net()
 

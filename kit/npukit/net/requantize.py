@@ -114,7 +114,7 @@ def quantization(net: Net, name: str) -> Quantization:
 
 
 def requantization(net: Net, op: Op) -> Requantization:
-    """Multipliers and shifts of a conv2d, depthwise_conv2d or dense op, one for each output channel."""
+    """Multipliers and shifts of a convolution of any kind or a dense op, one for each output channel."""
     channels = net.tensor(op.output).shape[-1]
     reals = _effective_scales(net, op)
     pairs = [quantize_multiplier(real) for real in reals] * (channels if len(reals) == 1 else 1)
@@ -151,6 +151,39 @@ def add_rescaling(net: Net, op: Op) -> AddRescaling:
     return AddRescaling(
         multiplier_for(first / twice_largest), multiplier_for(second / twice_largest), multiplier_for(output)
     )
+
+
+def subtract_rescaling(net: Net, op: Op) -> AddRescaling:
+    """As for add, but TFLite Micro derives these factors in float32."""
+    first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
+    twice_largest = np.float32(2) * max(first, second)
+    output = twice_largest / (np.float32(1 << ADD_LEFT_SHIFT) * np.float32(quantization(net, op.output).scale))
+    reals = first / twice_largest, second / twice_largest, output
+    return AddRescaling(*(multiplier_for(float(real)) for real in reals))
+
+
+def product_rescaling(net: Net, op: Op) -> Multiplier:
+    """The factor of multiply, and of prelu's negative side."""
+    first, second = (quantization(net, name).scale for name in op.inputs)
+    return multiplier_for(first * second / quantization(net, op.output).scale)
+
+
+def matmul_rescaling(net: Net, op: Op) -> Multiplier:
+    """The factor of matmul: like dense, its two scales are multiplied as float32."""
+    first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
+    return multiplier_for(float(first * second) / quantization(net, op.output).scale)
+
+
+def mean_rescaling(net: Net, op: Op, count: int) -> Multiplier:
+    """The factor of the sum of `count` elements: the ratio of scales, divided by the count in integers."""
+    ratio = scale_ratio(net, op)
+    shift = min(count.bit_length() - 1, 32, 31 + ratio.shift)
+    return Multiplier((ratio.multiplier << shift) // count, ratio.shift - shift)
+
+
+def scale_ratio(net: Net, op: Op) -> Multiplier:
+    """The factor of a requantize: its input's scale over its output's."""
+    return multiplier_for(quantization(net, op.inputs[0]).scale / quantization(net, op.output).scale)
 
 
 def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tflite
@@ -32,7 +33,7 @@ def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     data, strides, dilation = emitter.real(op.inputs[0]), _strides(op), _dilation(op)
     shape = emitter.shape(data)
-    height, width = emitter.tensor(op.inputs[1]).shape[1:3]
+    _, height, width, _ = emitter.tensor(op.inputs[1]).shape
     padding = _padding(op, shape[1:3], (height, width), strides, dilation)
     _finish(emitter, op, _convolve(data, _depthwise_weights(emitter, op), strides, padding, dilation, shape[3]))
 
@@ -97,7 +98,7 @@ def max_pool_2d(emitter: Emitter, op: TfliteOp) -> None:
     _pool(emitter, op, operators.nn.max_pool2d)
 
 
-def _pool(emitter: Emitter, op: TfliteOp, pool: Callable[..., relax.Expr]) -> None:
+def _pool(emitter: Emitter, op: TfliteOp, pool: Any) -> None:
     data = emitter.real(op.inputs[0])
     window, strides = (op.options["FilterHeight"], op.options["FilterWidth"]), _strides(op)
     padding = _padding(op, emitter.shape(data)[1:3], window, strides, (1, 1))
@@ -108,7 +109,7 @@ def _pool(emitter: Emitter, op: TfliteOp, pool: Callable[..., relax.Expr]) -> No
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
     given = emitter.tensor(op.inputs[1]).value if len(op.inputs) > 1 else op.options["NewShapeAsNumpy"]
     shape = emitter.tensor(op.outputs[0]).shape if given is None else np.ravel(given).tolist()
-    emitter.define(op.outputs[0], operators.reshape(emitter.value(op.inputs[0]), list(shape)))
+    emitter.define_real(op.outputs[0], operators.reshape(emitter.real(op.inputs[0]), list(shape)))
 
 
 def softmax(emitter: Emitter, op: TfliteOp) -> None:

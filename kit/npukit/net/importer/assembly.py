@@ -28,6 +28,11 @@ def straight(rank: int) -> Order:
     return tuple(range(rank))
 
 
+def layout_order(layout: str) -> Order:
+    """How NHWC lies in the model's layout."""
+    return tuple(layout.index(axis) for axis in "NHWC")
+
+
 @dataclass
 class Assembly:
     """The net so far."""
@@ -37,6 +42,7 @@ class Assembly:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
+    _arranged: dict[tuple[str, Order], str] = field(default_factory=dict)
 
     def new_name(self, kind: str) -> str:
         """conv2d_0, conv2d_1, ...: stable, and readable in C."""
@@ -88,9 +94,10 @@ class Assembly:
         shape = self.tensors[view.name].shape
         axes = tuple(view.order.index(axis) for axis in order)
         moved = tuple(shape[axis] for axis in axes)
-        if moves_nothing(axes, shape):
-            return self.derive(Reshape(), view.name, moved)
-        return self.derive(Transpose(axes), view.name, moved)
+        if (view.name, axes) not in self._arranged:
+            attributes = Reshape() if moves_nothing(axes, shape) else Transpose(axes)
+            self._arranged[view.name, axes] = self.derive(attributes, view.name, moved)
+        return self._arranged[view.name, axes]
 
     def net(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
         ops = self._read_ops(outputs)

@@ -1,39 +1,112 @@
-"""Ops that keep their input's shape."""
+"""Ops on two operands element by element, and softmax."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import Order, View, straight
-from npukit.net.importer.expressions import callee, constant_value, resolve
+from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.ops import Add, Softmax
+from npukit.net.importer.unary import lookup
+from npukit.net.ops import Add, Attributes, Maximum, Minimum, Multiply, Prelu, Reshape, Softmax, Subtract
+from npukit.net.tables import SIGMOID_OUTPUT
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
+Operand = View | IntegerConstant
+
 
 def add(walk: Walk, site: Site) -> View:
-    name = walk.assembly.new_name("add")
-    views = [walk.operand(argument) for argument in site.core.args]
-    order = next((view.order for view in views if view), straight(len(site.shape)))
-    inputs = [
-        walk.assembly.arranged(view, order) if view else _constant(walk, argument, order, f"{name}_constant")
-        for view, argument in zip(views, site.core.args, strict=True)
-    ]
-    return walk.add(site, Add(site.clamp), inputs, order, name)
+    return _binary(walk, site, Add(site.clamp))
 
 
-def _constant(walk: Walk, argument: object, order: Order, name: str) -> str:
-    constant = walk.constant(argument)
-    if constant is None:
-        walk.activation(argument)
-        raise NpukitError("one of its operands is not quantised")
-    return walk.assembly.constant(name, constant.value.transpose(order), constant.quantization)
+def subtract(walk: Walk, site: Site) -> View:
+    return _binary(walk, site, Subtract(site.clamp))
+
+
+def multiply(walk: Walk, site: Site) -> View:
+    return _binary(walk, site, Multiply(site.clamp))
+
+
+def minimum(walk: Walk, site: Site) -> View:
+    return _alike(walk, site, Minimum())
+
+
+def maximum(walk: Walk, site: Site) -> View:
+    return _alike(walk, site, Maximum())
+
+
+def _binary(walk: Walk, site: Site, attributes: Attributes) -> View:
+    """An integer op if both operands are quantised; a function of one number if only one varies."""
+    operands = [_operand(walk, argument) for argument in site.core.args]
+    first, second = operands
+    if first is None or second is None or not any(isinstance(operand, View) for operand in operands):
+        return lookup(walk, site)
+    return _together(walk, site, attributes, (first, second))
+
+
+def _alike(walk: Walk, site: Site, attributes: Attributes) -> View:
+    """Both operands are brought to the output's quantisation first."""
+    operands = [_operand(walk, argument) for argument in site.core.args]
+    first, second = (operand and requantized(walk, operand, site.quantization) for operand in operands)
+    if first is None or second is None:
+        return lookup(walk, site)
+    whole = site.unclipped
+    return walk.settled(_together(walk, whole, attributes, (first, second)), site)
+
+
+def requantized(walk: Walk, operand: Operand, wanted: Quantization) -> Operand:
+    """The operand in another quantisation; a constant at once."""
+    if isinstance(operand, View):
+        same = walk.assembly.quantization(operand.name) == wanted
+        return operand if same else walk.converted(operand, wanted, "int8")
+    steps = np.rint(operand.real / wanted.scale) + wanted.zero_point
+    return IntegerConstant(np.clip(steps, -128, 127).astype(np.int8), wanted)
+
+
+def _operand(walk: Walk, argument: Any) -> Operand | None:
+    return walk.operand(argument) or walk.constant(argument)
+
+
+def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, Operand]) -> View:
+    """The op on operands that lie in memory alike."""
+    rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
+    order = next((o.order for o in operands if isinstance(o, View) and len(o.order) == rank), straight(rank))
+    inputs = [_placed(walk, operand, order, f"{name}_constant") for operand in operands]
+    return walk.add(site, attributes, inputs, order, name)
+
+
+def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
+    rank = len(order)
+    if isinstance(operand, IntegerConstant):
+        value = operand.value.reshape((1,) * (rank - operand.value.ndim) + operand.value.shape)
+        return walk.assembly.constant(name, value.transpose(order), operand.quantization)
+    if len(operand.order) < rank:
+        flat = walk.assembly.arranged(operand, straight(len(operand.order)))
+        shape = walk.assembly.tensors[flat].shape
+        full = walk.assembly.derive(Reshape(), flat, (1,) * (rank - len(shape)) + shape)
+        operand = View(full, straight(rank))
+    return walk.assembly.arranged(operand, order)
+
+
+def prelu(walk: Walk, site: Site) -> View:
+    """Relax's slopes lie along one axis."""
+    view, slopes = walk.activation(site.core.args[0]), walk.constant(site.core.args[1])
+    if slopes is None:
+        raise NpukitError("its slopes are not constant, or not quantised")
+    axis, rank = int(site.core.attrs.axis) % len(site.shape), len(site.shape)
+    shape = [slopes.value.size if place == axis else 1 for place in range(rank)]
+    along = IntegerConstant(slopes.value.reshape(shape), slopes.quantization)
+    return walk.settled(_together(walk, site.unclipped, Prelu(), (view, along)), site)
 
 
 def softmax(walk: Walk, site: Site) -> View:
+    """TFLite's, whose output is always quantised alike; another quantisation is a step of its own."""
     source, beta = site.core.args[0], 1.0
     call = resolve(source, walk.definitions)
     factor = constant_value(call.args[1], walk.definitions) if callee(call) == "multiply" else None
@@ -42,4 +115,5 @@ def softmax(walk: Walk, site: Site) -> View:
     view = walk.activation(source)
     axis = int(site.core.attrs.axis) % len(site.shape)
     order = (*(place for place in view.order if place != axis), axis)
-    return walk.add(site, Softmax(beta), [walk.assembly.arranged(view, order)], order)
+    inputs = [walk.assembly.arranged(view, order)]
+    return walk.settled(walk.add(site.quantized(SIGMOID_OUTPUT), Softmax(beta), inputs, order), site)

@@ -18,7 +18,12 @@ Definitions = Mapping[Any, Any]
 
 
 def callee(expression: Any) -> str:
-    """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator."""
+    """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator.
+
+    Only split has several results here, so a part of a tuple is `split_part`.
+    """
+    if isinstance(expression, relax.TupleGetItem):
+        return "split_part"
     operator = expression.op if isinstance(expression, Call) else None
     return cast(Any, operator).name.removeprefix("relax.") if isinstance(operator, Op) else ""
 

@@ -9,16 +9,14 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer import elementwise
-from npukit.net.importer.assembly import Order, View, straight
+from npukit.net.importer.assembly import Order, View, layout_order, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Padding, Pair
+from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Matmul, Padding, Pair, TransposeConv2d
 from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
-
-LINEAR = ("nn.conv2d", "matmul")
 
 
 def add_or_bias(walk: Walk, site: Site) -> View:
@@ -26,8 +24,7 @@ def add_or_bias(walk: Walk, site: Site) -> View:
     for product, bias in (site.core.args, reversed(site.core.args)):
         call = resolve(product, walk.definitions)
         if callee(call) in LINEAR and walk.operand(product) is None:
-            inner = replace(site, core=call)
-            return conv2d(walk, inner, bias) if callee(call) == "nn.conv2d" else dense(walk, inner, bias)
+            return LINEAR[callee(call)](walk, replace(site, core=call), bias)
     return elementwise.add(walk, site)
 
 
@@ -43,16 +40,43 @@ def conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
     return _linear(walk, site, kind, data, weights, bias, order)
 
 
-def dense(walk: Walk, site: Site, bias: Any = None) -> View:
+def transpose_conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
+    attributes = site.core.attrs
+    if int(attributes.groups) != 1 or any(int(step) != 1 for step in attributes.dilation):
+        raise NpukitError("it has groups or dilation, which npukit does not compute in int8 yet")
+    order = layout_order(str(attributes.data_layout))
+    data = walk.assembly.arranged(walk.activation(site.core.args[0]), order)
+    weights = _ordered(_weights(walk, site.core.args[1]), str(attributes.kernel_layout), "OHWI")
+    (top, left, bottom, right), extra = padding(attributes.padding), pair(attributes.output_padding)
+    kept = (top, left, bottom - extra[0], right - extra[1])
+    kind = TransposeConv2d(pair(attributes.strides), kept, site.clamp)
+    return _linear(walk, site, kind, data, weights, bias, order)
+
+
+def matmul(walk: Walk, site: Site, bias: Any = None) -> View:
+    """A dense layer if the second operand is constant."""
     data, other = site.core.args
     weights = walk.constant(other)
-    if weights is None or weights.value.ndim != 2:
-        raise NpukitError("it multiplies two activations, which npukit does not compute in int8 yet")
+    if weights is None:
+        return _product(walk, site, bias)
+    if weights.value.ndim != 2:
+        raise NpukitError("it multiplies by a constant of more than two axes, which npukit does not compute yet")
     view = walk.activation(data)
-    order = straight(len(view.order))
-    name = walk.assembly.arranged(view, order)
+    name = walk.assembly.arranged(view, straight(len(view.order)))
     out_by_in = _ordered(_symmetric(weights), "IO", "OI")
     return _linear(walk, site, Dense(site.clamp), name, out_by_in, bias, straight(len(site.shape)))
+
+
+def _product(walk: Walk, site: Site, bias: Any) -> View:
+    if bias is not None:
+        raise NpukitError("it adds to the product of two activations before it is quantised")
+    views = [walk.activation(argument) for argument in site.core.args]
+    names = [walk.assembly.arranged(view, straight(len(view.order))) for view in views]
+    return walk.add(site, Matmul(site.clamp), names, straight(len(site.shape)))
+
+
+LINEAR = {"matmul": matmul, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}
+"""The ops that take a bias."""
 
 
 def _linear(
@@ -77,11 +101,6 @@ def pair(values: Any) -> Pair:
 def padding(values: Any) -> Padding:
     top, left, bottom, right = (int(value) for value in values)
     return top, left, bottom, right
-
-
-def layout_order(layout: str) -> Order:
-    """How NHWC lies in the model's layout."""
-    return tuple(layout.index(axis) for axis in "NHWC")
 
 
 def _weights(walk: Walk, expression: Any) -> IntegerConstant:

@@ -1,13 +1,17 @@
-"""Ops that move values and change none, on whatever type: they become a reshape, a transpose, or nothing."""
+"""Ops that move values and change none: they become a reshape, a transpose, a slice..., or nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from npukit.errors import NpukitError
 from npukit.net.importer.assembly import View, straight
-from npukit.net.importer.expressions import shape_of
-from npukit.net.ops import Reshape
+from npukit.net.importer.expressions import callee, resolve, shape_of
+from npukit.net.importer.resize import resize
+from npukit.net.ops import Pad, Reshape, Slice
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -32,10 +36,74 @@ def permute(walk: Walk, source: View, call: Any) -> View:
     return View(source.name, tuple(axes.index(axis) for axis in source.order))
 
 
+def pad(walk: Walk, source: View, call: Any) -> View:
+    attributes = call.attrs
+    if attributes.pad_mode != "constant":
+        raise NpukitError(f"it pads by {attributes.pad_mode}, which npukit does not compute yet")
+    widths = np.array([int(width) for width in attributes.pad_width]).reshape(-1, 2)[list(source.order)]
+    before, after = (tuple(map(int, column)) for column in widths.T)
+    quantization = walk.assembly.quantization(source.name)
+    if quantization is None or widths.min(initial=0) < 0:
+        raise NpukitError("it pads by a negative amount, or an input that is not quantised")
+    value = round(float(attributes.pad_value) / quantization.scale) + quantization.zero_point
+    attributes = Pad(before, after, int(np.clip(value, -128, 127)))
+    return _derived(walk, source, attributes, call)
+
+
+def strided_slice(walk: Walk, source: View, call: Any) -> View:
+    axes, begins, ends = ([int(value) for value in part] for part in call.args[1:4])
+    steps = [int(value) for value in call.args[4]] if len(call.args) > 4 else [1] * len(axes)
+    full = shape_of(call.args[0])
+    ranges = [range(size) for size in full]
+    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
+        ranges[axis] = range(full[axis])[slice(begin, end, step)]
+    return _sliced(walk, source, call, ranges)
+
+
+def _sliced(walk: Walk, source: View, call: Any, ranges: list[range]) -> View:
+    if any(part.step < 1 for part in ranges):
+        raise NpukitError("it slices backwards, which npukit does not compute yet")
+    parts = [ranges[axis] for axis in source.order]
+    attributes = Slice(
+        tuple(part.start for part in parts), tuple(part.stop for part in parts), tuple(part.step for part in parts)
+    )
+    return _derived(walk, source, attributes, call)
+
+
+def split_part(walk: Walk, source: View, call: Any) -> View:
+    """One output of a split."""
+    split = resolve(call.tuple_value, walk.definitions)
+    full, axis = shape_of(split.args[0]), int(split.attrs.axis)
+    axis %= len(full)
+    sizes = [int(part.shape[axis]) for part in split.ty.fields]
+    begin = sum(sizes[: call.index])
+    ranges = [range(size) for size in full]
+    ranges[axis] = range(begin, begin + sizes[call.index])
+    return _sliced(walk, source, call, ranges)
+
+
+def _derived(walk: Walk, source: View, attributes: Pad | Slice, call: Any) -> View:
+    shape = shape_of(call)
+    name = walk.assembly.derive(attributes, source.name, tuple(shape[axis] for axis in source.order))
+    return View(name, source.order)
+
+
 MOVEMENTS: Mapping[str, Movement] = {
     "expand_dims": reshape,
     "flatten": reshape,
+    "image.resize2d": resize,
+    "nn.batch_flatten": reshape,
+    "nn.pad": pad,
     "permute_dims": permute,
     "reshape": reshape,
+    "split_part": split_part,
     "squeeze": reshape,
+    "strided_slice": strided_slice,
 }
+
+
+def moved_from(expression: Any, definitions: Mapping[Any, Any]) -> Any:
+    """What a move takes its values from."""
+    if callee(expression) == "split_part":
+        return resolve(expression.tuple_value, definitions).args[0]
+    return expression.args[0]

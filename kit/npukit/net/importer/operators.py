@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from npukit.net.importer import elementwise, linear, pooling
+from npukit.net.importer import elementwise, linear, pooling, reduction, unary
 from npukit.net.importer.assembly import View
 from npukit.net.importer.site import Site
 
@@ -13,10 +13,17 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 OPERATORS: Mapping[str, Callable[[Walk, Site], View]] = {
+    **dict.fromkeys((*unary.FUNCTIONS, *unary.WITH_ATTRIBUTES), unary.lookup),
+    **linear.LINEAR,
     "add": linear.add_or_bias,
-    "matmul": linear.dense,
+    "concat": reduction.concat,
+    "maximum": elementwise.maximum,
+    "mean": reduction.mean,
+    "minimum": elementwise.minimum,
+    "multiply": elementwise.multiply,
     "nn.avg_pool2d": pooling.average_pool,
-    "nn.conv2d": linear.conv2d,
     "nn.max_pool2d": pooling.max_pool,
+    "nn.prelu": elementwise.prelu,
     "nn.softmax": elementwise.softmax,
+    "subtract": elementwise.subtract,
 }

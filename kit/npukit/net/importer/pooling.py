@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import View
-from npukit.net.importer.linear import layout_order, padding, pair
+from npukit.net.importer.assembly import Order, View, layout_order
+from npukit.net.importer.linear import padding, pair
 from npukit.net.importer.site import Site
-from npukit.net.ops import AveragePool, MaxPool
+from npukit.net.ops import AveragePool, MaxPool, Padding, Pair
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -25,11 +25,24 @@ def max_pool(walk: Walk, site: Site) -> View:
 
 
 def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> View:
+    """Quantised as its input; another quantisation of the result is a step of its own."""
     attributes = site.core.attrs
+    if any(int(step) != 1 for step in attributes.dilation):
+        raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
     order = layout_order(str(attributes.layout))
-    view = walk.activation(site.core.args[0])
-    if walk.assembly.quantization(view.name) != site.quantization:
-        view = walk.converted(view, site.quantization, "int8")
-    data = walk.assembly.arranged(view, order)
+    data = walk.assembly.arranged(walk.activation(site.core.args[0]), order)
+    tensor = walk.assembly.tensors[data]
+    assert tensor.quantization is not None
+    inner = site if tensor.quantization == site.quantization else site.quantized(tensor.quantization)
     window, strides = pair(attributes.pool_size), pair(attributes.strides)
-    return walk.add(site, kind(window, strides, padding(attributes.padding), site.clamp), [data], order)
+    pads = _filled(tensor.shape[1:3], order, site, window, strides, padding(attributes.padding))
+    pooled = walk.add(inner, kind(window, strides, pads, inner.clamp), [data], order)
+    return pooled if inner is site else walk.settled(pooled, site)
+
+
+def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strides: Pair, given: Padding) -> Padding:
+    """Padding at the end as far as the last windows reach, which is further than stated where sizes round up."""
+    ends = [
+        (site.shape[order[axis + 1]] - 1) * strides[axis] + window[axis] - size[axis] - given[axis] for axis in (0, 1)
+    ]
+    return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])

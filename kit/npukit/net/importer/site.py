@@ -26,6 +26,14 @@ class Site:
     def shape(self) -> tuple[int, ...]:
         return shape_of(self.core)
 
+    @property
+    def unclipped(self) -> Site:
+        return replace(self, low=None, high=None)
+
+    def quantized(self, quantization: Quantization) -> Site:
+        """The same float op, its result quantised another way and not clipped."""
+        return replace(self.unclipped, quantization=quantization)
+
     def clipped(self, core: Any, low: float | None, high: float | None) -> Site:
         """The same site seen past one more clip."""
         lows = [limit for limit in (self.low, low) if limit is not None]

@@ -11,6 +11,7 @@ from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
+from npukit.net.importer import unary
 from npukit.net.importer.assembly import Assembly, Order, View, straight
 from npukit.net.importer.expressions import (
     IntegerConstant,
@@ -21,11 +22,13 @@ from npukit.net.importer.expressions import (
     resolve,
     shape_of,
 )
-from npukit.net.importer.movement import MOVEMENTS
+from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
+from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize
+from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
 
 
@@ -36,15 +39,21 @@ class Walk:
     assembly: Assembly
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, View] = field(default_factory=dict)
+    _moved: dict[Any, View] = field(default_factory=dict)
 
     def operand(self, expression: Any) -> View | None:
         """The int8 tensor behind a dequantised activation, seen through moves; None if it is none."""
         expression = resolve(expression, self.definitions)
         if callee(expression) == "dequantize":
             return self._dequantized(expression)
+        if expression in self._moved:
+            return self._moved[expression]
         move = MOVEMENTS.get(callee(expression))
-        source = self.operand(expression.args[0]) if move else None
-        return move(self, source, expression) if move and source else None
+        source = self.operand(moved_from(expression, self.definitions)) if move else None
+        if move is None or source is None:
+            return None
+        self._moved[expression] = move(self, source, expression)
+        return self._moved[expression]
 
     def _dequantized(self, call: Any) -> View | None:
         view = self.view(call.args[0])
@@ -92,14 +101,19 @@ class Walk:
         output = Tensor(name, shape, site.dtype, site.quantization)
         return View(self.assembly.op(name, attributes, tuple(inputs), output), order)
 
-    def converted(
-        self, view: View, quantization: Quantization, dtype: str, clamp: tuple[int, int] = (-128, 127)
-    ) -> View:
+    def converted(self, view: View, quantization: Quantization, dtype: str) -> View:
         """The same numbers, quantised another way."""
-        attributes = Requantize(clamp)
-        name = self.assembly.new_name(attributes.kind)
+        name = self.assembly.new_name(Requantize.kind)
         output = Tensor(name, self.assembly.tensors[view.name].shape, dtype, quantization)
-        return View(self.assembly.op(name, attributes, (view.name,), output), view.order)
+        return View(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
+
+    def settled(self, view: View, site: Site) -> View:
+        """The same numbers, clipped and quantised as the site says."""
+        source = self.assembly.quantization(view.name)
+        assert source is not None
+        if site.clamp == (-128, 127):
+            return view if source == site.quantization else self.converted(view, site.quantization, "int8")
+        return unary.tabulated(self, site, view, relu_table(source, site.quantization, site.clamp))
 
 
 def as_int8(quantization: Quantization, dtype: str) -> Quantization:
@@ -120,7 +134,7 @@ def net_from_relax(module: IRModule, name: str) -> Net:
         for binding in block.bindings:
             _bind(walk, binding)
     result = resolve(main.body.body, walk.definitions)
-    fields = list(result.fields) if isinstance(result, relax.Tuple) else [result]
+    fields = list(result.fields) if isinstance(result, relax.Tuple) else [main.body.body]
     outputs = [_output(walk, expression) for expression in fields]
     return check_net(walk.assembly.net(tuple(inputs), tuple(outputs)))
 
@@ -154,7 +168,17 @@ def _output(walk: Walk, expression: Any) -> str:
             f"{walk.assembly.name}: op {callee(source) or 'none'} computes an output in float",
             tries=["quantise the whole model to int8"],
         )
+    if dtype_of(source) == "uint8":
+        view = _as_uint8(walk, view)
     return walk.assembly.arranged(view, straight(len(view.order)))
+
+
+def _as_uint8(walk: Walk, view: View) -> View:
+    """An output that the model gives as uint8."""
+    quantization = walk.assembly.quantization(view.name)
+    assert quantization is not None
+    shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
+    return walk.converted(view, shifted, "uint8")
 
 
 def resolve_to_integer(walk: Walk, expression: Any) -> Any:
@@ -171,6 +195,8 @@ def _bind(walk: Walk, binding: Any) -> None:
     try:
         if callee(binding.value) == "quantize":
             walk.views[binding.var] = _quantize(walk, binding.value)
+        elif callee(binding.value) == "argmax":
+            walk.views[binding.var] = argmax(walk, binding.value)
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             walk.views[binding.var] = _move(walk, binding.value)
     except NpukitError as error:
@@ -187,7 +213,7 @@ def _describe(walk: Walk, binding: Any) -> str:
 
 
 def _move(walk: Walk, call: Any) -> View:
-    source = walk.view(call.args[0])
+    source = walk.view(moved_from(call, walk.definitions))
     if source is None:
         raise NpukitError("its input is computed in no way npukit reads")
     return MOVEMENTS[callee(call)](walk, source, call)
@@ -206,7 +232,7 @@ def _quantize(walk: Walk, call: Any) -> View:
     operator = OPERATORS.get(callee(site.core))
     if operator:
         return operator(walk, site)
-    return _requantized(walk, walk.activation(site.core), site)
+    return walk.settled(walk.activation(site.core), site)
 
 
 def _quantized_input(walk: Walk, site: Site) -> View:
@@ -214,10 +240,4 @@ def _quantized_input(walk: Walk, site: Site) -> View:
     view = walk.views[site.core]
     if walk.assembly.quantization(view.name) is None:
         walk.assembly.tensor(view.name, site.shape, "int8", site.quantization)
-    return _requantized(walk, view, site)
-
-
-def _requantized(walk: Walk, view: View, site: Site) -> View:
-    if walk.assembly.quantization(view.name) == site.quantization and site.clamp == (-128, 127):
-        return view
-    return walk.converted(view, site.quantization, "int8", site.clamp)
+    return walk.settled(view, site)

@@ -1,4 +1,4 @@
-"""Element by element, both operands quantised on their own."""
+"""Element by element, the operands quantised each on its own."""
 
 from __future__ import annotations
 
@@ -7,19 +7,84 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add
-from npukit.net.requantize import ADD_LEFT_SHIFT, add_rescaling, quantization, rescale
+from npukit.net.ops import Add, Multiply, Requantize, Subtract
+from npukit.net.requantize import (
+    ADD_LEFT_SHIFT,
+    add_rescaling,
+    product_rescaling,
+    quantization,
+    rescale,
+    scale_ratio,
+    subtract_rescaling,
+)
 
 
 def add(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.attributes
-    assert isinstance(attributes, Add)
     factors = add_rescaling(net, op)
-    first, second = (_shifted(net, name, value) for name, value in zip(op.inputs, operands, strict=True))
+    first, second = (_centred(net, op, operands, index) << ADD_LEFT_SHIFT for index in (0, 1))
     total = rescale(first, factors.first) + rescale(second, factors.second)
-    output = rescale(total, factors.output) + quantization(net, op.output).zero_point
-    return np.clip(output, *attributes.clamp).astype(np.int8)
+    return _finished(net, op, rescale(total, factors.output))
 
 
-def _shifted(net: Net, name: str, value: np.ndarray) -> np.ndarray:
-    return (value.astype(np.int64) - quantization(net, name).zero_point) << ADD_LEFT_SHIFT
+def subtract(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    factors = subtract_rescaling(net, op)
+    first, second = (_centred(net, op, operands, index) << ADD_LEFT_SHIFT for index in (0, 1))
+    difference = rescale(first, factors.first) - rescale(second, factors.second)
+    return _finished(net, op, rescale(difference, factors.output))
+
+
+def multiply(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    product = _centred(net, op, operands, 0) * _centred(net, op, operands, 1)
+    return _finished(net, op, rescale(product, product_rescaling(net, op)))
+
+
+def minimum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return np.minimum(*_aligned(net, op, operands))
+
+
+def maximum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return np.maximum(*_aligned(net, op, operands))
+
+
+def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    data, slopes = _centred(net, op, operands, 0), _centred(net, op, operands, 1)
+    negative = rescale(data * slopes, product_rescaling(net, op))
+    return _finished(net, op, np.where(data >= 0, rescale(data, scale_ratio(net, op)), negative))
+
+
+def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    data, table = operands
+    return table[data.astype(np.int64) + 128]
+
+
+def requantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    assert isinstance(op.attributes, Requantize)
+    output = net.tensor(op.output)
+    limits = np.iinfo(output.dtype)
+    moved = rescale(_centred(net, op, operands, 0), scale_ratio(net, op)) + quantization(net, op.output).zero_point
+    return np.clip(moved, limits.min, limits.max).astype(output.dtype)
+
+
+def _aligned(net: Net, op: Op, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Operands with as many axes as the output and its cases, so that they broadcast as the model means."""
+    rank = len(net.tensor(op.output).shape)
+    return [_with_rank(net, name, value, rank) for name, value in zip(op.inputs, operands, strict=True)]
+
+
+def _with_rank(net: Net, name: str, value: np.ndarray, rank: int) -> np.ndarray:
+    if name in net.constants:
+        return value
+    return value.reshape(len(value), *(1,) * (rank + 1 - value.ndim), *value.shape[1:])
+
+
+def _centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.ndarray:
+    """An operand less its zero point."""
+    value = _aligned(net, op, operands)[index]
+    return value.astype(np.int64) - quantization(net, op.inputs[index]).zero_point
+
+
+def _finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
+    """The output's zero point and clamp."""
+    attributes = op.attributes
+    clamp = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else (-128, 127)
+    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, TransposeConv2d
 from npukit.net.reference.window import merge_cases, padded, split_cases, taps
-from npukit.net.requantize import multiply_by_quantized_multiplier, quantization, requantization
+from npukit.net.requantize import (
+    matmul_rescaling,
+    multiply_by_quantized_multiplier,
+    quantization,
+    requantization,
+    rescale,
+)
 
 CHUNK_BYTES = 32 << 20
 """Columns are built for as many cases at a time as fit in this."""
@@ -71,6 +77,32 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     zero = quantization(net, op.inputs[0]).zero_point
     sums = (data.astype(np.float64) - zero) @ weights.T.astype(np.float64)
     return finish(net, op, sums.astype(np.int64), operands[2:], attributes.clamp)
+
+
+def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """Each input is spread over the outputs under its window; what `padding` covers is cut off."""
+    attributes, shape = op.attributes, net.tensor(op.output).shape
+    assert isinstance(attributes, TransposeConv2d)
+    images, weights = merge_cases(operands[0]), operands[1].astype(np.float64)
+    centred = images.astype(np.float64) - quantization(net, op.inputs[0]).zero_point
+    top, left, bottom, right = attributes.padding
+    height, width = shape[1] + top + max(bottom, 0), shape[2] + left + max(right, 0)
+    full = np.zeros((len(images), height, width, shape[3]))
+    for y, x, tap in taps(full, weights.shape[1:3], attributes.strides, (1, 1), images.shape[1:3]):
+        tap += centred @ weights[:, y, x].T
+    kept = full[:, top : top + shape[1], left : left + shape[2]].astype(np.int64)
+    return split_cases(finish(net, op, kept, operands[2:], attributes.clamp), shape)
+
+
+def matmul(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.attributes
+    assert isinstance(attributes, Matmul)
+    first, second = (
+        value.astype(np.float64) - quantization(net, name).zero_point
+        for name, value in zip(op.inputs, operands, strict=True)
+    )
+    scaled = rescale((first @ second).astype(np.int64), matmul_rescaling(net, op))
+    return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
 
 
 def finish(net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]) -> np.ndarray:

@@ -8,20 +8,37 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
-from npukit.net.reference import arithmetic, convolution, movement, pooling, softmax
+from npukit.net.reference import arithmetic, blend, convolution, movement, pooling, softmax
 
 Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
 """Computes an op's output from its inputs. All activations carry a leading axis of cases; constants do not."""
 
 KERNELS: Mapping[str, Kernel] = {
     "add": arithmetic.add,
+    "argmax": movement.argmax,
     "average_pool": pooling.average_pool,
+    "concat": movement.concat,
     "conv2d": convolution.conv2d,
     "dense": convolution.dense,
     "depthwise_conv2d": convolution.depthwise_conv2d,
+    "lookup": arithmetic.lookup,
+    "matmul": convolution.matmul,
     "max_pool": pooling.max_pool,
+    "maximum": arithmetic.maximum,
+    "mean": blend.mean,
+    "minimum": arithmetic.minimum,
+    "multiply": arithmetic.multiply,
+    "pad": movement.pad,
+    "prelu": arithmetic.prelu,
+    "requantize": arithmetic.requantize,
     "reshape": movement.reshape,
+    "resize_bilinear": blend.resize_bilinear,
+    "resize_nearest": movement.resize_nearest,
+    "slice": movement.slice_,
     "softmax": softmax.softmax,
+    "subtract": arithmetic.subtract,
+    "transpose": movement.transpose,
+    "transpose_conv2d": convolution.transpose_conv2d,
 }
 
 

@@ -58,11 +58,33 @@ def _exp_of_last_quarter(value: np.ndarray) -> np.ndarray:
 
 
 def reciprocal_of_one_plus(value: np.ndarray) -> np.ndarray:
-    """1 / (1 + value) in Q0.31 for 0 <= value < 1 in Q0.31: three Newton steps in Q2.29."""
+    """1 / (1 + value) in Q0.31 for 0 <= value < 1 in Q0.31."""
+    return saturating_shift(_newton_reciprocal(value), 1)
+
+
+def _newton_reciprocal(value: np.ndarray) -> np.ndarray:
+    """2 / (1 + value) in Q2.29: three steps from a linear guess."""
     forty_eight_seventeenths, minus_thirty_two_seventeenths = 1515870810, -1010580540
     denominator = half_sum(value, ONE)
     x = forty_eight_seventeenths + doubling_high_multiply(denominator, minus_thirty_two_seventeenths)
     for _ in range(3):
         error = (1 << 29) - doubling_high_multiply(denominator, x)
         x = x + saturating_shift(doubling_high_multiply(x, error), 2)
-    return saturating_shift(x, 1)
+    return x
+
+
+def logistic(value: np.ndarray, integer_bits: int) -> np.ndarray:
+    """1 / (1 + exp(-value)) in Q0.31 for value in Q[integer_bits]."""
+    positive = reciprocal_of_one_plus(exp_of_negative(-np.abs(value), integer_bits))
+    return np.where(value == 0, 1 << 30, np.where(value > 0, positive, ONE - positive))
+
+
+def tanh(value: np.ndarray, integer_bits: int) -> np.ndarray:
+    """tanh(value) in Q0.31 for value in Q[integer_bits]; twice the value is the same integer with one bit more."""
+    magnitude = _one_minus_over_one_plus(exp_of_negative(-np.abs(value), integer_bits + 1))
+    return np.sign(value) * magnitude
+
+
+def _one_minus_over_one_plus(value: np.ndarray) -> np.ndarray:
+    """(1 - value) / (1 + value) in Q0.31 for 0 <= value < 1 in Q0.31."""
+    return saturating_shift(_newton_reciprocal(value) - (1 << 29), 2)

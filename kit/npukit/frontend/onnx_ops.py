@@ -1,0 +1,99 @@
+"""Converters for the ONNX ops that TVM's importer turns into opaque loops; here they stay operators that can be read.
+
+TVM has no way to add a converter but its table, so it is lent one with ours in it while it imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import Constant
+from tvm.relax.frontend.onnx import onnx_frontend
+
+operators: Any = relax.op
+
+
+class Clip(onnx_frontend.Clip):
+    """Limits that are known clip; others are left to TVM."""
+
+    @classmethod
+    def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return operators.clip(inputs[0], float(attr.get("min", -np.inf)), float(attr.get("max", np.inf)))
+
+    @classmethod
+    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        limits = [known(limit, params) for limit in _padded(inputs, 3)[1:]]
+        if any(limit is not None and limit.size != 1 for limit in limits):
+            return super()._impl_v13(bb, inputs, attr, params)
+        low, high = (
+            float(limit.item()) if limit is not None and not np.isnan(limit.item()) else default
+            for limit, default in zip(limits, (-np.inf, np.inf), strict=True)
+        )
+        return operators.clip(inputs[0], low, high)
+
+
+class Pad(onnx_frontend.Pad):
+    """Constant padding by known amounts is Relax's own; the rest is left to TVM."""
+
+    @classmethod
+    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        data, pads, value, axes = _padded(inputs, 4)
+        amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
+        if attr.get("mode", b"constant") != b"constant" or amounts is None or level is None or axes is not None:
+            return super()._impl_v11(bb, inputs, attr, params)
+        before, after = np.split(amounts, 2)
+        widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
+        return operators.nn.pad(data, widths, "constant", float(level.item()))
+
+
+class Conv(onnx_frontend.Conv):
+    """Automatic padding is spelled out, so that it stays an attribute of the convolution."""
+
+    @classmethod
+    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        mode = attr.pop("auto_pad", b"NOTSET")
+        if mode in (b"SAME_UPPER", b"SAME_LOWER"):
+            attr["pads"] = _same_pads(inputs, attr, lower=mode == b"SAME_LOWER")
+        return super()._impl_v11(bb, inputs, attr, params)
+
+
+def _same_pads(inputs: Any, attr: Any, *, lower: bool) -> list[int]:
+    """ONNX's pads: all starts, then all ends; the odd one goes to the end, or to the start if `lower`."""
+    size, window = ([int(side) for side in value.ty.shape][2:] for value in inputs[:2])
+    strides, dilations = (attr.get(key, [1] * len(size)) for key in ("strides", "dilations"))
+    totals = [
+        max((-(-side // stride) - 1) * stride + (extent - 1) * step + 1 - side, 0)
+        for side, extent, stride, step in zip(size, window, strides, dilations, strict=True)
+    ]
+    small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return large + small if lower else small + large
+
+
+CONVERTERS: Mapping[str, Any] = {"Clip": Clip, "Conv": Conv, "Pad": Pad}
+
+
+@contextmanager
+def readable_converters() -> Iterator[None]:
+    """While this lasts, TVM's importer uses our converters."""
+    table = onnx_frontend._get_convert_map
+    onnx_frontend._get_convert_map = lambda: {**table(), **CONVERTERS}
+    try:
+        yield
+    finally:
+        onnx_frontend._get_convert_map = table
+
+
+def known(expression: Any, params: Any) -> np.ndarray | None:
+    """The value of an input that is constant."""
+    constant = onnx_frontend.get_constant(expression, params) if expression is not None else None
+    return constant.value.numpy() if isinstance(constant, Constant) else None  # type: ignore[attr-defined]
+
+
+def _padded(inputs: Any, length: int) -> list[Any]:
+    """Inputs with the optional ones that are missing as None."""
+    given = list(inputs)
+    return given + [None] * (length - len(given))

@@ -1,0 +1,75 @@
+"""Ops that reduce whole axes, or join tensors along one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from npukit.errors import NpukitError
+from npukit.net.importer.assembly import View, straight
+from npukit.net.importer.elementwise import requantized
+from npukit.net.importer.expressions import IntegerConstant, dtype_of, resolve, shape_of
+from npukit.net.importer.site import Site
+from npukit.net.ops import ArgMax, Concat, Mean, Reshape
+from npukit.net.tensor import Quantization, Tensor
+
+if TYPE_CHECKING:
+    from npukit.net.importer.walk import Walk
+
+
+def mean(walk: Walk, site: Site) -> View:
+    view = walk.activation(site.core.args[0])
+    rank, given = len(view.order), site.core.attrs.axis
+    axes = {int(axis) % rank for axis in given} if given is not None else set(range(rank))
+    shape = walk.assembly.tensors[view.name].shape
+    places = tuple(place for place, axis in enumerate(view.order) if axis in axes)
+    name = walk.assembly.new_name(Mean.kind)
+    kept = tuple(1 if place in places else size for place, size in enumerate(shape))
+    output = Tensor(name, kept, site.dtype, site.quantization)
+    reduced = View(walk.assembly.op(name, Mean(places), (view.name,), output), view.order)
+    return walk.settled(_without(walk, reduced, axes, site.shape), site)
+
+
+def _without(walk: Walk, view: View, axes: set[int], shape: tuple[int, ...]) -> View:
+    """Axes of size 1 that the model drops."""
+    if len(shape) == len(view.order):
+        return view
+    kept = [axis for axis in view.order if axis not in axes]
+    order = tuple(sorted(kept).index(axis) for axis in kept)
+    placed = tuple(shape[axis] for axis in order)
+    return View(walk.assembly.derive(Reshape(), view.name, placed), order)
+
+
+def argmax(walk: Walk, call: Any) -> View:
+    view = walk.view(call.args[0]) or walk.activation(call.args[0])
+    if call.attrs.axis is None:
+        raise NpukitError("it searches all axes at once, which npukit does not compute yet")
+    axis, rank = int(call.attrs.axis) % len(view.order), len(view.order)
+    data = walk.assembly.arranged(view, straight(rank))
+    shape = walk.assembly.tensors[data].shape
+    name = walk.assembly.new_name(ArgMax.kind)
+    output = Tensor(name, shape[:axis] + shape[axis + 1 :], dtype_of(call), None)
+    found = walk.assembly.op(name, ArgMax(axis), (data,), output)
+    if bool(call.attrs.keepdims):
+        found = walk.assembly.derive(Reshape(), found, shape_of(call))
+    return View(found, straight(len(shape_of(call))))
+
+
+def concat(walk: Walk, site: Site) -> View:
+    """All parts are brought to the output's quantisation."""
+    parts = [_part(walk, part, site.quantization) for part in resolve(site.core.args[0], walk.definitions).fields]
+    rank = len(site.shape)
+    order = next((part.order for part in parts if isinstance(part, View)), straight(rank))
+    name = walk.assembly.new_name(Concat.kind)
+    inputs = [
+        walk.assembly.arranged(part, order)
+        if isinstance(part, View)
+        else walk.assembly.constant(f"{name}_constant_{index}", part.value.transpose(order), part.quantization)
+        for index, part in enumerate(parts)
+    ]
+    axis = order.index(int(site.core.attrs.axis) % rank)
+    return walk.settled(walk.add(site.unclipped, Concat(axis), inputs, order, name), site)
+
+
+def _part(walk: Walk, expression: Any, wanted: Quantization) -> View | IntegerConstant:
+    constant = walk.constant(expression)
+    return requantized(walk, constant or walk.activation(expression), wanted)

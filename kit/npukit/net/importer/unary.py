@@ -1,0 +1,147 @@
+"""Functions of one number, however the model spells them: evaluated for all 256 values and kept as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import erf, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.importer.assembly import View
+from npukit.net.importer.expressions import callee, constant_value, resolve
+from npukit.net.importer.site import Site
+from npukit.net.ops import Lookup
+from npukit.net.tables import float_table, hard_swish_table, leaky_relu_table, sigmoid_table, tanh_table
+from npukit.net.tensor import Quantization
+
+if TYPE_CHECKING:
+    from npukit.net.importer.walk import Walk
+
+_erf = np.vectorize(erf, otypes=[np.float64])
+
+FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "divide": np.divide,
+    "erf": _erf,
+    "exp": np.exp,
+    "floor": np.floor,
+    "log": np.log,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "negative": np.negative,
+    "nn.gelu": lambda x: x * (1 + _erf(x / sqrt(2))) / 2,
+    "nn.gelu_tanh": lambda x: x * (1 + np.tanh(sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2,
+    "nn.relu": lambda x: np.maximum(x, 0),
+    "nn.relu6": lambda x: np.clip(x, 0, 6),
+    "nn.silu": lambda x: x / (1 + np.exp(-x)),
+    "power": np.power,
+    "round": np.rint,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sin": np.sin,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "subtract": np.subtract,
+    "tanh": np.tanh,
+}
+"""Relax's elementwise operators on float arrays."""
+
+WITH_ATTRIBUTES: Mapping[str, Callable[[Any, np.ndarray], np.ndarray]] = {
+    "clip": lambda call, x: np.clip(x, number(call.args[1]), number(call.args[2])),
+    "nn.leakyrelu": lambda call, x: np.where(x > 0, x, x * float(call.attrs.alpha)),
+    "nn.softplus": lambda call, x: np.log1p(np.exp(float(call.attrs.beta) * x)) / float(call.attrs.beta),
+}
+
+
+def number(expression: Any) -> float:
+    """A literal number in an operator's arguments."""
+    value = expression.value
+    return float(value.value if hasattr(value, "value") else value)
+
+
+def lookup(walk: Walk, site: Site) -> View:
+    """A table for whatever lies between the site's quantize and one dequantised tensor."""
+    leaves = _leaves(walk, site.core)
+    if len({view.name for view in leaves}) != 1:
+        raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
+    source = walk.assembly.quantization(leaves[0].name)
+    assert source is not None
+    table = np.clip(_table(walk, site, source), *site.clamp)
+    return tabulated(walk, site, leaves[0], table)
+
+
+def tabulated(walk: Walk, site: Site, view: View, table: np.ndarray) -> View:
+    name = walk.assembly.new_name(Lookup.kind)
+    constant = walk.assembly.constant(f"{name}_table", table, None)
+    return walk.add(site, Lookup(), [view.name, constant], view.order, name)
+
+
+def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
+    """TFLite's own integers where it has the function, floats otherwise."""
+    core, target = site.core, site.quantization
+    if _is_hard_swish(walk, core):
+        return hard_swish_table(source, target)
+    if walk.operand(core.args[0]) is not None:
+        if callee(core) == "sigmoid":
+            return sigmoid_table(source, target)
+        if callee(core) == "tanh":
+            return tanh_table(source, target)
+        if callee(core) == "nn.leakyrelu":
+            return leaky_relu_table(source, target, float(core.attrs.alpha))
+    with np.errstate(all="ignore"):
+        return float_table(lambda real: _evaluated(walk, core, real), source, target)
+
+
+def _is_hard_swish(walk: Walk, core: Any) -> bool:
+    """x * (clip(x + 3, 0, 6) / 6)"""
+    shape = ["multiply", "divide", "clip", "add"]
+    found, expression = [], core
+    for _ in shape:
+        found.append(callee(expression))
+        if not found[-1]:
+            return False
+        inner = expression.args[1] if found == ["multiply"] else expression.args[0]
+        expression = resolve(inner, walk.definitions)
+    return found == shape
+
+
+def _leaves(walk: Walk, expression: Any) -> list[View]:
+    """The dequantised tensors that an expression is computed from."""
+    expression = resolve(expression, walk.definitions)
+    if _scalar(walk, expression) is not None:
+        return []
+    view = walk.operand(expression)
+    if view is not None:
+        return [view]
+    name = callee(expression)
+    if name in WITH_ATTRIBUTES:
+        return _leaves(walk, expression.args[0])
+    if name not in FUNCTIONS:
+        raise NpukitError(f"{name or 'a float tensor'} between two quantisations has no int8 form in npukit yet")
+    return [view for argument in expression.args for view in _leaves(walk, argument)]
+
+
+def _scalar(walk: Walk, expression: Any) -> np.ndarray | None:
+    """A constant that is one number."""
+    constant = walk.constant(expression)
+    value = constant.real if constant else constant_value(expression, walk.definitions)
+    return np.float32(value.item()) if value is not None and value.size == 1 else None  # type: ignore[return-value]
+
+
+def _evaluated(walk: Walk, expression: Any, real: np.ndarray) -> np.ndarray:
+    expression = resolve(expression, walk.definitions)
+    scalar = _scalar(walk, expression)
+    if scalar is not None:
+        return scalar
+    if walk.operand(expression) is not None:
+        return real
+    name = callee(expression)
+    if name in WITH_ATTRIBUTES:
+        return WITH_ATTRIBUTES[name](expression, _evaluated(walk, expression.args[0], real))
+    return FUNCTIONS[name](*(_evaluated(walk, argument, real) for argument in expression.args))

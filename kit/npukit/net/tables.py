@@ -1,0 +1,121 @@
+"""Tables for `lookup`: what each of the 256 int8 values becomes under a function of one number.
+
+Where TensorFlow Lite Micro has an integer algorithm for the function, the table holds its results bit for bit;
+any other function is computed in float and rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from npukit.net.fixed_point import ONE, logistic, tanh
+from npukit.net.requantize import (
+    multiplier_for,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rescale,
+    rounding_shift_right,
+)
+from npukit.net.tensor import Quantization
+
+EVERY = np.arange(-128, 128, dtype=np.int64)
+"""All int8 values, in the order of a table."""
+
+SIGMOID_OUTPUT = Quantization((1 / 256,), (-128,))
+TANH_OUTPUT = Quantization((1 / 128,), (0,))
+RANGE_BITS = 4
+"""Integer bits of the fixed-point argument of sigmoid and tanh."""
+
+
+def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantization, target: Quantization) -> np.ndarray:
+    """`function` of the real numbers, rounded to the nearest integer."""
+    real = (EVERY - source.zero_point).astype(np.float32) * np.float32(source.scale)
+    steps = np.asarray(function(real), np.float32) / np.float32(target.scale)
+    return np.clip(np.rint(np.nan_to_num(steps)) + target.zero_point, -128, 127).astype(np.int8)
+
+
+def sigmoid_table(source: Quantization, target: Quantization) -> np.ndarray:
+    """TFLite's, whose output is always quantised as SIGMOID_OUTPUT; else float."""
+    if target != SIGMOID_OUTPUT:
+        return float_table(lambda real: 1 / (1 + np.exp(-real)), source, target)
+    return _saturating_table(logistic, 8, -128, source)
+
+
+def tanh_table(source: Quantization, target: Quantization) -> np.ndarray:
+    """TFLite's, whose output is always quantised as TANH_OUTPUT; else float."""
+    if target != TANH_OUTPUT:
+        return float_table(np.tanh, source, target)
+    return _saturating_table(tanh, 7, 0, source)
+
+
+def _saturating_table(
+    function: Callable[[np.ndarray, int], np.ndarray], output_bits: int, zero_point: int, source: Quantization
+) -> np.ndarray:
+    """A function that is flat outside the range of its fixed-point argument."""
+    multiplier, shift = quantize_multiplier(source.scale * (1 << (31 - RANGE_BITS)))
+    radius = int(((1 << RANGE_BITS) - 1) * (1 << (31 - RANGE_BITS)) / 2.0**shift)
+    centred = EVERY - source.zero_point
+    inside = np.abs(centred) < radius
+    argument = multiply_by_quantized_multiplier(np.where(inside, centred, 0), multiplier, shift)
+    result = rounding_shift_right(function(argument, RANGE_BITS), 31 - output_bits) + zero_point
+    flat = np.where(centred > 0, 127, -128)
+    return np.clip(np.where(inside, result, flat), -128, 127).astype(np.int8)
+
+
+def relu_table(source: Quantization, target: Quantization, clamp: tuple[int, int]) -> np.ndarray:
+    """A clip on its own: rescaled, then clamped. TFLite divides the scales as float32."""
+    factor = multiplier_for(float(np.float32(source.scale) / np.float32(target.scale)))
+    moved = rescale(EVERY - source.zero_point, factor) + target.zero_point
+    return np.clip(moved, *clamp).astype(np.int8)
+
+
+def leaky_relu_table(source: Quantization, target: Quantization, slope: float) -> np.ndarray:
+    """TFLite's: one factor for each side, derived in float32."""
+    scale, output = np.float32(source.scale), np.float32(target.scale)
+    negative = float(scale * np.float32(slope) / output)
+    centred = EVERY - source.zero_point
+    left = rescale(centred, multiplier_for(abs(negative))) * (1 if negative >= 0 else -1)
+    right = rescale(centred, multiplier_for(float(scale / output)))
+    return np.clip(np.where(centred >= 0, right, left) + target.zero_point, -128, 127).astype(np.int8)
+
+
+def hard_swish_table(source: Quantization, target: Quantization) -> np.ndarray:
+    """TFLite's, in 16-bit fixed point."""
+    fine = np.float32(1 / 128) * np.float32(source.scale)
+    output, output_shift = quantize_multiplier(float(fine / np.float32(target.scale)))
+    gate, gate_shift = quantize_multiplier(float(fine / np.float32(3 / 32768)))
+    if output_shift > 0:
+        return float_table(lambda real: real * np.clip(real + 3, 0, 6) / 6, source, target)
+    value = (EVERY - source.zero_point) << 7
+    scaled = _high_multiply_16(value, _to_16_bits(output))
+    gates = (_gate(value, _to_16_bits(gate), gate_shift) + (1 << 15)) >> 1
+    product = gates * scaled
+    truncated = np.sign(product) * (np.abs(product) >> 15)
+    result = rounding_shift_right(truncated, -output_shift) + target.zero_point
+    return np.clip(result, -128, 127).astype(np.int8)
+
+
+def _gate(value: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
+    """The argument with 3.0 as 32768, saturated to 16 bits."""
+    if shift > 0:
+        value = _saturated_16(value << (shift - 1))
+    value = _high_multiply_16(value, multiplier)
+    if shift > 0:
+        return _saturated_16(value << 1)
+    return rounding_shift_right(value, -shift)
+
+
+def _to_16_bits(multiplier: int) -> int:
+    """A 31-bit multiplier rounded to 15 bits."""
+    return 32767 if multiplier >= ONE - (1 << 15) else (multiplier + (1 << 15)) >> 16
+
+
+def _high_multiply_16(value: np.ndarray, multiplier: int) -> np.ndarray:
+    """gemmlowp's SaturatingRoundingDoublingHighMul on int16."""
+    return np.minimum((value * multiplier + (1 << 14)) >> 15, 32767)
+
+
+def _saturated_16(value: np.ndarray) -> np.ndarray:
+    return np.clip(value, -32768, 32767)

@@ -1,0 +1,79 @@
+"""Small ONNX models in QDQ form, and what ONNX Runtime makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
+
+
+@dataclass
+class Graph:
+    """A QDQ graph in the making. Names of values are plain: `x` is dequantised as `x_real`."""
+
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    def constant(self, name: str, value: np.ndarray | float) -> str:
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def node(self, kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(kind, list(inputs), [output], name=f"{kind}_{output}", **attributes))
+        return output
+
+    def dequantized(self, name: str, scale: Any, zero: Any, dtype: str = "int8", axis: int = 1) -> str:
+        ends = self._ends(f"{name}_in", scale, zero, dtype)
+        return self.node("DequantizeLinear", [name, *ends], f"{name}_real", axis=axis)
+
+    def quantized(self, name: str, scale: Any, zero: Any, output: str, dtype: str = "int8") -> str:
+        return self.node("QuantizeLinear", [name, *self._ends(f"{output}_out", scale, zero, dtype)], output)
+
+    def _ends(self, name: str, scale: Any, zero: Any, dtype: str) -> list[str]:
+        scales = np.asarray(scale, np.float32)
+        zeros = np.broadcast_to(np.asarray(zero, dtype), scales.shape)
+        return [self.constant(f"{name}_scale", scales), self.constant(f"{name}_zero", zeros)]
+
+    def model(
+        self, inputs: Mapping[str, Sequence[int | str]], output: str, dtype: str = "int8", opset: int = 17
+    ) -> onnx.ModelProto:
+        ends = [helper.make_tensor_value_info(name, TYPES[dtype], shape) for name, shape in inputs.items()]
+        result = [helper.make_tensor_value_info(output, TYPES[dtype], None)]
+        graph = helper.make_graph(self.nodes, "graph", ends, result, self.constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model)
+
+
+def saved(model: onnx.ModelProto, folder: Path) -> Path:
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def run_onnx(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Each node on its own, nothing fused."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options)
+    return [np.asarray(output) for output in session.run(None, dict(inputs))]
+
+
+def onnx_steps(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The result of each QuantizeLinear in the order of the file."""
+    model = onnx.load(path)
+    names = [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    del model.graph.output[:]
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.INT8, None) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return [np.asarray(output) for output in session.run(None, dict(inputs))]

@@ -1,0 +1,144 @@
+"""ONNX models in QDQ form: the net against ONNX Runtime, at most 1 apart for each op."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_models import Graph, run_onnx, saved
+
+from npukit.errors import NpukitError
+from npukit.frontend.models import load_net_from_model
+from npukit.net.net import Net
+from npukit.net.reference import run_reference
+
+SHAPE = (1, 6, 7, 5)
+
+
+def int8(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
+
+
+def compared(graph: Graph, output: str, folder: Path, **inputs: np.ndarray) -> Net:
+    """The net, once it has shown to be at most 1 from ONNX Runtime."""
+    path = saved(graph.model({name: value.shape for name, value in inputs.items()}, output), folder)
+    net = load_net_from_model(path)
+    (expected,) = run_onnx(path, inputs)
+    (got,) = run_reference(net, list(inputs.values()))
+    assert got.shape == expected.shape
+    assert np.abs(got.astype(int) - expected).max() <= 1
+    assert np.unique(expected).size > 4, "the example must say something"
+    return net
+
+
+def kinds(net: Net) -> list[str]:
+    return [op.kind for op in net.ops]
+
+
+def convolution(group: int, outputs: int, **attributes: Any) -> Graph:
+    graph = Graph()
+    weights = int8(1, outputs, SHAPE[1] // group, 3, 3)
+    scales = np.random.default_rng(2).uniform(0.001, 0.01, outputs)
+    graph.constant("w", weights)
+    graph.constant("b", np.random.default_rng(3).integers(-2000, 2000, outputs, np.int32))
+    real = [
+        graph.dequantized("x", 0.05, -3),
+        graph.dequantized("w", scales, 0, axis=0),
+        graph.dequantized("b", scales.astype(np.float32) * np.float32(0.05), 0, "int32", axis=0),
+    ]
+    graph.node("Conv", real, "product", group=group, **attributes)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("group", "outputs", "attributes", "kind"),
+    [
+        (1, 8, {}, "conv2d"),
+        (1, 8, {"strides": [2, 1], "pads": [0, 1, 2, 1]}, "conv2d"),
+        (1, 4, {"dilations": [2, 2], "pads": [2, 2, 2, 2]}, "conv2d"),
+        (2, 8, {"pads": [1, 1, 1, 1]}, "conv2d"),
+        (6, 6, {"pads": [1, 1, 1, 1]}, "depthwise_conv2d"),
+        (6, 12, {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, "depthwise_conv2d"),
+    ],
+)
+def test_convolutions(group: int, outputs: int, attributes: dict[str, Any], kind: str, tmp_path: Path) -> None:
+    graph = convolution(group, outputs, **attributes)
+    graph.quantized("product", 0.07, 10, "y")
+    net = compared(graph, "y", tmp_path, x=int8(4, *SHAPE))
+    assert kinds(net) == ["transpose", kind, "transpose"]
+
+
+def test_relu_and_clip_become_the_clamp(tmp_path: Path) -> None:
+    graph = convolution(1, 4)
+    graph.node("Relu", ["product"], "positive")
+    graph.constant("low", np.array(0.5, np.float32))
+    graph.constant("high", np.array(4, np.float32))
+    graph.node("Clip", ["positive", "low", "high"], "clipped")
+    graph.quantized("clipped", 0.05, -10, "y")
+    net = compared(graph, "y", tmp_path, x=int8(5, *SHAPE))
+    assert [op.attributes.clamp for op in net.ops if op.kind == "conv2d"] == [(0, 70)]  # type: ignore[attr-defined]
+
+
+def test_no_layout_copies_between_layers(tmp_path: Path) -> None:
+    graph = convolution(1, 6, pads=[1, 1, 1, 1])
+    graph.quantized("product", 0.07, 10, "first")
+    graph.node("Add", [graph.dequantized("first", 0.07, 10), "x_real"], "sum")
+    graph.quantized("sum", 0.1, 0, "second")
+    graph.node("MaxPool", [graph.dequantized("second", 0.1, 0)], "pooled", kernel_shape=[2, 2], strides=[2, 2])
+    graph.quantized("pooled", 0.1, 0, "y")
+    net = compared(graph, "y", tmp_path, x=int8(6, *SHAPE))
+    assert kinds(net) == ["transpose", "conv2d", "add", "max_pool", "transpose"]
+
+
+def test_a_border_with_one_channel_moves_nothing(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("MaxPool", [graph.dequantized("x", 0.1, 0)], "pooled", kernel_shape=[2, 2])
+    graph.quantized("pooled", 0.1, 0, "y")
+    assert "transpose" not in kinds(compared(graph, "y", tmp_path, x=int8(7, 1, 1, 6, 6)))
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_pools_that_round_up(kind: str, tmp_path: Path) -> None:
+    graph = Graph()
+    options = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 0, 0, 0]}
+    graph.node(kind, [graph.dequantized("x", 0.1, 4)], "pooled", **options)
+    graph.quantized("pooled", 0.07, -4, "y")
+    assert "requantize" in kinds(compared(graph, "y", tmp_path, x=int8(13, 1, 2, 8, 9)))
+
+
+def test_average_pool_and_flatten_and_gemm(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("AveragePool", [graph.dequantized("x", 0.1, 4)], "mean", kernel_shape=[3, 2], strides=[2, 1])
+    graph.quantized("mean", 0.1, 4, "a")
+    graph.node("Flatten", [graph.dequantized("a", 0.1, 4)], "flat")
+    graph.constant("w", int8(8, 5, 6 * 3 * 4))
+    graph.constant("b", np.array([1.5, -2.5, 0, 10, 3], np.float32))
+    graph.node("Gemm", ["flat", graph.dequantized("w", 0.004, 0), "b"], "dense", transB=1)
+    graph.quantized("dense", 0.2, -5, "y")
+    compared(graph, "y", tmp_path, x=int8(9, *SHAPE))
+
+
+def test_matmul_and_softmax(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("w", int8(10, 12, 9))
+    graph.node("MatMul", [graph.dequantized("x", 0.03, 1), graph.dequantized("w", 0.01, 0)], "product")
+    graph.quantized("product", 0.3, 7, "y")
+    compared(graph, "y", tmp_path, x=int8(11, 20, 12))
+
+
+def test_softmax(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("Softmax", [graph.dequantized("x", 0.03, 1)], "chances", axis=-1)
+    graph.quantized("chances", 1 / 256, -128, "y")
+    compared(graph, "y", tmp_path, x=int8(12, 20, 12))
+
+
+def test_weights_that_are_not_symmetric_are_refused(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("w", int8(10, 12, 9))
+    graph.node("MatMul", [graph.dequantized("x", 0.03, 1), graph.dequantized("w", 0.01, 3)], "product")
+    graph.quantized("product", 0.3, 7, "y")
+    with pytest.raises(NpukitError, match=r"model: op matmul .*: its weights are not symmetric int8"):
+        load_net_from_model(saved(graph.model({"x": (20, 12)}, "y"), tmp_path))

@@ -1,0 +1,73 @@
+"""Nets small enough to read, built by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.ops import Add, Attributes, Conv2d, Dense, Softmax
+from npukit.net.tensor import Quantization, Tensor
+
+
+def quantized(name: str, shape: Sequence[int], scale: float, zero_point: int = 0, dtype: str = "int8") -> Tensor:
+    return Tensor(name, tuple(shape), dtype, Quantization((scale,), (zero_point,)))
+
+
+def net_of(
+    name: str, inputs: Sequence[Tensor], ops: Sequence[tuple[Op, Tensor]], constants: Mapping[Tensor, np.ndarray]
+) -> Net:
+    """A net whose last op gives its output."""
+    tensors = [*inputs, *constants, *(tensor for _, tensor in ops)]
+    return Net(
+        name,
+        tuple(tensor.name for tensor in inputs),
+        (ops[-1][1].name,),
+        tuple(op for op, _ in ops),
+        {tensor.name: tensor for tensor in tensors},
+        {tensor.name: value for tensor, value in constants.items()},
+    )
+
+
+def op_net(
+    attributes: Attributes, inputs: Sequence[Tensor], output: Tensor, constants: Mapping[Tensor, np.ndarray]
+) -> Net:
+    """A net of one op, called `it`."""
+    names = (*(tensor.name for tensor in inputs), *(tensor.name for tensor in constants))
+    return net_of("one", inputs, [(Op("it", attributes, names, (output.name,)), output)], constants)
+
+
+def sine_net() -> Net:
+    """Two dense layers, one number in and one out, like the well-known sine model."""
+    hidden = Op("hidden", Dense((-128, 100)), ("x", "hidden_weights", "hidden_bias"), ("hidden",))
+    last = Op("last", Dense(), ("hidden", "sine_weights", "sine_bias"), ("sine",), reason="too small")
+    return net_of(
+        "sine",
+        [quantized("x", (1, 1), 0.025, -128)],
+        [(hidden, quantized("hidden", (1, 4), 0.1, -128)), (last, quantized("sine", (1, 1), 1 / 128, 5))],
+        {
+            quantized("hidden_weights", (4, 1), 0.5): np.array([[-9], [54], [71], [-127]], np.int8),
+            Tensor("hidden_bias", (4,), "int32"): np.array([0, -5438, 3396, 1981], np.int32),
+            quantized("sine_weights", (1, 4), 0.25): np.array([[39, -59, 21, 127]], np.int8),
+            Tensor("sine_bias", (1,), "int32"): np.array([429], np.int32),
+        },
+    )
+
+
+def image_net() -> Net:
+    """A convolution with per-channel scales, an add of its own input, a softmax."""
+    shape, scales = (1, 5, 4, 6), tuple(float(np.float32(0.001 * (channel + 1))) for channel in range(6))
+    weights = Tensor("weights", (6, 3, 3, 6), "int8", Quantization(scales, (0,) * 6, 0))
+    values = np.arange(6 * 3 * 3 * 6, dtype=np.int64).reshape(6, 3, 3, 6) * 7 % 255 - 127
+    conv = Op("conv", Conv2d(padding=(1, 1, 1, 1)), ("image", "weights"), ("conv",), engine="mac_array")
+    return net_of(
+        "image",
+        [quantized("image", shape, 0.02, 3)],
+        [
+            (conv, quantized("conv", shape, 0.03, -7)),
+            (Op("sum", Add(), ("conv", "image"), ("sum",)), quantized("sum", shape, 0.04, 1)),
+            (Op("softmax", Softmax(), ("sum",), ("softmax",)), quantized("softmax", shape, 1 / 256, -128)),
+        ],
+        {weights: values.astype(np.int8)},
+    )
