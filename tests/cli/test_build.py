@@ -1,0 +1,71 @@
+"""`npukit build` on the example, as its user calls it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers import CHECKOUT
+from npukit.cli.main import app
+
+MODEL = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder the user is in, with the model in it."""
+    shutil.copy(MODEL, tmp_path / "digits.tflite")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def build(*arguments: str):
+    return CliRunner().invoke(app, ["build", "digits.tflite", *arguments])
+
+
+def test_json_names_every_layer_and_its_engine(folder: Path) -> None:
+    done = build("-o", "out/digits", "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [op["engine"] for op in told["ops"] if op["op"] in ("conv2d", "depthwise_conv2d", "dense")] == [
+        "mac_array"
+    ] * 5
+    assert all(op["reason"] for op in told["ops"] if op["engine"] == "cpu")
+    assert told["fits"]
+    assert json.loads((folder / "out/digits/npukit.json").read_text())["summary"] == told
+
+
+def test_without_the_accelerator_every_layer_runs_on_the_core() -> None:
+    told = json.loads(build("-o", "out", "--engine", "cpu", "--json").stdout)
+    assert {op["engine"] for op in told["ops"]} == {"cpu"}
+
+
+def test_strict_refuses_what_the_accelerator_does_not_run(folder: Path) -> None:
+    done = build("-o", "out", "--strict")
+    assert done.exit_code == 1
+    assert "softmax" in done.stderr
+    assert not (folder / "out").exists()
+
+
+def test_a_board_nobody_knows_is_an_error_of_one_line() -> None:
+    done = build("-o", "out", "--board", "no-such-board")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[0] == "error: board no-such-board is not known"
+
+
+def test_a_folder_of_something_else_is_left_alone(folder: Path) -> None:
+    (folder / "precious.txt").write_text("mine")
+    done = build("-o", ".")
+    assert done.exit_code == 1
+    assert (folder / "precious.txt").read_text() == "mine"
+
+
+def test_a_model_that_is_not_there_is_an_error_of_one_line() -> None:
+    done = CliRunner().invoke(app, ["build", "nothing.tflite", "-o", "out"])
+    assert done.exit_code == 1
+    assert "nothing.tflite" in done.stderr.splitlines()[0]
+    assert "npukit itself failed" not in done.stderr
