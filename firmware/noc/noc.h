@@ -24,7 +24,7 @@ struct noc_descriptor {
     uint8_t options;
     uint16_t tag;
     uint32_t source_pe;
-    uint32_t source;
+    const void *source; /* in the source PE's memory */
     uint32_t destination_pe;
     uint32_t destination;
     uint16_t row_bytes;
