@@ -7,32 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.interface import Address, CommandFormat, ConstantArray, Field, Struct
+from npukit.accel.interface import ConstantArray, Field
+
+Fields = tuple[tuple[str, Field], ...]
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command of an accelerator as a constant: `chained` is the one that follows it. `comment` says what it is."""
+class Record:
+    """Structs as a constant: one, or with `listed` an array of them. `row_bytes` is the size of one."""
 
     symbol: str
-    format: CommandFormat
-    struct: Struct
-    tag: int
-    chained: str | None
+    struct: str
+    rows: tuple[Fields, ...]
+    align: int
+    row_bytes: int
     comment: str
-
-    @property
-    def align(self) -> int:
-        return self.format.align
+    listed: bool = False
 
     @property
     def bytes(self) -> int:
-        return self.format.bytes
-
-    @property
-    def fields(self) -> tuple[tuple[str, Field], ...]:
-        link = ((self.format.next_field, Address(self.chained)),) if self.chained else ()
-        return (*link, (self.format.tag_field, self.tag), *self.struct.fields)
+        return self.row_bytes * len(self.rows)
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Array:
         return self.array.values.nbytes
 
 
-Member = Array | Command
+Member = Array | Record
 
 
 @dataclass(frozen=True)
@@ -66,13 +60,17 @@ class Constants:
     bytes: int
     homes: dict[str, str]
 
+    @property
+    def single_structs(self) -> frozenset[str]:
+        return frozenset(m.symbol for m in self.members if isinstance(m, Record) and not m.listed)
 
-def lay_out(arrays: Iterable[ConstantArray], commands: Sequence[Command]) -> Constants:
-    """What must be aligned most comes first, and then there are hardly any gaps; commands lead, arrays follow."""
+
+def lay_out(arrays: Iterable[ConstantArray], records: Sequence[Record]) -> Constants:
+    """What must be aligned most comes first, and then there are hardly any gaps; records lead, arrays follow."""
     shared = list(_shared(arrays))
-    members = sorted([*commands, *shared], key=lambda member: (-member.align, member.bytes % member.align != 0))
+    members = sorted([*records, *shared], key=lambda member: (-member.align, member.bytes % member.align != 0))
     homes = {user: array.symbol for array in shared for user in array.users}
-    homes |= {command.symbol: command.symbol for command in commands}
+    homes |= {record.symbol: record.symbol for record in records}
     return Constants(tuple(members), _size(members), homes)
 
 

@@ -5,7 +5,7 @@ Its parameters are the C names of what it touches. They are in scope where its C
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.accel.interface import Address, Call, CommandFormat
@@ -45,18 +45,38 @@ class ChainStep:
     commands: tuple[tuple[str, int | None], ...]
 
 
-Step = KernelStep | ChainStep
+@dataclass(frozen=True)
+class SendStep:
+    """Start the messages whose first descriptor this is."""
+
+    symbol: str
 
 
-def frame_function(steps: Sequence[Step]) -> Function:
-    """The whole frame."""
+@dataclass(frozen=True)
+class WaitStep:
+    """Wait for a counted flag."""
+
+    flag: int
+    count: int
+
+
+FrameStep = KernelStep | ChainStep | SendStep | WaitStep
+
+
+def frame_function(steps: Sequence[FrameStep], *, observable: bool) -> Function:
+    """The whole frame. `observable`: it takes whether it is observed, and then runs command by command."""
     symbols = list(dict.fromkeys(_symbols(steps)))
-    parameters = [Parameter(OBSERVED, "int32", "value"), *(Parameter(symbol, "uint8") for symbol in symbols)]
+    arrays = [Parameter(symbol, "uint8") for symbol in symbols]
 
-    def body(observed: object, *arrays: Array) -> None:
+    def observed_body(observed: object, *arrays: Array) -> None:
         _Writer(observed, dict(zip(symbols, arrays, strict=True))).write(steps)
 
-    return define(NAME, parameters, body, result="int32")
+    def body(*arrays: Array) -> None:
+        _Writer(None, dict(zip(symbols, arrays, strict=True))).write(steps)
+
+    if observable:
+        return define(NAME, [Parameter(OBSERVED, "int32", "value"), *arrays], observed_body, result="int32")
+    return define(NAME, arrays, body, result="int32")
 
 
 def frame_as_c(function: Function, place: Callable[[str, int], str]) -> str:
@@ -64,32 +84,46 @@ def frame_as_c(function: Function, place: Callable[[str, int], str]) -> str:
     return function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
 
 
-def _symbols(steps: Sequence[Step]) -> Iterable[str]:
+def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
     for step in steps:
-        if isinstance(step, ChainStep):
-            yield from (symbol for symbol, _ in step.commands)
-        else:
-            yield from (a.symbol for a in step.call.arguments if isinstance(a, Address))
+        match step:
+            case ChainStep():
+                yield from (symbol for symbol, _ in step.commands)
+            case KernelStep():
+                yield from (a.symbol for a in step.call.arguments if isinstance(a, Address))
+            case SendStep():
+                yield step.symbol
 
 
 class _Writer:
-    def __init__(self, observed: object, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, observed: object | None, arrays: Mapping[str, Array]) -> None:
         self._observed = observed
         self._arrays = arrays
         self._status: Local | None = None
 
-    def write(self, steps: Sequence[Step]) -> None:
-        if any(isinstance(step, ChainStep) or step.checked for step in steps):
+    def write(self, steps: Sequence[FrameStep]) -> None:
+        if any(not isinstance(step, KernelStep) or step.checked for step in steps):
             self._status = Local("status", "int32", 0)
         for step in steps:
-            if isinstance(step, ChainStep):
-                self._chain(step)
-            else:
-                self._kernel(step)
+            self._step(step)
         give(0)
+
+    def _step(self, step: FrameStep) -> None:
+        match step:
+            case ChainStep():
+                self._chain(step)
+            case KernelStep():
+                self._kernel(step)
+            case SendStep():
+                self._checked("noc_send", step.symbol)
+            case WaitStep():
+                self._stop_on_error(call("noc_wait", step.flag, step.count))
 
     def _chain(self, step: ChainStep) -> None:
         first = step.commands[0][0]
+        if self._observed is None:
+            self._checked(step.format.run, first)
+            return
         if_else(self._observed != 0, lambda: self._one_by_one(step), lambda: self._checked(step.format.run, first))
 
     def _one_by_one(self, step: ChainStep) -> None:

@@ -11,37 +11,36 @@ from npukit.codegen.names import c_string
 from npukit.codegen.program import Program, gather
 from npukit.codegen.render import Ends, Titles, render
 from npukit.codegen.sources import Sources
-from npukit.codegen.tensors import input_rows, output_rows
+from npukit.codegen.tensors import input_rows, layer_rows, output_rows
 from npukit.net.net import Net
-from npukit.plan.plan import PePlan, Plan
+from npukit.plan.plan import Plan
 
 
 def generate(
     net: Net, plan: Plan, board: Board, accelerators: Mapping[str, Accelerator], build_id: bytes
 ) -> list[Sources]:
-    """One program for each role of the plan. `build_id` is what the device says it runs, 16 bytes."""
-    roles: dict[int, list[PePlan]] = {}
-    for pe in plan.pes:
-        roles.setdefault(pe.role, []).append(pe)
+    """One program for each PE of the plan. `build_id` is what the device says it runs, 16 bytes."""
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id)
-    root = plan.pes[0].pe
-    return [_sources(net, board, accelerators, pes, titles, root) for _, pes in sorted(roles.items())]
+    return [_sources(net, plan, board, accelerators, role, titles) for role in range(len(plan.pes))]
 
 
 def _sources(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], pes: list[PePlan], titles: Titles, root: int
+    net: Net, plan: Plan, board: Board, engines: Mapping[str, Accelerator], role: int, titles: Titles
 ) -> Sources:
-    program = gather(net, pes[0], engines)
-    on_root = any(pe.pe == root for pe in pes)
-    ends = Ends(input_rows(net, program), output_rows(net, program)) if on_root else Ends((), ())
+    pe, root = plan.pes[role], role == 0
+    program = gather(net, plan, pe, engines, serves_host=root)
     return Sources(
-        role=pes[0].role,
-        pes=tuple(pe.pe for pe in pes),
-        files=render(program, titles, ends),
+        role=role,
+        pes=(pe.pe,),
+        files=render(program, titles, _ends(net, program) if root else None),
         drivers=_drivers(program, board),
         constant_bytes=program.constants.bytes,
         activation_bytes=program.arena.bytes,
     )
+
+
+def _ends(net: Net, program: Program) -> Ends:
+    return Ends(input_rows(net, program), output_rows(net, program), layer_rows(net, program))
 
 
 def _drivers(program: Program, board: Board) -> tuple[Path, ...]:

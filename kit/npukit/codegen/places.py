@@ -12,18 +12,18 @@ from npukit.accel.interface import Address, Field
 class Places:
     """Symbols of the arena are offsets in it, all others members of the constants: `homes` says of which.
 
-    `commands` are the members that are structs.
+    `structs` are the members that are one struct.
     """
 
     homes: Mapping[str, str]
-    commands: frozenset[str]
+    structs: frozenset[str]
 
     def address(self, symbol: str, offset: int = 0) -> str:
         """A pointer to `offset` bytes behind the symbol, of its own type or void."""
         if symbol not in self.homes:
             return f"ARENA({symbol}{f' + {offset}' if offset else ''})"
         member = f"net_constants.{self.homes[symbol]}"
-        if symbol in self.commands:
+        if symbol in self.structs:
             return f"&{member}"
         return f"(const void *)((const uint8_t *){member} + {offset})" if offset else member
 

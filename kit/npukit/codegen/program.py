@@ -1,36 +1,22 @@
-"""One role's program, gathered: tiles, constants, commands, kernels, the steps of a frame."""
+"""One PE's program, gathered: tiles, constants, commands, kernels, the steps of a frame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from npukit.accel.interface import Accelerator, Call, Commands, Lowered, Tile
-from npukit.codegen.constants import Command, Constants, lay_out
-from npukit.codegen.frame import ChainStep, KernelStep, Step
-from npukit.codegen.kernels import CFunction, describe, kernel, kernels_as_c
-from npukit.codegen.names import Names
+from npukit.accel.interface import Accelerator, Call
+from npukit.codegen.constants import Constants, Record, lay_out
+from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
+from npukit.codegen.kernels import CFunction, kernel, kernels_as_c
+from npukit.codegen.messages import Descriptors, foreign_arenas
 from npukit.codegen.operands import Arena
-from npukit.errors import NpukitError
+from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
 from npukit.net.net import Net
-from npukit.plan.plan import Compute, PePlan
+from npukit.plan.plan import Compute, PePlan, Plan, Send, Step, Wait
 
 CPU = "cpu"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A tile as its engine lowered it; `layer` counts the ops of this program, `last` is the op's last tile."""
-
-    tile: Tile
-    engine: Accelerator
-    lowered: Lowered
-    layer: int
-    last: bool
-
-    @property
-    def finished(self) -> int | None:
-        return self.layer if self.last else None
+NOC_HEADER = "noc.h"
 
 
 @dataclass(frozen=True)
@@ -41,85 +27,97 @@ class Program:
     parts: tuple[Part, ...]
     constants: Constants
     kernels: tuple[CFunction, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FrameStep, ...]
+    headers: tuple[str, ...]
+    foreign_arenas: tuple[str, ...]
+
+    @property
+    def layers(self) -> list[Part]:
+        """The last part of each layer, in their order."""
+        return [part for part in self.parts if part.layer is not None]
 
 
-def gather(net: Net, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
-    """The program of one PE, and of all that have its role."""
+Piece = Part | Send | Wait
+"""A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
+
+
+def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], *, serves_host: bool) -> Program:
+    """The program of one PE."""
     arena = Arena(net, pe)
-    parts = tuple(_parts(net, pe, arena, engines))
-    commands = [command for run in _runs(parts) for command in _chain(run)]
-    constants = lay_out((array for part in parts for array in part.lowered.constants), commands)
+    parts = lower_parts(net, pe, arena, engines, with_layers=serves_host)
+    runs = list(_runs(_pieces(pe.steps, parts)))
+    descriptors = Descriptors(net, plan, pe.pe, arena)
+    records = [record for run in runs for record in _records(run, descriptors)]
+    constants = lay_out((array for part in parts for array in part.lowered.constants), records)
     made = [kernel(part.tile, part.lowered.constants) for part in parts if part.engine.name == CPU]
-    functions, kernel_names = kernels_as_c(made)
-    steps = tuple(step for run in _runs(parts) for step in _steps(run, kernel_names))
-    return Program(arena, parts, constants, tuple(functions), steps)
+    functions, names = kernels_as_c(made)
+    return Program(
+        arena=arena,
+        parts=tuple(parts),
+        constants=constants,
+        kernels=tuple(functions),
+        steps=tuple(_step(run, names, descriptors) for run in runs),
+        headers=_headers(pe, parts),
+        foreign_arenas=tuple(foreign_arenas(plan, pe.pe)),
+    )
 
 
-def _parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator]) -> Iterator[Part]:
-    names, computes = Names(), list(pe.computes())
-    layers = {op: index for index, op in enumerate(dict.fromkeys(step.op for step in computes))}
-    ops = {op.name: op for op in net.ops}
-    last = {step.op: index for index, step in enumerate(computes)}
-    for index, step in enumerate(computes):
-        inputs = tuple(arena.operand(view) for view in step.inputs)
-        tile = Tile(names.identifier(step.op), net, ops[step.op], arena.operand(step.output), inputs)
-        engine = _engine(step, engines)
-        yield Part(tile, engine, engine.lower(tile), layers[step.op], last[step.op] == index)
+def _pieces(steps: Sequence[Step], parts: Sequence[Part]) -> Iterator[Piece]:
+    following = iter(parts)
+    for step in steps:
+        yield next(following) if isinstance(step, Compute) else step
 
 
-def _engine(step: Compute, engines: Mapping[str, Accelerator]) -> Accelerator:
-    if step.engine not in engines:
-        raise NpukitError(f"{step.op}: the plan wants the engine {step.engine}, which the board does not have")
-    return engines[step.engine]
-
-
-def _runs(parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
-    """Parts that follow each other as commands of one engine; every call by itself."""
-    run: list[Part] = []
-    for part in parts:
-        if run and not (_is_chained(part) and _is_chained(run[-1]) and part.engine is run[-1].engine):
-            yield tuple(run)
+def _runs(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    run: list[Piece] = []
+    for piece in pieces:
+        if run and not _together(run[-1], piece):
+            yield run
             run = []
-        run.append(part)
+        run.append(piece)
     if run:
-        yield tuple(run)
+        yield run
 
 
-def _is_chained(part: Part) -> bool:
-    return isinstance(part.lowered.code, Commands)
+def _together(first: Piece, second: Piece) -> bool:
+    if isinstance(first, Part) and isinstance(second, Part):
+        return first.chained and second.chained and first.engine is second.engine
+    return isinstance(first, Send) and isinstance(second, Send)
 
 
-def _chain(run: Sequence[Part]) -> list[Command]:
-    """The commands of a run, linked in order."""
-    unlinked = [command for part in run for command in _commands(part)]
-    following = [*(symbol for symbol, _, _ in unlinked[1:]), None]
+def _records(run: Sequence[Piece], descriptors: Descriptors) -> list[Record]:
+    parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
+    sends = [piece.message for piece in run if isinstance(piece, Send)]
+    return list(chain_records(parts)) if parts else descriptors.chain(sends)
+
+
+def _step(run: Sequence[Piece], kernel_names: Mapping[str, str], descriptors: Descriptors) -> FrameStep:
+    first = run[0]
+    if isinstance(first, Wait):
+        return WaitStep(first.flag, first.count)
+    if isinstance(first, Send):
+        return SendStep(descriptors.first(first.message))
+    return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first, kernel_names)
+
+
+def _chain_step(run: Sequence[Part]) -> ChainStep:
     form = run[0].engine.commands
-    if not unlinked or form is None:
-        return []
-    return [
-        Command(symbol, form, struct, part.layer, then, describe(part.tile, part.engine.name))
-        for (symbol, struct, part), then in zip(unlinked, following, strict=True)
-    ]
-
-
-def _commands(part: Part) -> list[tuple]:
-    code = part.lowered.code
-    if not isinstance(code, Commands):
-        return []
-    several = len(code.structs) > 1
-    names = [f"{part.tile.name}_command{f'_{i}' if several else ''}" for i in range(len(code.structs))]
-    return [(name, struct, part) for name, struct in zip(names, code.structs, strict=True)]
-
-
-def _steps(run: Sequence[Part], kernel_names: Mapping[str, str]) -> Iterator[Step]:
-    form = run[0].engine.commands
-    if _is_chained(run[0]) and form is not None:
-        marks = [(symbol, part, symbol == _commands(part)[-1][0]) for part in run for symbol, _, _ in _commands(part)]
-        yield ChainStep(form, tuple((symbol, part.finished if end else None) for symbol, part, end in marks))
-        return
+    assert form is not None
+    commands: list[tuple[str, int | None]] = []
     for part in run:
-        code = part.lowered.code
-        assert isinstance(code, Call)
-        name = kernel_names.get(code.function, code.function)
-        yield KernelStep(Call(name, code.arguments), part.finished, part.engine.name != CPU)
+        symbols = commands_of(part)
+        commands += [(symbol, part.layer if symbol == symbols[-1] else None) for symbol in symbols]
+    return ChainStep(form, tuple(commands))
+
+
+def _kernel_step(part: Part, kernel_names: Mapping[str, str]) -> KernelStep:
+    code = part.lowered.code
+    assert isinstance(code, Call)
+    name = kernel_names.get(code.function, code.function)
+    return KernelStep(Call(name, code.arguments), part.layer, part.engine.name != CPU)
+
+
+def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
+    found = {part.engine.commands.header for part in parts if part.engine.commands}
+    messages = any(isinstance(step, Send | Wait) for step in pe.steps)
+    return tuple(sorted({*found, *([NOC_HEADER] if messages else [])}))

@@ -11,13 +11,13 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
-from npukit.codegen.constants import Array, Command
+from npukit.codegen.constants import Array, Fields, Record
 from npukit.codegen.frame import ChainStep, frame_as_c, frame_function
 from npukit.codegen.kernels import C_TYPES, helpers_as_c
 from npukit.codegen.names import comment_text
 from npukit.codegen.places import Places
 from npukit.codegen.program import Program
-from npukit.codegen.tensors import TensorRow, layer_rows
+from npukit.codegen.tensors import TensorRow
 from npukit.data import data_folder
 
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", "net.c")
@@ -35,23 +35,22 @@ class Titles:
 
 @dataclass(frozen=True)
 class Ends:
-    """What the host writes and reads here."""
+    """What the host writes and reads, on the PE it talks to."""
 
     inputs: Sequence[TensorRow]
     outputs: Sequence[TensorRow]
+    layers: Sequence[TensorRow]
 
 
-def render(program: Program, titles: Titles, ends: Ends) -> dict[str, str]:
+def render(program: Program, titles: Titles, ends: Ends | None) -> dict[str, str]:
     """Every file by its name."""
-    places = _places(program)
-    frame = frame_function(program.steps)
+    places = Places(program.constants.homes, program.constants.single_structs)
+    frame = frame_function(program.steps, observable=ends is not None)
     values = {
         "version": __version__,
         "titles": titles,
         "ends": ends,
         "program": program,
-        "layers": layer_rows(program),
-        "headers": sorted({c.format.header for c in _commands(program)}),
         "chains": any(isinstance(step, ChainStep) for step in program.steps),
         "frame": frame_as_c(frame, places.address),
         "members": list(_members(program, places)),
@@ -74,15 +73,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _commands(program: Program) -> list[Command]:
-    return [member for member in program.constants.members if isinstance(member, Command)]
-
-
-def _places(program: Program) -> Places:
-    commands = frozenset(command.symbol for command in _commands(program))
-    return Places(program.constants.homes, commands)
-
-
 @dataclass(frozen=True)
 class _Member:
     """A member of the constants: its declaration, its initialiser, what it is."""
@@ -96,14 +86,22 @@ class _Member:
 
 def _members(program: Program, places: Places) -> Iterator[_Member]:
     for member in program.constants.members:
-        yield _array(member) if isinstance(member, Array) else _command(member, places)
+        yield _array(member) if isinstance(member, Array) else _record(member, places)
 
 
-def _command(command: Command, places: Places) -> _Member:
-    rows = [f"    .{name} = {places.field(value)},\n" for name, value in command.fields]
-    declaration = f"struct {command.format.struct} {command.symbol}"
-    comment = f"layer {command.tag}, {command.comment}{'' if command.chained else ', ends a chain'}"
-    return _Member(command.symbol, declaration, command.align, "{\n" + "".join(rows) + "}", comment)
+def _record(record: Record, places: Places) -> _Member:
+    declaration = f"struct {record.struct} {record.symbol}{f'[{len(record.rows)}]' if record.listed else ''}"
+    value = _list(record.rows, places) if record.listed else _struct(record.rows[0], places)
+    return _Member(record.symbol, declaration, record.align, value, record.comment)
+
+
+def _struct(fields: Fields, places: Places) -> str:
+    return "{\n" + "".join(f"    .{name} = {places.field(value)},\n" for name, value in fields) + "}"
+
+
+def _list(rows: Sequence[Fields], places: Places) -> str:
+    lines = (", ".join(f".{name} = {places.field(value)}" for name, value in row) for row in rows)
+    return "{\n" + "".join(f"    {{ {line} }},\n" for line in lines) + "}"
 
 
 def _array(member: Array) -> _Member:

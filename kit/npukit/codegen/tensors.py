@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from npukit.accel.interface import Operand
+from npukit.accel.interface import Operand, Tile
 from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
@@ -36,12 +36,15 @@ def output_rows(net: Net, program: Program) -> list[TensorRow]:
     return [_whole_tensor(net, program, name) for name in net.outputs]
 
 
-def layer_rows(program: Program) -> list[TensorRow]:
-    """What each layer leaves behind here, in the order of the layers."""
-    boxes: dict[int, list[Operand]] = {}
-    for part in program.parts:
-        boxes.setdefault(part.layer, []).append(part.tile.output)
-    return [_row(_hull(operands)) for operands in boxes.values()]
+def layer_rows(net: Net, program: Program) -> list[TensorRow]:
+    """What each layer leaves behind, in the order of the layers."""
+    return [_row(_whole_of(net, program, part.tile)) for part in program.layers]
+
+
+def _whole_of(net: Net, program: Program, tile: Tile) -> Operand:
+    """All of the tensor a tile is part of, where the tile lies."""
+    buffer = next(b for b in program.arena.buffers.values() if program.arena.place(b) == tile.output.address.symbol)
+    return program.arena.operand(View(buffer.name, Box.whole(net.tensor(tile.op.output).shape)))
 
 
 def _whole_tensor(net: Net, program: Program, name: str) -> TensorRow:
@@ -50,15 +53,6 @@ def _whole_tensor(net: Net, program: Program, name: str) -> TensorRow:
         if buffer.tensor == name and buffer.box == whole:
             return _row(program.arena.operand(View(buffer.name, whole)))
     raise NpukitError(f"the plan has no buffer for the whole of {name} on the PE with the host link")
-
-
-def _hull(operands: list[Operand]) -> Operand:
-    """The box around an op's tiles, which lie in one buffer."""
-    first = min(operands, key=lambda operand: operand.address.offset)
-    box = first.box
-    for operand in operands:
-        box = box.hull(operand.box)
-    return Operand(first.tensor, box, first.address, first.row_stride, first.pixel_stride)
 
 
 def _row(operand: Operand) -> TensorRow:

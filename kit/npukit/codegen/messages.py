@@ -1,0 +1,146 @@
+"""Messages between PEs as descriptors of the DMA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from npukit.accel.interface import Address
+from npukit.codegen.constants import Fields, Record
+from npukit.codegen.operands import Arena
+from npukit.codegen.parts import link_to
+from npukit.net.net import Net
+from npukit.plan.copies import Copy, copies
+from npukit.plan.plan import SENT_FLAG, Landing, Message, Plan
+
+DESCRIPTOR_BYTES = 48
+DESCRIPTOR_ALIGN = 16
+DESTINATION_BYTES = 8
+NO_FLAG = "NOC_NO_FLAG"
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """One copy of a message to some of its landings, which all count the same flag, if any."""
+
+    copy: Copy
+    landings: tuple[tuple[Landing, int], ...]
+    """With the offset of the first byte in the arena of each."""
+    flag: int | None
+    sent: bool
+
+
+def foreign_arena(pe: int) -> str:
+    """The C name of another PE's activations: the linker script says where they lie."""
+    return f"net_activations_of_pe_{pe}"
+
+
+def foreign_arenas(plan: Plan, pe: int) -> list[str]:
+    """Those that a PE's messages go to."""
+    sent = [message for message in plan.messages if message.source_pe == pe]
+    return [foreign_arena(number) for number in sorted({landing.pe for m in sent for landing in m.landings} - {pe})]
+
+
+class Descriptors:
+    """Makes the descriptors of one PE's messages."""
+
+    def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
+        self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
+        self._plans = {each.pe: each for each in plan.pes}
+
+    def chain(self, numbers: Sequence[int]) -> list[Record]:
+        """The descriptors of messages that follow each other, linked, with the lists of their destinations."""
+        made = [record for number in numbers for record in self._message(number)]
+        symbols = [record.symbol for record in made if not record.listed]
+        following = dict(pairwise(symbols))
+        return [_linked(record, following.get(record.symbol)) for record in made]
+
+    @staticmethod
+    def first(number: int) -> str:
+        """The symbol of a message's first descriptor."""
+        return _symbol(number, 0)
+
+    def _message(self, number: int) -> Iterator[Record]:
+        message = self._plan.messages[number]
+        for index, hop in enumerate(self._hops(message)):
+            symbol = _symbol(number, index)
+            comment = f"message {number}: {message.tensor} {message.source.box}"
+            targets = f"{symbol}_to"
+            yield Record(
+                symbol,
+                "noc_descriptor",
+                (self._fields(message, hop, number, targets),),
+                DESCRIPTOR_ALIGN,
+                DESCRIPTOR_BYTES,
+                comment,
+            )
+            if len(hop.landings) > 1:
+                rows = tuple((("pe", landing.pe), ("address", self._at(landing.pe, o))) for landing, o in hop.landings)
+                yield Record(
+                    targets, "noc_destination", rows, 4, DESTINATION_BYTES, f"where {symbol} goes", listed=True
+                )
+
+    def _hops(self, message: Message) -> Iterator[_Hop]:
+        """Copies to all landings at once; the last copy flag by flag, and with it the sender's own."""
+        parts = [self._copies(message, landing) for landing in message.landings]
+        bases = [self._plans[x.pe].buffer(x.view.buffer).offset for x in message.landings]
+        for index, same in enumerate(zip(*parts, strict=True)):
+            places = [
+                (x, base + c.destination_offset) for x, base, c in zip(message.landings, bases, same, strict=True)
+            ]
+            if index < len(parts[0]) - 1:
+                yield _Hop(same[0], tuple(places), None, sent=False)
+                continue
+            flags = sorted({landing.flag for landing in message.landings})
+            for flag in flags:
+                chosen = tuple(place for place in places if place[0].flag == flag)
+                yield _Hop(same[0], chosen, flag, sent=flag == flags[-1])
+
+    def _copies(self, message: Message, landing: Landing) -> tuple[Copy, ...]:
+        source = self._arena.buffers[message.source.buffer]
+        target = self._plans[landing.pe].buffer(landing.view.buffer)
+        item = np.dtype(self._net.tensor(message.tensor).dtype).itemsize
+        return copies(message.source.box, source.box, target.box, item)
+
+    def _fields(self, message: Message, hop: _Hop, number: int, targets: str) -> Fields:
+        source = self._arena.buffers[message.source.buffer]
+        return (
+            ("kind", "NOC_COPY"),
+            ("tag", number),
+            ("source_pe", self._pe),
+            ("source", Address(self._arena.place(source), hop.copy.source_offset)),
+            *self._destination(hop, targets),
+            ("row_bytes", hop.copy.row_bytes),
+            ("rows", hop.copy.rows),
+            ("source_stride", hop.copy.source_stride),
+            ("destination_stride", hop.copy.destination_stride),
+            ("source_flag", SENT_FLAG if hop.sent else NO_FLAG),
+            ("destination_flag", NO_FLAG if hop.flag is None else hop.flag),
+        )
+
+    def _destination(self, hop: _Hop, targets: str) -> Fields:
+        if len(hop.landings) > 1:
+            return (
+                ("options", "NOC_MULTICAST"),
+                ("destination_pe", f"(uint32_t)net_constants.{targets}"),
+                ("destination", len(hop.landings)),
+            )
+        landing, offset = hop.landings[0]
+        return ("destination_pe", landing.pe), ("destination", self._at(landing.pe, offset))
+
+    def _at(self, pe: int, offset: int) -> str:
+        arena = "net_activations" if pe == self._pe else foreign_arena(pe)
+        return f"(uint32_t)&{arena}[{offset}]"
+
+
+def _symbol(number: int, index: int) -> str:
+    return f"message_{number}_descriptor_{index}"
+
+
+def _linked(record: Record, following: str | None) -> Record:
+    if record.listed or following is None:
+        return record
+    return replace(record, rows=((*link_to("next", following), *record.rows[0]),))

@@ -1,0 +1,102 @@
+"""A PE's tiles, each lowered by its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from npukit.accel.interface import Accelerator, Address, Commands, Lowered, Tile
+from npukit.codegen.constants import Fields, Record
+from npukit.codegen.kernels import describe
+from npukit.codegen.names import Names
+from npukit.codegen.operands import Arena
+from npukit.errors import NpukitError
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.plan.plan import Compute, PePlan
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tile as its engine lowered it. `op` is its place in the net; `layer` the layer that is finished with it."""
+
+    tile: Tile
+    engine: Accelerator
+    lowered: Lowered
+    op: int
+    layer: int | None
+
+    @property
+    def chained(self) -> bool:
+        return isinstance(self.lowered.code, Commands)
+
+
+def lower_parts(
+    net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator], *, with_layers: bool
+) -> list[Part]:
+    """One for each compute step. `with_layers`: ops whose whole output is made here are layers, in their order."""
+    names, computes = Names(), list(pe.computes())
+    layers = _layers(net, computes) if with_layers else {}
+    places = {op.name: index for index, op in enumerate(net.ops)}
+    parts = []
+    for index, step in enumerate(computes):
+        inputs = tuple(arena.operand(view) for view in step.inputs)
+        op = places[step.op]
+        tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs)
+        engine = _engine(step, engines)
+        parts.append(Part(tile, engine, engine.lower(tile), op, layers.get(index)))
+    return parts
+
+
+def _layers(net: Net, computes: list[Compute]) -> dict[int, int]:
+    """For the step that ends a layer, the layer's number."""
+    outputs = {op.name: net.tensor(op.output).shape for op in net.ops}
+    steps: dict[str, list[int]] = {}
+    for index, step in enumerate(computes):
+        steps.setdefault(step.op, []).append(index)
+    ends = [found[-1] for op, found in steps.items() if _complete([computes[i] for i in found], outputs[op])]
+    return {index: layer for layer, index in enumerate(ends)}
+
+
+def _complete(steps: list[Compute], shape: tuple[int, ...]) -> bool:
+    """Whether the tiles are all of the output, in one buffer."""
+    elements = sum(step.output.box.elements for step in steps)
+    return elements == Box.whole(shape).elements and len({step.output.buffer for step in steps}) == 1
+
+
+def _engine(step: Compute, engines: Mapping[str, Accelerator]) -> Accelerator:
+    if step.engine not in engines:
+        raise NpukitError(f"{step.op}: the plan wants the engine {step.engine}, which the board does not have")
+    return engines[step.engine]
+
+
+def commands_of(part: Part) -> list[str]:
+    """The symbols of a part's commands."""
+    code = part.lowered.code
+    if not isinstance(code, Commands):
+        return []
+    base = f"{part.tile.name}_command"
+    return [base] if len(code.structs) == 1 else [f"{base}_{i}" for i in range(len(code.structs))]
+
+
+def chain_records(run: list[Part]) -> Iterator[Record]:
+    """The commands of parts that follow each other on one accelerator, each linked to the next."""
+    form = run[0].engine.commands
+    symbols = [symbol for part in run for symbol in commands_of(part)]
+    following = dict(pairwise(symbols))
+    for part in run:
+        code = part.lowered.code
+        assert isinstance(code, Commands)
+        assert form is not None
+        for symbol, struct in zip(commands_of(part), code.structs, strict=True):
+            link = link_to(form.next_field, following.get(symbol))
+            fields = (*link, (form.tag_field, part.op), *struct.fields)
+            ends = "" if link else ", ends a chain"
+            comment = describe(part.tile, part.engine.name) + ends
+            yield Record(symbol, form.struct, (fields,), form.align, form.bytes, comment)
+
+
+def link_to(field: str, symbol: str | None) -> Fields:
+    """The link of a chain as a struct's fields; none at its end."""
+    return ((field, Address(symbol)),) if symbol else ()
