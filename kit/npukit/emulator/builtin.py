@@ -1,0 +1,190 @@
+"""The built-in emulator: a mesh of Cortex-M4F cores, MAC arrays and a network-on-chip, deterministic to the cycle.
+
+The work is done by `worker/`, a process of its own under the GPL; this side holds images and words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from npukit.board.board import Board
+from npukit.emulator.faults import explain
+from npukit.emulator.process import WorkerProcess
+from npukit.emulator.program import load_segments
+from npukit.errors import NpukitError
+from npukit.project.image import Image
+
+_SECONDS_AT_ONCE = 0.5
+"""How long the worker may run before it listens again: it ends this soon after its parent at the latest."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What one PE has done since reset, in cycles of the board's clock unless the name says otherwise."""
+
+    instructions: int
+    cycles: int
+    asleep: int
+    npu_busy: int
+    dma_bytes: int
+    device_errors: int
+
+
+class Emulator:
+    """A board that runs its images. A link transport: the byte stream is the root PE's UART.
+
+    Every PE starts from its image's vector table at cycle 0. Time passes only in `read` and `run`. A core that does
+    what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
+    """
+
+    def __init__(self, board: Board, images: Sequence[Image]) -> None:
+        _check(board)
+        self._board = board
+        self._images = tuple(images)
+        self._output = b""
+        self._worker = WorkerProcess()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Emulator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        """Put bytes on the wire to the board; they arrive as time passes."""
+        self._worker.ask("send", data)
+
+    def read(self, timeout: float) -> bytes:
+        """Run until the board has sent something. Nothing if every PE sleeps for good, or after `timeout` seconds."""
+        until = monotonic() + timeout
+        while not self._output:
+            outcome = self._run(None, stop_at_output=True, seconds=min(_SECONDS_AT_ONCE, max(until - monotonic(), 0)))
+            if outcome == "idle" or (outcome == "time" and monotonic() >= until):
+                break
+        output, self._output = self._output, b""
+        return output
+
+    def run(self, cycles: int) -> None:
+        """Let so many cycles pass. What the UART sends meanwhile is there for the next `read`."""
+        until = self.time() + cycles
+        while self._run(until, stop_at_output=False, seconds=_SECONDS_AT_ONCE) == "time":
+            pass
+
+    def time(self) -> int:
+        """The board's cycle count since reset."""
+        return self._worker.ask("counters", pe=0)[0]["now"]
+
+    def counters(self, pe: int) -> Counters:
+        self._check_pe(pe)
+        reply, _ = self._worker.ask("counters", pe=pe)
+        return Counters(
+            instructions=reply["instructions"],
+            cycles=reply["cycles"],
+            asleep=reply["asleep"],
+            npu_busy=reply["accelerators_busy"],
+            dma_bytes=reply["dma_bytes"],
+            device_errors=reply["device_errors"],
+        )
+
+    def read_memory(self, pe: int, address: int, size: int) -> bytes:
+        """SRAM of a PE; `0x8000_0000 + n` for `pe` is the DRAM of chip n."""
+        reply, data = self._worker.ask("read", place=pe, address=address, size=size)
+        if not reply["there"]:
+            raise self._no_memory(pe, address, size)
+        return data
+
+    def write_memory(self, pe: int, address: int, data: bytes) -> None:
+        reply, _ = self._worker.ask("write", data, place=pe, address=address)
+        if not reply["there"]:
+            raise self._no_memory(pe, address, len(data))
+
+    def close(self) -> None:
+        self._worker.close()
+
+    def _start(self) -> None:
+        mesh = self._board.mesh
+        self._worker.ask(
+            "create",
+            figures=_figures(self._board),
+            accelerators=[
+                {"name": slot.name, "base": slot.base, "figures": slot.figures} for slot in self._board.accelerator
+            ],
+            dead_pes=mesh.dead_pes,
+            dead_links=mesh.dead_links,
+            root=_root(self._board),
+            programs=[image.pes for image in self._images],
+        )
+        for image in self._images:
+            self._load(image)
+        self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
+
+    def _load(self, image: Image) -> None:
+        segments = load_segments(image.elf)
+        for pe in image.pes:
+            self._check_pe(pe)
+            for address, data in segments:
+                self.write_memory(pe, address, data)
+        for overlay in image.overlays:
+            self.write_memory(overlay.pe, overlay.address, overlay.data)
+
+    def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
+        reply, output = self._worker.ask("run", until=until, stop_at_output=stop_at_output, seconds=seconds)
+        self._output += output
+        if reply["outcome"] == "fault":
+            raise self._fault(reply["fault"])
+        return reply["outcome"]
+
+    def _fault(self, fault: dict[str, Any]) -> NpukitError:
+        elf = next((image.elf for image in self._images if fault["pe"] in image.pes), None)
+        return explain(fault, elf)
+
+    def _check_pe(self, pe: int) -> None:
+        if not 0 <= pe < self._board.pe_count or pe in self._board.mesh.dead_pes:
+            raise NpukitError(f"board {self._board.name} has no working PE {pe}")
+
+    def _no_memory(self, pe: int, address: int, size: int) -> NpukitError:
+        return NpukitError(f"PE {pe} of board {self._board.name} has no {size} bytes of memory at {address:#010x}")
+
+
+def _check(board: Board) -> None:
+    if "emulator" not in board.runs_on or board.noc is None or len(board.memory) != 1 or board.memory[0].origin != 0:
+        raise NpukitError(
+            f"board {board.name} does not run on the built-in emulator",
+            tries=[f"--on {other}" for other in board.runs_on if other != "emulator"],
+        )
+
+
+def _root(board: Board) -> int:
+    """The first live PE: it has the UART."""
+    return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
+
+
+def _figures(board: Board) -> dict[str, int]:
+    """The board's numbers, by the names that the worker's core knows."""
+    assert board.noc is not None
+    noc = board.noc.model_dump()
+    return {
+        **{name: value for name, value in noc.items() if name not in ("base", "window")},
+        "noc_base": board.noc.base,
+        "window_base": board.noc.window,
+        "clock_hz": board.core.clock_hz,
+        "baud": board.uart.baud,
+        "uart_base": board.uart.base,
+        "timer_base": board.timer.base,
+        "sram_bytes": board.memory[0].size,
+        "chip_columns": board.mesh.chips.columns,
+        "chip_rows": board.mesh.chips.rows,
+        "columns": board.mesh.pes.columns,
+        "rows": board.mesh.pes.rows,
+    }

@@ -1,0 +1,87 @@
+"""The emulator's worker process, and the messages to it (`worker/__main__.py` says how they look)."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from npukit.errors import NpukitError
+
+_HEADER = struct.Struct("<II")
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+_SECONDS_TO_END = 2.0
+_MOST_DIAGNOSTICS = 2000
+
+
+class WorkerProcess:
+    """A worker of our own. It ends when we close it, and when this process ends in any way: its input ends then."""
+
+    def __init__(self) -> None:
+        self._diagnostics = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        path = os.pathsep.join(filter(None, (str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "npukit.emulator.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._diagnostics,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def ask(self, do: str, payload: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        """Send a request and wait for its reply."""
+        head = json.dumps({"do": do, **arguments}).encode()
+        try:
+            self._input.write(_HEADER.pack(len(head), len(payload)) + head + payload)
+            self._input.flush()
+            reply, data = self._receive()
+        except (OSError, ValueError, struct.error, json.JSONDecodeError) as error:
+            raise self._dead() from error
+        if "error" in reply:
+            raise NpukitError(f"the emulator cannot start: {reply['error']}")
+        return reply, data
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(_SECONDS_TO_END)
+        for stream in (self._process.stdin, self._process.stdout, self._diagnostics):
+            if stream is not None:
+                _close_quietly(stream)
+
+    @property
+    def _input(self) -> BinaryIO:
+        assert self._process.stdin is not None
+        return self._process.stdin  # pyright: ignore[reportReturnType]
+
+    def _receive(self) -> tuple[dict[str, Any], bytes]:
+        assert self._process.stdout is not None
+        stream = self._process.stdout
+        head, body = _HEADER.unpack(stream.read(_HEADER.size))
+        return json.loads(stream.read(head)), stream.read(body)
+
+    def _dead(self) -> NpukitError:
+        """What became of the process, in its own last words."""
+        if self._diagnostics.closed:
+            return NpukitError("the emulator has been closed")
+        try:
+            status = f"status {self._process.wait(_SECONDS_TO_END)}"
+        except subprocess.TimeoutExpired:
+            status = "its answer made no sense"
+        self._diagnostics.seek(0)
+        words = self._diagnostics.read()[-_MOST_DIAGNOSTICS:].decode(errors="replace").strip()
+        return NpukitError(
+            f"the emulator's worker process ended: {status}" + (f": {words.splitlines()[-1]}" if words else ""),
+            tries=["npukit doctor", "pip install unicorn==2.1.4 capstone"],
+        )
+
+
+def _close_quietly(stream: Any) -> None:
+    with suppress(OSError):
+        stream.close()

@@ -1,0 +1,91 @@
+"""QEMU as a board: an emulator nobody here wrote, to check single-PE builds against."""
+
+from __future__ import annotations
+
+import select
+import shutil
+import subprocess
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+
+_PROGRAM = "qemu-system-arm"
+_SECONDS_TO_END = 2.0
+_MOST_BYTES = 1 << 16
+
+
+class QemuMachine:
+    """QEMU running one image. A link transport: the byte stream is the machine's first UART.
+
+    One instruction takes one virtual nanosecond (`-icount shift=0`), so the board's timer counts instructions.
+    """
+
+    def __init__(self, board: Board, elf: Path) -> None:
+        if board.qemu is None:
+            raise NpukitError(f"board {board.name} does not run on QEMU")
+        program = shutil.which(_PROGRAM)
+        if program is None:
+            raise NpukitError(
+                f"{_PROGRAM} is not on PATH",
+                tries=["apt install qemu-system-arm", "brew install qemu", "https://www.qemu.org/download"],
+            )
+        self._process = subprocess.Popen(
+            _command(program, board.qemu.machine, elf),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+
+    def __enter__(self) -> QemuMachine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+        except (OSError, ValueError) as error:
+            raise self._ended() from error
+
+    def read(self, timeout: float) -> bytes:
+        assert self._process.stdout is not None
+        until = monotonic() + timeout
+        ready, _, _ = select.select([self._process.stdout], [], [], max(until - monotonic(), 0))
+        if not ready:
+            return b""
+        data = self._process.stdout.read(_MOST_BYTES)
+        if not data:
+            raise self._ended()
+        return data
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(_SECONDS_TO_END)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def _ended(self) -> NpukitError:
+        try:
+            status = self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            return NpukitError("QEMU closed its serial line")
+        words = self._process.stderr.read().decode(errors="replace").strip() if self._process.stderr else ""
+        return NpukitError(f"QEMU ended with status {status}" + (f": {words.splitlines()[-1]}" if words else ""))
+
+
+def _command(program: str, machine: str, elf: Path) -> list[str]:
+    return [
+        program,
+        *("-machine", machine, "-icount", "shift=0", "-kernel", str(elf)),
+        *("-display", "none", "-monitor", "none", "-serial", "stdio", "-nodefaults"),
+    ]

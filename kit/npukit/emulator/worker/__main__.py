@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The worker process: requests on standard input, replies on standard output.
+
+A message, either way, is two little-endian 32-bit lengths, then a JSON object of the first length, then bytes of the
+second. The JSON of a request has `do`, the name of a function below, and its arguments; that of a reply is its result,
+or `{"error": text}`. The process ends when its input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard
+from npukit.emulator.worker.compiler import CannotCompile
+
+Reply = tuple[dict[str, Any], bytes]
+
+_HEADER = struct.Struct("<II")
+
+
+class Worker:
+    """One board, and what can be asked of it. Each public method is a request."""
+
+    def __init__(self) -> None:
+        self._board: EmulatedBoard | None = None
+
+    @property
+    def _running(self) -> EmulatedBoard:
+        if self._board is None:
+            raise CannotStart("the board has not been set up")
+        return self._board
+
+    def create(self, request: dict[str, Any], _: bytes) -> Reply:
+        """Set the board up, its PEs powered but not yet running."""
+        accelerators = [Accelerator(**accelerator) for accelerator in request["accelerators"]]
+        self._board = EmulatedBoard(request["figures"], accelerators)
+        self._board.set_dead(request["dead_pes"], request["dead_links"])
+        self._board.power_up(request["root"], request["programs"])
+        return {}, b""
+
+    def reset(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.reset(request["pes"])
+        return {}, b""
+
+    def run(self, request: dict[str, Any], _: bytes) -> Reply:
+        """Run until a cycle, output if asked for, or so many seconds of real time. The payload is the output."""
+        board = self._running
+        outcome = board.run(request["until"], request["stop_at_output"], request["seconds"])
+        reply: dict[str, Any] = {"outcome": outcome, "now": board.now()}
+        if outcome == "fault":
+            reply["fault"] = board.fault()
+        return reply, board.take()
+
+    def send(self, _: dict[str, Any], payload: bytes) -> Reply:
+        """Bytes to the board's UART."""
+        self._running.send(payload)
+        return {}, b""
+
+    def read(self, request: dict[str, Any], _: bytes) -> Reply:
+        data = self._running.read(request["place"], request["address"], request["size"])
+        return {"there": data is not None}, data or b""
+
+    def write(self, request: dict[str, Any], payload: bytes) -> Reply:
+        return {"there": self._running.write(request["place"], request["address"], payload)}, b""
+
+    def counters(self, request: dict[str, Any], _: bytes) -> Reply:
+        return {**self._running.counters(request["pe"]), "now": self._running.now()}, b""
+
+
+def answer(worker: Worker, request: dict[str, Any], payload: bytes) -> Reply:
+    function: Callable[[dict[str, Any], bytes], Reply] = getattr(worker, request["do"])
+    try:
+        return function(request, payload)
+    except (CannotStart, CannotCompile) as error:
+        return {"error": str(error)}, b""
+
+
+def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+    """The next message, or None at the end of the input."""
+    header = stream.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return None
+    head, body = _HEADER.unpack(header)
+    return json.loads(stream.read(head)), stream.read(body)
+
+
+def send(stream: BinaryIO, reply: dict[str, Any], payload: bytes) -> None:
+    head = json.dumps(reply).encode()
+    stream.write(_HEADER.pack(len(head), len(payload)) + head + payload)
+    stream.flush()
+
+
+def serve() -> None:
+    # Whatever prints must not disturb the replies.
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    worker = Worker()
+    while (message := receive(sys.stdin.buffer)) is not None:
+        send(replies, *answer(worker, *message))
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The emulated board: a mesh of the C core, set up from the board file and the programs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npukit.emulator.worker.compiler import core_library
+from npukit.emulator.worker.cycles import REFILL, block_costs
+from npukit.emulator.worker.library import (
+    Counters,
+    Decode,
+    Fault,
+    Progress,
+    figure_array,
+    load_core,
+    unicorn_functions,
+)
+
+OUTCOMES = ("cycle", "output", "idle", "fault", "time")
+_FOREVER = (1 << 64) - 1
+_MOST_OUTPUT = 1 << 16
+
+
+class CannotStart(Exception):
+    """Says why the board could not be set up."""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """An accelerator of every PE. `library` is the compiled model of a third party; npukit's own are in the core."""
+
+    name: str
+    base: int
+    figures: Mapping[str, int]
+    library: str | None = None
+
+
+class EmulatedBoard:
+    """PEs, their memories and devices, in the state that running has brought them to."""
+
+    def __init__(self, figures: Mapping[str, int], accelerators: Sequence[Accelerator]) -> None:
+        self._core = load_core(core_library())
+        self._unicorn = unicorn_functions()
+        self._decode = Decode(_decode)
+        self._kept: list[Any] = []
+        array = self._keep(figure_array({**figures, "refill_cycles": REFILL}))
+        self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
+        if not self._mesh:
+            missing = self._core.mesh_missing_figure()
+            raise CannotStart(f"the board has no figure {missing.decode()}" if missing else "out of memory")
+        for accelerator in accelerators:
+            self._attach(accelerator)
+
+    def set_dead(self, pes: Sequence[int], links: Sequence[Sequence[int]]) -> None:
+        for pe in pes:
+            self._core.mesh_set_pe_dead(self._mesh, pe)
+        for pe, other in links:
+            self._core.mesh_set_link_dead(self._mesh, pe, other)
+
+    def power_up(self, root: int, programs: Sequence[Sequence[int]]) -> None:
+        """Give PEs their cores; those of one entry share one program. Their memories are written afterwards."""
+        self._core.mesh_set_root(self._mesh, root)
+        for pes in programs:
+            image = self._core.mesh_add_image(self._mesh)
+            for pe in pes:
+                _check(self._core.mesh_power_up(self._mesh, pe, image))
+
+    def reset(self, pes: Sequence[int]) -> None:
+        """Let PEs run from their vector tables."""
+        for pe in pes:
+            self._core.mesh_reset(self._mesh, pe)
+
+    def run(self, until: int | None, stop_at_output: bool, seconds: float) -> str:
+        """Run and say why it stopped: one of `OUTCOMES`."""
+        return OUTCOMES[self._core.mesh_run(self._mesh, _FOREVER if until is None else until, stop_at_output, seconds)]
+
+    def now(self) -> int:
+        return self._core.mesh_now(self._mesh)
+
+    def send(self, data: bytes) -> None:
+        self._core.mesh_send(self._mesh, data, len(data))
+
+    def take(self) -> bytes:
+        """What the UART has sent."""
+        buffer = ctypes.create_string_buffer(_MOST_OUTPUT)
+        count = self._core.mesh_take(self._mesh, buffer, _MOST_OUTPUT)
+        return buffer.raw[:count]
+
+    def read(self, place: int, address: int, size: int) -> bytes | None:
+        buffer = ctypes.create_string_buffer(size)
+        return buffer.raw[:size] if self._core.mesh_read(self._mesh, place, address, buffer, size) else None
+
+    def write(self, place: int, address: int, data: bytes) -> bool:
+        return bool(self._core.mesh_write(self._mesh, place, address, data, len(data)))
+
+    def counters(self, pe: int) -> dict[str, int]:
+        counters = Counters()
+        self._core.mesh_count(self._mesh, pe, counters)
+        return {field[0]: getattr(counters, field[0]) for field in Counters._fields_}
+
+    def fault(self) -> dict[str, Any]:
+        fault = Fault()
+        self._core.mesh_fault(self._mesh, fault)
+        return {"kind": fault.kind, "pe": fault.pe, "address": fault.address, "registers": list(fault.registers)}
+
+    def close(self) -> None:
+        self._core.mesh_free(self._mesh)
+
+    def _attach(self, accelerator: Accelerator) -> None:
+        library = ctypes.CDLL(str(Path(accelerator.library))) if accelerator.library else self._core
+        try:
+            model = ctypes.c_char.in_dll(library, f"{accelerator.name}_device")
+        except ValueError:
+            raise CannotStart(f"the emulator has no model of the accelerator {accelerator.name}") from None
+        figures = self._keep(figure_array(accelerator.figures))
+        address = ctypes.addressof(self._keep(model))
+        _check(self._core.mesh_add_accelerator(self._mesh, accelerator.base, address, figures, len(figures)))
+
+    def _keep(self, value: Any) -> Any:
+        """C keeps pointers to it."""
+        self._kept.append(value)
+        return value
+
+
+def _check(complaint: bytes | None) -> None:
+    if complaint:
+        raise CannotStart(complaint.decode())
+
+
+def _decode(code: Any, size: int, address: int, progress: Any) -> int:
+    done, sends_event = block_costs(ctypes.string_at(code, size), address)
+    ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
+    return int(sends_event)

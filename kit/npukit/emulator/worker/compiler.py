@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The C core, compiled at first use and kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import unicorn
+
+_SOURCES = Path(__file__).resolve().parent / "core"
+_FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Wshadow")
+_SECONDS = 300
+
+
+class CannotCompile(Exception):
+    """Says why the C core could not be made."""
+
+
+def core_library() -> Path:
+    """The compiled core. Made again whenever its sources, the compiler's flags or Unicorn change."""
+    name = f"core-{_digest()}{'.dll' if sys.platform == 'win32' else '.so'}"
+    for folder in _folders():
+        if (folder / name).is_file():
+            return folder / name
+    for folder in _folders():
+        if _writable(folder):
+            _compile(folder / name)
+            return folder / name
+    raise CannotCompile(f"no folder to keep the emulator's core in: tried {', '.join(map(str, _folders()))}")
+
+
+def _digest() -> str:
+    digest = hashlib.sha256(f"{_FLAGS} {version('unicorn')} {sys.platform} {os.name}".encode())
+    for source in sorted(_SOURCES.iterdir()):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _folders() -> tuple[Path, ...]:
+    return _cache() / "npukit" / "emulator", Path(tempfile.gettempdir()) / f"npukit-emulator-{_user()}"
+
+
+def _cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+
+
+def _writable(folder: Path) -> bool:
+    """Whether the folder is there for us alone to write: a library that others may replace is not loaded."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError:
+        return False
+    ours = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    return ours and os.access(folder, os.W_OK)
+
+
+def _compile(library: Path) -> None:
+    """Whole or not at all: several workers may do this at once."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        made = Path(folder) / library.name
+        command = [
+            *_compiler(),
+            *_FLAGS,
+            f"-I{_unicorn_headers()}",
+            *map(str, sorted(_SOURCES.glob("*.c"))),
+            "-o",
+            str(made),
+        ]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        if result.returncode != 0:
+            raise CannotCompile(f"{command[0]} fails on the emulator's core: {result.stderr.strip()[:2000]}")
+        os.replace(made, library)
+
+
+def _compiler() -> list[str]:
+    """The system's C compiler, or the one that npukit brings."""
+    system = shutil.which("cc")
+    return [system] if system else [sys.executable, "-m", "ziglang", "cc"]
+
+
+def _unicorn_headers() -> Path:
+    return Path(str(unicorn.__file__)).resolve().parent / "include"

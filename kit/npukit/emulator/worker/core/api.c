@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "noc.h"
+
+static const char *missing; /* the figure that mesh_new() was not given */
+
+void *grow(void *array, size_t *room, size_t needed, size_t item)
+{
+    if (needed <= *room) {
+        return array;
+    }
+    *room = needed < 8 ? 8 : 2 * needed;
+    void *larger = realloc(array, *room * item);
+    if (larger == NULL) {
+        abort(); /* an emulator without memory has no way on */
+    }
+    return larger;
+}
+
+static uint64_t figure(const struct device_figure *figures, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(figures[i].name, name) == 0) {
+            return (uint64_t)figures[i].value;
+        }
+    }
+    missing = name;
+    return 0;
+}
+
+static struct figures all_figures(const struct device_figure *list, uint32_t count)
+{
+#define WIDE(name) .name = figure(list, count, #name)
+#define NARROW(name) .name = (uint32_t)figure(list, count, #name)
+    return (struct figures){
+        WIDE(clock_hz),
+        WIDE(baud),
+        NARROW(sram_bytes),
+        NARROW(chip_columns),
+        NARROW(chip_rows),
+        NARROW(columns),
+        NARROW(rows),
+        WIDE(timer_base),
+        WIDE(noc_base),
+        WIDE(uart_base),
+        WIDE(window_base),
+        NARROW(port_bytes_per_cycle),
+        NARROW(setup_cycles),
+        NARROW(hop_cycles),
+        NARROW(chip_hop_cycles),
+        NARROW(chip_links_per_border),
+        NARROW(chip_link_bytes_per_cycle),
+        WIDE(dram_bytes),
+        NARROW(dram_bytes_per_cycle),
+        NARROW(dram_latency_cycles),
+        NARROW(flags),
+        NARROW(refill_cycles),
+    };
+#undef WIDE
+#undef NARROW
+}
+
+const char *mesh_missing_figure(void)
+{
+    return missing;
+}
+
+static bool create_pes(struct mesh *mesh)
+{
+    const struct figures *figures = &mesh->figures;
+    mesh->pe_count = figures->chip_columns * figures->chip_rows * figures->columns * figures->rows;
+    mesh->pes = calloc(mesh->pe_count, sizeof *mesh->pes);
+    mesh->queue = calloc(mesh->pe_count, sizeof(struct pe *));
+    /* Unicorn maps whole pages. */
+    mesh->sram = aligned_alloc(4096, (size_t)mesh->pe_count * figures->sram_bytes);
+    if (mesh->pes == NULL || mesh->queue == NULL || mesh->sram == NULL) {
+        return false;
+    }
+    memset(mesh->sram, 0, (size_t)mesh->pe_count * figures->sram_bytes);
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        mesh->pes[i].mesh = mesh;
+        mesh->pes[i].number = i;
+        pe_create(&mesh->pes[i], mesh->sram + (size_t)i * figures->sram_bytes);
+    }
+    return noc_create(mesh) == NULL;
+}
+
+struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct unicorn *functions,
+                      decode_function *decode)
+{
+    missing = NULL;
+    struct mesh *mesh = calloc(1, sizeof *mesh);
+    mesh->figures = all_figures(figures, count);
+    mesh->unicorn = functions;
+    mesh->decode = decode;
+    return missing == NULL && create_pes(mesh) ? mesh : NULL;
+}
+
+void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe)
+{
+    noc_set_pe_dead(mesh, pe);
+}
+
+void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other)
+{
+    noc_set_dead(mesh, pe, other);
+}
+
+void mesh_set_root(struct mesh *mesh, uint32_t pe)
+{
+    mesh->root = pe;
+}
+
+const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
+                                 const struct device_figure *figures, uint32_t count)
+{
+    if (mesh->accelerator_count == DEVICES_PER_PE) {
+        return "the board has more accelerators than the emulator can attach";
+    }
+    mesh->accelerators[mesh->accelerator_count++] = (struct accelerator){base, model, figures, count};
+    return NULL;
+}
+
+struct image *mesh_add_image(struct mesh *mesh)
+{
+    struct image *image = calloc(1, sizeof *image);
+    image->blocks = calloc(mesh->figures.sram_bytes / 2, sizeof *image->blocks);
+    image->code_low = UINT32_MAX;
+    return image;
+}
+
+const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image)
+{
+    return pe_power_up(&mesh->pes[pe], image);
+}
+
+void mesh_reset(struct mesh *mesh, uint32_t pe)
+{
+    pe_reset(&mesh->pes[pe]);
+}
+
+int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds)
+{
+    return schedule_run(mesh, until, stop_at_output != 0, seconds);
+}
+
+uint64_t mesh_now(const struct mesh *mesh)
+{
+    return mesh->now;
+}
+
+void mesh_send(struct mesh *mesh, const uint8_t *data, size_t count)
+{
+    uart_receive(mesh, data, count);
+}
+
+size_t mesh_take(struct mesh *mesh, uint8_t *data, size_t room)
+{
+    return uart_take(mesh, data, room);
+}
+
+static uint8_t *memory(struct mesh *mesh, uint32_t place, uint32_t address, size_t count)
+{
+    uint64_t bytes;
+    if (!noc_pe_exists(mesh, place)) {
+        return NULL;
+    }
+    uint8_t *start = noc_memory(mesh, place, &bytes);
+    return start != NULL && (uint64_t)address + count <= bytes ? start + address : NULL;
+}
+
+int mesh_read(struct mesh *mesh, uint32_t place, uint32_t address, uint8_t *data, size_t count)
+{
+    const uint8_t *from = memory(mesh, place, address, count);
+    if (from != NULL) {
+        memcpy(data, from, count);
+    }
+    return from != NULL;
+}
+
+int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_t *data, size_t count)
+{
+    uint8_t *to = memory(mesh, place, address, count);
+    if (to == NULL) {
+        return 0;
+    }
+    memcpy(to, data, count);
+    if (place < mesh->pe_count) {
+        blocks_forget(&mesh->pes[place], address, address + (uint32_t)count);
+    }
+    return 1;
+}
+
+void mesh_count(const struct mesh *mesh, uint32_t number, struct counters *counters)
+{
+    const struct pe *pe = &mesh->pes[number];
+    const uint64_t sleeping = pe->state == PE_ASLEEP && mesh->now > pe->cycles ? mesh->now - pe->cycles : 0;
+    *counters = (struct counters){pe->instructions,     pe->cycles + sleeping, pe->asleep + sleeping, pe->accelerators_busy,
+                                  pe->bytes_sent,       pe->error_count,       pe->last_error,        pe->last_error_address,
+                                  pe->state == PE_RUNNING};
+}
+
+void mesh_fault(const struct mesh *mesh, struct fault *fault)
+{
+    const struct pe *pe = mesh->faulted;
+    *fault = (struct fault){0};
+    if (pe == NULL) {
+        return;
+    }
+    fault->kind = mesh->fault_kind;
+    fault->pe = pe->number;
+    fault->address = mesh->fault_address;
+    for (int i = 0; i < 13; i++) {
+        fault->registers[i] = pe_register(pe, UC_ARM_REG_R0 + i);
+    }
+    fault->registers[13] = pe_register(pe, UC_ARM_REG_SP);
+    fault->registers[14] = pe_register(pe, UC_ARM_REG_LR);
+    fault->registers[15] = pe->pc;
+    fault->registers[16] = pe_register(pe, UC_ARM_REG_XPSR);
+}
+
+static void power_down(struct pe *pe)
+{
+    if (pe->core != NULL) {
+        pe->mesh->unicorn->close(pe->core);
+    }
+}
+
+/* The worker's process ends with its mesh, so only what lies outside it is given back. */
+void mesh_free(struct mesh *mesh)
+{
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        power_down(&mesh->pes[i]);
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * What Python calls. Functions that can fail return 0 or a complaint. */
+#ifndef API_H
+#define API_H
+
+#include "mesh.h"
+
+#ifdef _WIN32
+#define API __declspec(dllexport)
+#else
+#define API __attribute__((visibility("default")))
+#endif
+
+struct counters {
+    uint64_t instructions, cycles, asleep, accelerators_busy, dma_bytes;
+    uint32_t device_errors, last_device_error, last_device_error_address, running;
+};
+
+/* Figures by name: see api.c. `functions` are Unicorn's, in the order of `struct unicorn`. */
+API struct mesh *mesh_new(const struct device_figure *figures, uint32_t count, const struct unicorn *functions,
+                          decode_function *decode);
+API void mesh_free(struct mesh *mesh);
+API const char *mesh_missing_figure(void);
+API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
+API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
+API void mesh_set_root(struct mesh *mesh, uint32_t pe);
+
+/* Every PE that is powered up later gets one. */
+API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
+                                     const struct device_figure *figures, uint32_t count);
+
+API struct image *mesh_add_image(struct mesh *mesh);
+API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image);
+
+/* Let a PE that has been powered up run from its vector table. */
+API void mesh_reset(struct mesh *mesh, uint32_t pe);
+
+API int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds);
+API uint64_t mesh_now(const struct mesh *mesh);
+API void mesh_send(struct mesh *mesh, const uint8_t *data, size_t count);
+API size_t mesh_take(struct mesh *mesh, uint8_t *data, size_t room);
+
+/* Memory of a PE, or of a chip's DRAM. False if there is no such memory. */
+API int mesh_read(struct mesh *mesh, uint32_t place, uint32_t address, uint8_t *data, size_t count);
+API int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_t *data, size_t count);
+
+API void mesh_count(const struct mesh *mesh, uint32_t pe, struct counters *counters);
+API void mesh_fault(const struct mesh *mesh, struct fault *fault);
+
+#endif

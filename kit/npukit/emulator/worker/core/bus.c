@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Loads and stores outside the SRAM: registers, and the window onto other PEs' SRAM. */
+#include <string.h>
+
+#include "mesh.h"
+#include "noc.h"
+
+enum { PAGE_BYTES = 0x1000, WINDOW_CYCLES = 8 };
+
+static void stop_before_access(struct pe *pe, enum stop reason)
+{
+    pe->stop = reason;
+    pe->mesh->unicorn->emu_stop(pe->core);
+}
+
+static bool meet_the_others(struct pe *pe, uint64_t time)
+{
+    if (!schedule_settle(pe->mesh, time)) {
+        stop_before_access(pe, STOP_WAIT_FOR_OTHERS);
+        return false;
+    }
+    pe->mesh->now = time > pe->mesh->now ? time : pe->mesh->now;
+    return true;
+}
+
+/* Make the present the cycle of the access. False if the core stops instead, and the access comes again later. */
+bool bus_begin(struct pe *pe, bool shared)
+{
+    if (pe->stop != STOP_NONE) {
+        return false;
+    }
+    if (!blocks_site_known(pe)) {
+        stop_before_access(pe, STOP_INSTRUMENT);
+        return false;
+    }
+    return !shared || meet_the_others(pe, blocks_time(pe));
+}
+
+static bool begin_register(const struct bus_port *port, uint64_t offset, unsigned size)
+{
+    if (size != 4 || offset % 4 != 0) {
+        pe_fault(port->pe, FAULT_ACCESS_SIZE, (uint32_t)offset);
+        return false;
+    }
+    return bus_begin(port->pe, port->shared);
+}
+
+static uint64_t on_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
+{
+    const struct bus_port *port = user;
+    (void)core;
+    return begin_register(port, offset, size) ? port->read(port->pe, port->device, (uint32_t)offset) : 0;
+}
+
+static void on_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
+{
+    const struct bus_port *port = user;
+    (void)core;
+    if (begin_register(port, offset, size)) {
+        port->write(port->pe, port->device, (uint32_t)offset, (uint32_t)value);
+    }
+}
+
+const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port)
+{
+    struct bus_port *place = &pe->ports[pe->port_count++];
+    *place = port;
+    place->pe = pe;
+    const uint64_t bytes = ((uint64_t)size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    const uc_err error = pe->mesh->unicorn->mmio_map(pe->core, base, bytes, on_read, place, on_write, place);
+    return error == UC_ERR_OK ? NULL : "two devices of the board lie at the same address";
+}
+
+/* ---- the window ---- */
+
+static uint8_t *behind_window(struct pe *pe, uint64_t offset, struct pe **other)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    const uint32_t per_chip = figures->columns * figures->rows;
+    const uint32_t first = pe->number / per_chip * per_chip;
+    *other = &pe->mesh->pes[first + (uint32_t)(offset / figures->sram_bytes)];
+    return (*other)->sram + offset % figures->sram_bytes;
+}
+
+static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
+{
+    struct pe *pe = user;
+    struct pe *other;
+    uint64_t value = 0;
+    (void)core;
+    if (!bus_begin(pe, true)) {
+        return 0;
+    }
+    memcpy(&value, behind_window(pe, offset, &other), size);
+    const uint64_t extra = 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + WINDOW_CYCLES;
+    pe->cycles += extra;
+    pe->block_cycles += extra;
+    return value;
+}
+
+static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
+{
+    struct pe *pe = user;
+    struct pe *other;
+    (void)core;
+    if (!bus_begin(pe, true)) {
+        return;
+    }
+    uint8_t *place = behind_window(pe, offset, &other);
+    memcpy(place, &value, size);
+    const uint32_t address = (uint32_t)(place - other->sram);
+    blocks_forget(other, address, address + size);
+}
+
+const char *bus_attach_window(struct pe *pe)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    const uint64_t bytes = (uint64_t)figures->columns * figures->rows * figures->sram_bytes;
+    const uc_err error =
+        pe->mesh->unicorn->mmio_map(pe->core, figures->window_base, bytes, on_window_read, pe, on_window_write, pe);
+    return error == UC_ERR_OK ? NULL : "the window overlaps another device";
+}

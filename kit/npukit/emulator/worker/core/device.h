@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * What a device in a PE and the emulator know of each other. An accelerator's model needs this header and nothing else:
+ * it gives a `struct device_model` and is given a `struct device_place`. */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DEVICE_ABI = 1 };
+
+/* A number of the board file, by its name there. */
+struct device_figure {
+    const char *name;
+    int64_t value;
+};
+
+/* The PE around the device. */
+struct device_host;
+
+/* What a device may ask of its PE. All of it happens at the present cycle. */
+struct device_services {
+    /* The present cycle: in a register access, the one in which the core's instruction starts. */
+    uint64_t (*now)(const struct device_host *host);
+
+    /* Call the model's `finished` when so many cycles have passed. Cycles in which DMA takes the SRAM port meanwhile are
+     * added. One call may be outstanding. */
+    void (*finish_after)(struct device_host *host, uint64_t cycles);
+
+    /* Set the core's event register, which wakes it from WFE. */
+    void (*set_event)(struct device_host *host);
+
+    /* Add to the PE's count of cycles in which its accelerators worked. */
+    void (*count_busy)(struct device_host *host, uint64_t cycles);
+
+    /* Something the software did wrong; kept for whoever looks at the run. */
+    void (*report_error)(struct device_host *host, uint32_t code, uint32_t address);
+};
+
+/* Where a device sits: what it works on. */
+struct device_place {
+    struct device_host *host;
+    const struct device_services *services;
+    uint8_t *sram; /* address 0 of the PE */
+    uint32_t sram_bytes;
+    const struct device_figure *figures;
+    uint32_t figure_count;
+};
+
+/* A device. `state` is `state_bytes` of zeroed memory of its own for each PE. */
+struct device_model {
+    uint32_t abi; /* DEVICE_ABI */
+    uint32_t state_bytes;
+    /* Returns 0, or what is wrong with the figures. `place` stays valid. */
+    const char *(*start)(void *state, const struct device_place *place);
+    uint32_t (*read)(void *state, uint32_t offset);
+    void (*write)(void *state, uint32_t offset, uint32_t value);
+    void (*finished)(void *state);
+};
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The accelerators of a PE: what device.h promises to their models. */
+#include <stdlib.h>
+
+#include "mesh.h"
+
+enum { REGISTER_BYTES = 0x1000 };
+
+static uint64_t now(const struct device_host *host)
+{
+    return host->pe->mesh->now;
+}
+
+/* Done, unless DMA has taken the port meanwhile: then as much later. */
+static void may_be_finished(struct mesh *mesh, void *subject)
+{
+    struct device_host *host = subject;
+    const uint64_t taken = port_used(host->pe, host->since, host->until);
+    if (taken > 0) {
+        host->since = host->until;
+        host->until += taken;
+        events_post(mesh, host->until, host->pe->number, may_be_finished, host);
+        return;
+    }
+    host->pending = false;
+    host->model->finished(host->state);
+}
+
+static void finish_after(struct device_host *host, uint64_t cycles)
+{
+    struct mesh *mesh = host->pe->mesh;
+    port_forget(host->pe, mesh->now);
+    host->pending = true;
+    host->since = mesh->now;
+    host->until = mesh->now + cycles;
+    events_post(mesh, host->until, host->pe->number, may_be_finished, host);
+}
+
+static void set_event(struct device_host *host)
+{
+    pe_set_event(host->pe);
+}
+
+static void count_busy(struct device_host *host, uint64_t cycles)
+{
+    host->pe->accelerators_busy += cycles;
+}
+
+static void report_error(struct device_host *host, uint32_t code, uint32_t address)
+{
+    host->pe->error_count++;
+    host->pe->last_error = code;
+    host->pe->last_error_address = address;
+}
+
+static const struct device_services services = {now, finish_after, set_event, count_busy, report_error};
+
+static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
+{
+    struct device_host *host = device;
+    (void)pe;
+    return host->model->read(host->state, offset);
+}
+
+static void write_device(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+{
+    struct device_host *host = device;
+    (void)pe;
+    host->model->write(host->state, offset, value);
+}
+
+static const char *attach(struct pe *pe, struct device_host *host, const struct accelerator *accelerator)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    if (accelerator->model->abi != DEVICE_ABI) {
+        return "an accelerator's model was made for another version of device.h";
+    }
+    host->pe = pe;
+    host->model = accelerator->model;
+    host->state = calloc(1, accelerator->model->state_bytes);
+    host->place = (struct device_place){host, &services, pe->sram, figures->sram_bytes, accelerator->figures, accelerator->figure_count};
+    const char *complaint = host->model->start(host->state, &host->place);
+    if (complaint != NULL) {
+        return complaint;
+    }
+    return bus_attach(pe, accelerator->base, REGISTER_BYTES, (struct bus_port){NULL, host, read_device, write_device, true});
+}
+
+const char *devices_attach(struct pe *pe)
+{
+    const char *complaint = NULL;
+    for (uint32_t i = 0; i < pe->mesh->accelerator_count && complaint == NULL; i++) {
+        complaint = attach(pe, &pe->devices[i], &pe->mesh->accelerators[i]);
+    }
+    return complaint;
+}

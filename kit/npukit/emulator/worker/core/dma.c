@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The DMA engine of a PE: its registers, its chains of descriptors. Hardware manual, sections 4.1 and 4.2. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "noc.h"
+
+enum { QUEUE = 8, DESCRIPTOR_BYTES = 48, FLAGS_AT = 0x100, NO_FLAG = 0xFF };
+enum { KIND_COPY = 1, MULTICAST = 1 << 8 };
+enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
+enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, ERROR = 0x0C, PE = 0x10, PES = 0x14, CHIP = 0x18 };
+enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS, ERROR_FLAG };
+
+struct dma {
+    uint32_t chains[QUEUE]; /* addresses of their first descriptors, the running one first */
+    uint32_t chain_count;
+    uint32_t next; /* of the running descriptor */
+    uint32_t completed;
+    uint32_t error;
+};
+
+struct descriptor {
+    uint32_t next, kind, source_pe, source, destination_pe, destination, size;
+    int32_t source_stride, destination_stride;
+    uint32_t flags, reserved[2];
+};
+
+_Static_assert(sizeof(struct descriptor) == DESCRIPTOR_BYTES, "twelve words");
+
+static void start(struct pe *pe, uint32_t address);
+
+static void fail(struct pe *pe, uint32_t error, uint32_t address)
+{
+    struct dma *dma = pe->dma;
+    dma->error = dma->error != 0 ? dma->error : error;
+    pe->error_count++;
+    pe->last_error = error;
+    pe->last_error_address = address;
+    if (error != ERROR_QUEUE_FULL) {
+        dma->chain_count = 0;
+        pe_set_event(pe);
+    }
+}
+
+/* ---- checks ---- */
+
+static bool inside(struct mesh *mesh, struct place place, const struct transfer *transfer, int32_t stride)
+{
+    uint64_t bytes;
+    if (transfer->rows == 0 || transfer->row_bytes == 0) {
+        return true;
+    }
+    noc_memory(mesh, place.pe, &bytes);
+    const int64_t last = place.address + (int64_t)(transfer->rows - 1) * stride;
+    const int64_t low = last < place.address ? last : place.address;
+    const int64_t high = (last < place.address ? place.address : last) + transfer->row_bytes;
+    return low >= 0 && (uint64_t)high <= bytes;
+}
+
+static uint32_t check_destination(struct mesh *mesh, const struct transfer *transfer, struct place destination)
+{
+    if (!noc_pe_exists(mesh, destination.pe) || !noc_reaches(mesh, transfer->source.pe, destination.pe)) {
+        return ERROR_ROUTE;
+    }
+    return inside(mesh, destination, transfer, transfer->destination_stride) ? 0 : ERROR_ADDRESS;
+}
+
+static uint32_t check(struct mesh *mesh, const struct transfer *transfer)
+{
+    const struct place source = transfer->source;
+    if (!noc_pe_exists(mesh, source.pe) || !noc_reaches(mesh, transfer->owner->number, source.pe)) {
+        return ERROR_ROUTE;
+    }
+    uint32_t error = inside(mesh, source, transfer, transfer->source_stride) ? 0 : ERROR_ADDRESS;
+    for (uint32_t i = 0; i < transfer->destination_count && error == 0; i++) {
+        error = check_destination(mesh, transfer, transfer->destinations[i]);
+    }
+    const uint32_t flags = mesh->figures.flags;
+    const bool flags_exist = (transfer->source_flag == NO_FLAG || transfer->source_flag < flags) &&
+                             (transfer->destination_flag == NO_FLAG || transfer->destination_flag < flags);
+    return error != 0 || flags_exist ? error : ERROR_FLAG;
+}
+
+/* ---- descriptors ---- */
+
+static uint32_t read_destinations(struct pe *pe, const struct descriptor *descriptor, struct transfer *transfer)
+{
+    const bool multicast = (descriptor->kind & MULTICAST) != 0;
+    const struct place single = {descriptor->destination_pe, descriptor->destination};
+    const uint32_t count = multicast ? descriptor->destination : 1;
+    const uint64_t end = descriptor->destination_pe + (uint64_t)count * sizeof(struct place);
+    if (multicast && (count == 0 || descriptor->destination_pe % 4 != 0 || end > pe->mesh->figures.sram_bytes)) {
+        return ERROR_ADDRESS;
+    }
+    transfer->destinations = malloc(count * sizeof single);
+    memcpy(transfer->destinations, multicast ? (const void *)(pe->sram + descriptor->destination_pe) : &single,
+           count * sizeof single);
+    transfer->destination_count = count;
+    return 0;
+}
+
+static void fill(struct transfer *transfer, const struct descriptor *descriptor, uint32_t flit_bytes)
+{
+    transfer->row_bytes = descriptor->size & 0xFFFF;
+    transfer->rows = descriptor->size >> 16;
+    transfer->source_stride = descriptor->source_stride;
+    transfer->destination_stride = descriptor->destination_stride;
+    transfer->source_flag = descriptor->flags & 0xFF;
+    transfer->destination_flag = descriptor->flags >> 8 & 0xFF;
+    transfer->source = (struct place){descriptor->source_pe, descriptor->source};
+    const uint64_t flits = (uint64_t)transfer->rows * ((transfer->row_bytes + flit_bytes - 1) / flit_bytes);
+    transfer->flits = flits > 0 ? flits : 1;
+}
+
+static uint32_t fetch(struct pe *pe, uint32_t address, struct transfer *transfer)
+{
+    struct descriptor descriptor;
+    if (address % 16 != 0 || (uint64_t)address + DESCRIPTOR_BYTES > pe->mesh->figures.sram_bytes) {
+        return ERROR_PLACE;
+    }
+    memcpy(&descriptor, pe->sram + address, sizeof descriptor);
+    if ((descriptor.kind & 0xFF) != KIND_COPY) {
+        return ERROR_KIND;
+    }
+    pe->dma->next = descriptor.next;
+    fill(transfer, &descriptor, pe->mesh->figures.port_bytes_per_cycle);
+    const uint32_t error = read_destinations(pe, &descriptor, transfer);
+    return error != 0 ? error : check(pe->mesh, transfer);
+}
+
+static void leave(struct mesh *mesh, void *subject)
+{
+    noc_send(mesh, subject);
+}
+
+static void start(struct pe *pe, uint32_t address)
+{
+    struct mesh *mesh = pe->mesh;
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+    transfer->owner = pe;
+    const uint32_t error = fetch(pe, address, transfer);
+    if (error != 0) {
+        free(transfer->destinations);
+        free(transfer);
+        fail(pe, error, address);
+        return;
+    }
+    pe->bytes_sent += (uint64_t)transfer->rows * transfer->row_bytes;
+    const uint64_t request = noc_request_cycles(mesh, pe->number, transfer->source.pe);
+    events_post(mesh, mesh->now + mesh->figures.setup_cycles + request, pe->number, leave, transfer);
+}
+
+static void drop_first_chain(struct dma *dma)
+{
+    dma->chain_count--;
+    memmove(dma->chains, dma->chains + 1, dma->chain_count * sizeof dma->chains[0]);
+}
+
+/* The source may be overwritten; the next descriptor starts. */
+void dma_source_done(struct transfer *transfer)
+{
+    struct pe *pe = transfer->owner;
+    struct dma *dma = pe->dma;
+    dma->completed++;
+    noc_count_flag(pe->mesh, pe->number, transfer->source_flag);
+    if (dma->next != 0) {
+        start(pe, dma->next);
+        return;
+    }
+    drop_first_chain(dma);
+    if (dma->chain_count > 0) {
+        start(pe, dma->chains[0]);
+    }
+}
+
+/* ---- registers ---- */
+
+static void ring(struct pe *pe, uint32_t address)
+{
+    struct dma *dma = pe->dma;
+    if (dma->chain_count == QUEUE) {
+        fail(pe, ERROR_QUEUE_FULL, address);
+        return;
+    }
+    dma->chains[dma->chain_count++] = address;
+    if (dma->chain_count == 1) {
+        start(pe, address);
+    }
+}
+
+static uint32_t *flag_at(struct pe *pe, uint32_t offset)
+{
+    const uint32_t flag = (offset - FLAGS_AT) / 4;
+    return offset >= FLAGS_AT && flag < pe->mesh->figures.flags ? &pe->flags[flag] : NULL;
+}
+
+static uint32_t read_dma(struct pe *pe, void *device, uint32_t offset)
+{
+    const struct dma *dma = device;
+    const uint32_t *flag = flag_at(pe, offset);
+    if (flag != NULL) {
+        return *flag;
+    }
+    switch ((enum register_offset)offset) {
+    case STATUS:
+        return (dma->chain_count > 0 ? STATUS_BUSY : 0U) | (dma->error != 0 ? STATUS_ERROR : 0U);
+    case COMPLETED:
+        return dma->completed;
+    case ERROR:
+        return dma->error;
+    case PE:
+        return pe->number;
+    case PES:
+        return pe->mesh->pe_count;
+    case CHIP:
+        return pe->number / (pe->mesh->figures.columns * pe->mesh->figures.rows);
+    default:
+        return 0;
+    }
+}
+
+static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+{
+    struct dma *dma = device;
+    uint32_t *flag = flag_at(pe, offset);
+    if (flag != NULL) {
+        *flag = value;
+    } else if (offset == DOORBELL) {
+        ring(pe, value);
+    } else if (offset == ERROR) {
+        dma->error = 0;
+    }
+}
+
+const char *dma_attach(struct pe *pe)
+{
+    pe->dma = calloc(1, sizeof *pe->dma);
+    const uint32_t bytes = FLAGS_AT + 4 * pe->mesh->figures.flags;
+    return bus_attach(pe, pe->mesh->figures.noc_base, bytes, (struct bus_port){NULL, pe->dma, read_dma, write_dma, true});
+}

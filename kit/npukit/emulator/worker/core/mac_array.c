@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The MAC array's registers, chains, checks and cycles: hardware manual, sections 3.1, 3.2 and 3.5.
+ * Written against device.h and nothing else of the emulator. */
+#include "mac_array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, BUSY_CYCLES = 0x0C, ERROR = 0x10, ERROR_COMMAND = 0x14 };
+enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
+enum { ERROR_BUSY = 1, ERROR_PLACE, ERROR_KIND, ERROR_OPERAND, ERROR_ALIGNMENT, ERROR_FIELD };
+enum { ADDITION_BYTES = 32 };
+
+struct mac_array {
+    const struct device_place *place;
+    uint32_t width, lanes, port_bytes, setup_cycles, accumulator_bits, operand_bytes_per_lane, parameter_bytes_per_channel;
+    bool busy;
+    struct command command;
+    uint32_t address; /* of the command */
+    uint64_t since;
+    uint64_t busy_cycles;
+    uint32_t completed, error, error_command;
+};
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- figures ---- */
+
+static bool take_figure(const struct device_place *place, const char *name, uint32_t *value)
+{
+    for (uint32_t i = 0; i < place->figure_count; i++) {
+        if (strcmp(place->figures[i].name, name) == 0) {
+            *value = (uint32_t)place->figures[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *start(void *state, const struct device_place *place)
+{
+    struct mac_array *array = state;
+    array->place = place;
+    const bool complete = take_figure(place, "width", &array->width) && take_figure(place, "lanes", &array->lanes) &&
+                          take_figure(place, "port_bytes", &array->port_bytes) &&
+                          take_figure(place, "setup_cycles", &array->setup_cycles) &&
+                          take_figure(place, "accumulator_bits", &array->accumulator_bits) &&
+                          take_figure(place, "operand_bytes_per_lane", &array->operand_bytes_per_lane) &&
+                          take_figure(place, "parameter_bytes_per_channel", &array->parameter_bytes_per_channel);
+    return complete ? NULL : "the board file lacks a figure of the MAC array";
+}
+
+/* ---- checks ---- */
+
+struct extent {
+    uint32_t base, height, width;
+    int32_t row_stride, pixel_stride;
+    uint64_t pixel_bytes;
+};
+
+static bool inside(const struct mac_array *array, struct extent extent)
+{
+    const int64_t rows = (int64_t)(extent.height - 1) * extent.row_stride;
+    const int64_t pixels = (int64_t)(extent.width - 1) * extent.pixel_stride;
+    const int64_t low = extent.base + (rows < 0 ? rows : 0) + (pixels < 0 ? pixels : 0);
+    const int64_t high = extent.base + (rows > 0 ? rows : 0) + (pixels > 0 ? pixels : 0) + (int64_t)extent.pixel_bytes;
+    return low >= 0 && high <= array->place->sram_bytes;
+}
+
+static bool bytes_inside(const struct mac_array *array, uint32_t base, uint64_t bytes)
+{
+    return base + bytes <= array->place->sram_bytes;
+}
+
+static bool has_kernel(const struct command *command)
+{
+    return command->kind != ADD;
+}
+
+static bool has_parameters(const struct command *command)
+{
+    return command->kind == CONVOLUTION || command->kind == DEPTHWISE;
+}
+
+static uint32_t flags_of(const struct command *command)
+{
+    switch (command->kind) {
+    case CONVOLUTION:
+        return command->flags;
+    case DEPTHWISE:
+        return command->flags & RESIDUAL;
+    default:
+        return 0;
+    }
+}
+
+static bool kernel_is_right(const struct command *command)
+{
+    const bool sizes = command->input_height && command->input_width && command->kernel_height && command->kernel_width &&
+                       command->stride_y && command->stride_x && command->dilation_y && command->dilation_x &&
+                       command->input_channels;
+    return sizes && (command->kind == CONVOLUTION || command->input_channels == command->output_channels);
+}
+
+static bool fields_are_right(const struct command *command)
+{
+    const uint32_t flags = command->flags;
+    if (!command->output_height || !command->output_width || !command->output_channels) {
+        return false;
+    }
+    if ((flags & RESIDUAL) != 0 && (flags & (ACCUMULATE | RAW)) != 0) {
+        return false;
+    }
+    return !has_kernel(command) || kernel_is_right(command);
+}
+
+static bool aligned(const struct command *command)
+{
+    if (has_parameters(command) && (command->weights % 16 != 0 || command->parameters % 4 != 0)) {
+        return false;
+    }
+    if (command->kind == ADD && command->parameters % 4 != 0) {
+        return false;
+    }
+    return (command->flags & RESIDUAL) == 0 || command->residual_parameters % 4 == 0;
+}
+
+static uint64_t depth(const struct command *command)
+{
+    const uint64_t taps = (uint64_t)command->kernel_height * command->kernel_width;
+    return command->kind == CONVOLUTION ? taps * command->input_channels : taps;
+}
+
+static bool constants_inside(const struct mac_array *array, const struct command *command)
+{
+    if (command->kind == ADD) {
+        return bytes_inside(array, command->parameters, ADDITION_BYTES);
+    }
+    if (!has_parameters(command)) {
+        return true;
+    }
+    const uint32_t block = mac_array_block(command, array->width, array->lanes);
+    const uint64_t channels = ceil_div(command->output_channels, block) * block;
+    return bytes_inside(array, command->weights, channels * depth(command)) &&
+           bytes_inside(array, command->parameters, channels * array->parameter_bytes_per_channel);
+}
+
+static bool extra_inside(const struct mac_array *array, const struct command *command)
+{
+    if ((command->flags & (ACCUMULATE | RESIDUAL)) == 0) {
+        return true;
+    }
+    const bool residual = (command->flags & RESIDUAL) != 0;
+    const struct extent extra = {command->extra,
+                                 command->output_height,
+                                 command->output_width,
+                                 command->extra_row_stride,
+                                 command->extra_pixel_stride,
+                                 (residual ? 1U : 4U) * (uint64_t)command->output_channels};
+    return inside(array, extra) && (!residual || bytes_inside(array, command->residual_parameters, ADDITION_BYTES));
+}
+
+static bool tensors_inside(const struct mac_array *array, const struct command *command)
+{
+    const bool add = command->kind == ADD;
+    const uint32_t height = add ? command->output_height : command->input_height;
+    const uint32_t width = add ? command->output_width : command->input_width;
+    const uint64_t channels = add ? command->output_channels : command->input_channels;
+    const uint64_t output_bytes = ((command->flags & RAW) != 0 ? 4U : 1U) * (uint64_t)command->output_channels;
+    const struct extent input = {command->input, height, width, command->input_row_stride, command->input_pixel_stride, channels};
+    const struct extent second = {command->weights, height, width, command->second_row_stride, command->second_pixel_stride, channels};
+    const struct extent output = {command->output, command->output_height, command->output_width, command->output_row_stride,
+                                  command->output_pixel_stride, output_bytes};
+    return inside(array, input) && inside(array, output) && (!add || inside(array, second)) &&
+           mac_array_result_bytes(command) <= array->place->sram_bytes;
+}
+
+static uint32_t check(const struct mac_array *array, const struct command *command)
+{
+    if (command->kind < CONVOLUTION || command->kind > AVERAGE_POOL) {
+        return ERROR_KIND;
+    }
+    if (!fields_are_right(command)) {
+        return ERROR_FIELD;
+    }
+    if (!aligned(command)) {
+        return ERROR_ALIGNMENT;
+    }
+    const bool good = tensors_inside(array, command) && constants_inside(array, command) && extra_inside(array, command);
+    return good ? 0 : ERROR_OPERAND;
+}
+
+/* ---- cycles: section 3.5 ---- */
+
+static uint64_t write_back(const struct mac_array *array, const struct command *command)
+{
+    const uint64_t results = (uint64_t)array->width * array->lanes;
+    const uint64_t output = (command->flags & RAW) != 0 ? 4 * results : results;
+    const uint64_t extra = (command->flags & ACCUMULATE) != 0 ? 4 * results : (command->flags & RESIDUAL) != 0 ? results : 0;
+    return ceil_div(output, array->port_bytes) + ceil_div(extra, array->port_bytes);
+}
+
+static uint64_t convolution_cycles(const struct mac_array *array, const struct command *command, uint64_t pixels)
+{
+    const bool along_pixels = (command->flags & PIXELS) != 0;
+    const uint64_t k = depth(command);
+    const uint64_t blocks = ceil_div(command->output_channels, along_pixels ? array->lanes : array->width);
+    const uint64_t groups = ceil_div(pixels, along_pixels ? array->width : array->lanes);
+    const uint64_t streamed = along_pixels ? groups : blocks;
+    const uint64_t held = along_pixels ? blocks : groups;
+    const uint32_t block = along_pixels ? array->lanes : array->width;
+    const uint64_t parameters = ceil_div((uint64_t)block * array->parameter_bytes_per_channel, array->port_bytes);
+    const uint64_t load = ceil_div(array->lanes * k, array->port_bytes);
+    const uint64_t loads = k <= array->operand_bytes_per_lane ? 1 : streamed;
+    return blocks * parameters + load * held * loads + groups * blocks * (k + write_back(array, command));
+}
+
+static uint64_t cycles_of(const struct mac_array *array, const struct command *command)
+{
+    const uint64_t pixels = (uint64_t)command->output_height * command->output_width;
+    const uint64_t blocks = ceil_div(command->output_channels, array->width);
+    const uint64_t parameters = ceil_div((uint64_t)array->width * array->parameter_bytes_per_channel, array->port_bytes);
+    const uint64_t taps = (uint64_t)command->kernel_height * command->kernel_width;
+    const uint64_t residual = (command->flags & RESIDUAL) != 0 ? pixels * blocks : 0;
+    switch (command->kind) {
+    case CONVOLUTION:
+        return array->setup_cycles + convolution_cycles(array, command, pixels);
+    case DEPTHWISE:
+        return array->setup_cycles + blocks * (parameters + taps) + pixels * blocks * (taps + 1) + residual;
+    case ADD:
+        return array->setup_cycles + 3 * ceil_div(pixels * command->output_channels, array->width);
+    default:
+        return array->setup_cycles + pixels * blocks * (taps + 1);
+    }
+}
+
+/* ---- chains ---- */
+
+static void stop(struct mac_array *array)
+{
+    array->busy = false;
+    array->place->services->set_event(array->place->host);
+}
+
+static void fail(struct mac_array *array, uint32_t error, uint32_t address)
+{
+    array->place->services->report_error(array->place->host, error, address);
+    if (array->error == 0) {
+        array->error = error;
+        array->error_command = address;
+    }
+}
+
+static uint32_t fetch(struct mac_array *array, uint32_t address)
+{
+    if (address % 16 != 0 || !bytes_inside(array, address, sizeof array->command)) {
+        return ERROR_PLACE;
+    }
+    memcpy(&array->command, array->place->sram + address, sizeof array->command);
+    array->command.flags = (uint8_t)flags_of(&array->command);
+    return check(array, &array->command);
+}
+
+static void begin(struct mac_array *array, uint32_t address)
+{
+    const uint32_t error = fetch(array, address);
+    if (error != 0) {
+        fail(array, error, address);
+        stop(array);
+        return;
+    }
+    array->busy = true;
+    array->address = address;
+    array->since = array->place->services->now(array->place->host);
+    array->place->services->finish_after(array->place->host, cycles_of(array, &array->command));
+}
+
+static void compute(struct mac_array *array)
+{
+    const struct command *command = &array->command;
+    const struct mac_array_scratch scratch = {malloc(mac_array_window_bytes(command)), malloc(mac_array_result_bytes(command))};
+    mac_array_compute(command, array->place->sram, mac_array_block(command, array->width, array->lanes), array->accumulator_bits,
+                      scratch);
+    free(scratch.window);
+    free(scratch.results);
+}
+
+/* The operands are read and the results appear only now, so that software that does not wait is found out. */
+static void finished(void *state)
+{
+    struct mac_array *array = state;
+    const struct device_services *services = array->place->services;
+    const uint64_t cycles = services->now(array->place->host) - array->since;
+    compute(array);
+    array->busy_cycles += cycles;
+    services->count_busy(array->place->host, cycles);
+    array->completed++;
+    if (array->command.next != 0) {
+        begin(array, array->command.next);
+    } else {
+        stop(array);
+    }
+}
+
+/* ---- registers ---- */
+
+static uint32_t read_register(void *state, uint32_t offset)
+{
+    const struct mac_array *array = state;
+    switch ((enum register_offset)offset) {
+    case STATUS:
+        return (array->busy ? STATUS_BUSY : 0U) | (array->error != 0 ? STATUS_ERROR : 0U);
+    case COMPLETED:
+        return array->completed;
+    case BUSY_CYCLES:
+        return (uint32_t)(array->busy_cycles +
+                          (array->busy ? array->place->services->now(array->place->host) - array->since : 0));
+    case ERROR:
+        return array->error;
+    case ERROR_COMMAND:
+        return array->error_command;
+    default:
+        return 0;
+    }
+}
+
+static void write_register(void *state, uint32_t offset, uint32_t value)
+{
+    struct mac_array *array = state;
+    if (offset == ERROR) {
+        array->error = 0;
+    } else if (offset == DOORBELL && array->busy) {
+        fail(array, ERROR_BUSY, value);
+    } else if (offset == DOORBELL) {
+        begin(array, value);
+    }
+}
+
+#ifdef _WIN32
+__declspec(dllexport)
+#else
+__attribute__((visibility("default")))
+#endif
+const struct device_model mac_array_device = {
+    DEVICE_ABI, sizeof(struct mac_array), start, read_register, write_register, finished,
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The MAC array: between mac_array.c (registers, chains, checks, cycles) and mac_array_compute.c (what comes out). */
+#ifndef MAC_ARRAY_H
+#define MAC_ARRAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum kind { CONVOLUTION = 1, DEPTHWISE = 2, ADD = 3, MAXIMUM_POOL = 4, AVERAGE_POOL = 5 };
+enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8 };
+
+/* Hardware manual, section 3.2. */
+struct command {
+    uint32_t next;
+    uint8_t kind, flags;
+    uint16_t tag;
+    uint32_t input, weights, parameters, output;
+    uint16_t input_height, input_width;
+    int32_t input_row_stride, input_pixel_stride;
+    uint16_t output_height, output_width;
+    int32_t output_row_stride, output_pixel_stride;
+    uint16_t input_channels, output_channels;
+    uint8_t kernel_height, kernel_width, stride_y, stride_x;
+    uint8_t dilation_y, dilation_x, pad_top, pad_left;
+    int8_t input_zero, output_zero, clamp_min, clamp_max;
+    uint32_t extra;
+    int32_t extra_row_stride, extra_pixel_stride;
+    uint32_t residual_parameters;
+    int8_t residual_zero;
+    uint8_t reserved0;
+    int8_t residual_min, residual_max;
+    int32_t second_row_stride, second_pixel_stride;
+    uint32_t reserved1;
+};
+
+_Static_assert(sizeof(struct command) == 96, "24 words");
+
+/* Channels of a block of weights or parameters. */
+uint32_t mac_array_block(const struct command *command, uint32_t width, uint32_t lanes);
+
+/* Memory to work in: a window (kernel x input channels), and the results. */
+struct mac_array_scratch {
+    int8_t *window;
+    uint8_t *results;
+};
+
+size_t mac_array_window_bytes(const struct command *command);
+size_t mac_array_result_bytes(const struct command *command);
+
+/* Compute a command that has been checked, with accumulators of so many bits (up to 32). */
+void mac_array_compute(const struct command *command, uint8_t *sram, uint32_t block, uint32_t bits,
+                       struct mac_array_scratch scratch);
+
+#endif

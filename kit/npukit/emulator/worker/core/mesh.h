@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The emulated board: PEs that each run a Unicorn core in their own time, and the events between them.
+ *
+ * Time is exact because nobody looks ahead: a PE may run ahead of the others by up to a quantum, but before it reads or
+ * writes anything that others can change (every register but the timer's), it waits until no PE is behind it. */
+#ifndef MESH_H
+#define MESH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <unicorn/unicorn.h>
+
+#include "device.h"
+
+#define NEVER UINT64_MAX
+
+enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
+
+struct mesh;
+struct pe;
+
+/* ---- code: what each block of instructions costs (blocks.c) ---- */
+
+/* Instructions and cycles of a block before each of its halfwords, and of the whole of it. */
+struct progress {
+    uint16_t instructions;
+    uint16_t cycles;
+};
+
+/* A block: instructions that run one after another up to a branch. */
+struct block {
+    uint16_t key; /* its size in bytes; 0 if it needs a closer look each time it runs */
+    uint16_t size;
+    struct progress whole;
+    struct progress *progress;
+};
+
+/* Fills `progress` (size / 2 + 1 entries) for the code; returns 1 if a SEV is in it. */
+typedef int decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress);
+
+/* A program, and what is known of its code. Shared by the PEs that run it. */
+struct image {
+    struct block *blocks; /* one for each halfword of SRAM */
+    uint32_t code_low, code_high;
+};
+
+/* ---- events (events.c): what happens at a later cycle ---- */
+
+struct event {
+    uint64_t time;
+    uint32_t rank; /* of two at the same cycle, the lower comes first */
+    uint64_t sequence;
+    void (*happen)(struct mesh *mesh, void *subject);
+    void *subject;
+};
+
+struct events {
+    struct event *heap;
+    size_t count, room;
+    uint64_t sequence;
+};
+
+void events_post(struct mesh *mesh, uint64_t time, uint32_t rank, void (*happen)(struct mesh *, void *), void *subject);
+uint64_t events_first_time(const struct mesh *mesh);
+void events_happen(struct mesh *mesh);
+
+/* ---- processing elements (pe.c) ---- */
+
+enum pe_state { PE_ABSENT, PE_RUNNING, PE_ASLEEP, PE_FAULTED };
+enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_INSTRUMENT_BLOCK, STOP_FAULT };
+
+enum fault_kind {
+    FAULT_NONE,
+    FAULT_UNDEFINED,
+    FAULT_READ,
+    FAULT_WRITE,
+    FAULT_FETCH,
+    FAULT_ACCESS_SIZE,
+    FAULT_SVC,
+    FAULT_BREAKPOINT,
+    FAULT_EXCEPTION,
+    FAULT_OTHER,
+};
+
+struct fault {
+    uint32_t kind;
+    uint32_t pe;
+    uint32_t address;
+    uint32_t registers[17]; /* r0-r15, xpsr */
+};
+
+/* The emulated half of an accelerator in a PE. */
+struct device_host {
+    struct pe *pe;
+    const struct device_model *model;
+    void *state;
+    struct device_place place;
+    bool pending;
+    uint64_t since, until; /* the port's use is counted in for [since, until) */
+};
+
+/* An address range behind which a device lies. */
+struct bus_port {
+    struct pe *pe;
+    void *device;
+    uint32_t (*read)(struct pe *pe, void *device, uint32_t offset);
+    void (*write)(struct pe *pe, void *device, uint32_t offset, uint32_t value);
+    bool shared; /* others can change what is read, or see what is written */
+};
+
+/* Cycles in which DMA takes a PE's SRAM port. */
+struct port_use {
+    uint64_t from, to;
+};
+
+struct dma; /* dma.c */
+
+struct code_range {
+    uint32_t from, to;
+};
+
+struct pe {
+    /* What the block hook touches at every block comes first. */
+    uint64_t cycles;
+    uint64_t limit;
+    uint64_t instructions;
+    struct image *image;
+    uint32_t expected; /* where the next block starts if no branch is taken */
+    uint32_t block_start;
+    struct block *block;
+    uint64_t block_cycles; /* before the block */
+    uint64_t block_instructions;
+    uint32_t site; /* the instruction of the block that runs, if it is instrumented */
+    uint32_t stop;
+    uint64_t slice_end;
+
+    struct mesh *mesh;
+    uc_engine *core;
+    uint32_t number;
+    uint32_t state;
+    uint32_t pc;
+    size_t queue_place;
+    uint32_t checked_start, checked_size; /* the block last found instrumented */
+    struct code_range *instrumented;
+    size_t instrumented_count, instrumented_room;
+    bool resumes; /* the next block is the rest of `block` */
+
+    bool event;
+    uint64_t event_taken; /* events up to this cycle are used up by a WFE */
+    uint64_t asleep;
+
+    uint8_t *sram;
+    struct port_use *port_uses;
+    size_t port_use_count, port_use_room;
+    struct dma *dma;
+    uint32_t *flags;
+    uint32_t timer_high[3];
+    struct device_host devices[DEVICES_PER_PE];
+    struct bus_port ports[DEVICES_PER_PE + 4];
+    size_t port_count;
+    uint64_t accelerators_busy;
+    uint32_t error_count, last_error, last_error_address;
+    uint64_t bytes_sent;
+};
+
+void pe_create(struct pe *pe, uint8_t *sram);
+const char *pe_power_up(struct pe *pe, struct image *image);
+void pe_reset(struct pe *pe);
+void pe_run(struct pe *pe, uint64_t until);
+void pe_set_event(struct pe *pe);
+void pe_fault(struct pe *pe, uint32_t kind, uint32_t address);
+uint32_t pe_register(const struct pe *pe, int name);
+
+/* blocks.c */
+const char *blocks_watch(struct pe *pe);
+void blocks_rewind(struct pe *pe, uint32_t pc);
+void blocks_instrument(struct pe *pe);
+bool blocks_site_known(struct pe *pe);
+uint64_t blocks_time(const struct pe *pe);
+uint64_t blocks_instructions(const struct pe *pe);
+void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
+
+/* bus.c */
+const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port);
+const char *bus_attach_window(struct pe *pe);
+bool bus_begin(struct pe *pe, bool shared);
+
+/* devices.c: accelerators. */
+const char *devices_attach(struct pe *pe);
+
+/* port.c: the SRAM port that DMA and accelerators share. */
+void port_use(struct pe *pe, uint64_t from, uint64_t cycles);
+uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to);
+void port_forget(struct pe *pe, uint64_t before);
+
+/* timer.c */
+const char *timer_attach(struct pe *pe);
+
+/* uart.c: on the root PE. */
+struct uart {
+    struct pe *pe;
+    uint64_t byte_cycles;
+    uint8_t received[256];
+    uint32_t received_first, received_count;
+    bool lost;
+    uint8_t sending[16];
+    uint32_t sending_first, sending_count;
+    bool line_busy;
+    uint8_t on_line;
+    uint8_t *to_board; /* from the host, not yet on the wire */
+    size_t to_board_first, to_board_count, to_board_room;
+    bool arriving;
+    uint8_t *to_host;
+    size_t to_host_count, to_host_room;
+};
+
+const char *uart_attach(struct pe *pe);
+void uart_receive(struct mesh *mesh, const uint8_t *data, size_t count);
+size_t uart_take(struct mesh *mesh, uint8_t *data, size_t room);
+
+/* dma.c and noc.c */
+const char *dma_attach(struct pe *pe);
+void dma_free(struct pe *pe);
+
+/* ---- the board (schedule.c, api.c) ---- */
+
+struct figures {
+    uint64_t clock_hz, baud;
+    uint32_t sram_bytes;
+    uint32_t chip_columns, chip_rows, columns, rows;
+    uint64_t timer_base, noc_base, uart_base, window_base;
+    uint32_t port_bytes_per_cycle, setup_cycles, hop_cycles;
+    uint32_t chip_hop_cycles, chip_links_per_border, chip_link_bytes_per_cycle;
+    uint64_t dram_bytes;
+    uint32_t dram_bytes_per_cycle, dram_latency_cycles;
+    uint32_t flags;
+    uint32_t refill_cycles;
+};
+
+struct accelerator {
+    uint64_t base;
+    const struct device_model *model;
+    const struct device_figure *figures;
+    uint32_t figure_count;
+};
+
+struct noc; /* noc.c */
+
+struct unicorn {
+    uc_err (*open)(uc_arch, uc_mode, uc_engine **);
+    uc_err (*close)(uc_engine *);
+    uc_err (*ctl)(uc_engine *, uc_control_type, ...);
+    uc_err (*mem_map)(uc_engine *, uint64_t, uint64_t, uint32_t);
+    uc_err (*mem_map_ptr)(uc_engine *, uint64_t, uint64_t, uint32_t, void *);
+    uc_err (*mem_write)(uc_engine *, uint64_t, const void *, uint64_t);
+    uc_err (*mmio_map)(uc_engine *, uint64_t, uint64_t, uc_cb_mmio_read_t, void *, uc_cb_mmio_write_t, void *);
+    uc_err (*hook_add)(uc_engine *, uc_hook *, int, void *, void *, uint64_t, uint64_t, ...);
+    uc_err (*emu_start)(uc_engine *, uint64_t, uint64_t, uint64_t, size_t);
+    uc_err (*emu_stop)(uc_engine *);
+    uc_err (*reg_read)(uc_engine *, int, void *);
+    uc_err (*reg_write)(uc_engine *, int, const void *);
+};
+
+struct mesh {
+    struct figures figures;
+    const struct unicorn *unicorn;
+    decode_function *decode;
+    struct accelerator accelerators[DEVICES_PER_PE];
+    uint32_t accelerator_count;
+    struct pe *pes;
+    uint32_t pe_count;
+    uint32_t root;
+    uint8_t *sram; /* of all PEs */
+    struct events events;
+    struct pe **queue; /* the PEs that run, the one furthest behind first */
+    size_t queue_count;
+    uint64_t now;
+    struct uart uart;
+    bool output; /* the UART has sent what it had to send */
+    struct pe *faulted;
+    uint32_t fault_kind, fault_address;
+    struct noc *noc;
+};
+
+enum outcome { RAN_TO_CYCLE, RAN_TO_OUTPUT, RAN_TO_IDLE, RAN_TO_FAULT, RAN_OUT_OF_TIME };
+
+int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);
+void schedule_add(struct mesh *mesh, struct pe *pe);
+bool schedule_settle(struct mesh *mesh, uint64_t time);
+
+void *grow(void *array, size_t *room, size_t needed, size_t item);
+
+#endif

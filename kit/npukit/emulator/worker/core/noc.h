@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Between dma.c, which reads descriptors, and noc.c, which moves what they say. */
+#ifndef NOC_H
+#define NOC_H
+
+#include "mesh.h"
+
+#define DRAM_OF_CHIP 0x80000000U
+
+/* A place that data comes from or goes to: a PE, or the DRAM of a chip (DRAM_OF_CHIP + chip). */
+struct place {
+    uint32_t pe;
+    uint32_t address;
+};
+
+/* One descriptor under way. */
+struct transfer {
+    struct pe *owner;
+    uint32_t row_bytes, rows;
+    int32_t source_stride, destination_stride;
+    uint32_t source_flag, destination_flag;
+    struct place source;
+    struct place *destinations;
+    uint32_t destination_count;
+
+    uint64_t flits;
+    uint8_t *data; /* as it left the source */
+    uint32_t on_the_way;
+    bool source_done;
+    uint64_t source_done_at;
+};
+
+const char *noc_create(struct mesh *mesh);
+void noc_set_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
+void noc_set_pe_dead(struct mesh *mesh, uint32_t pe);
+bool noc_pe_exists(const struct mesh *mesh, uint32_t pe);
+bool noc_reaches(const struct mesh *mesh, uint32_t from, uint32_t to);
+
+/* Hops between two PEs of one chip. */
+uint32_t noc_distance(const struct pe *a, const struct pe *b);
+
+/* The memory of a place, and its size. */
+uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes);
+
+/* Cycles that a request needs from a PE to a place. */
+uint64_t noc_request_cycles(const struct mesh *mesh, uint32_t from, uint32_t place);
+
+/* The data leaves its source now. dma_source_done() is called when it has. Frees the transfer in the end. */
+void noc_send(struct mesh *mesh, struct transfer *transfer);
+
+void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag);
+void dma_source_done(struct transfer *transfer);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * A processing element: a core that runs until its slice ends, it sleeps, or it fails. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mesh.h"
+
+enum { TRANSLATION_BUFFER_BYTES = 1 << 20, NOWHERE = 0xFFFFFFF0 };
+enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
+enum { SYSTEM_CONTROL_SPACE = 0xE000E000, SYSTEM_CONTROL_BYTES = 0x1000, CPUID = 0xE000ED00, CPUID_VALUE = 0x410FC241 };
+enum { INTERRUPT_SVC = 2, INTERRUPT_BREAKPOINT = 7 };
+
+static uint32_t word(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+uint32_t pe_register(const struct pe *pe, int name)
+{
+    uint32_t value = 0;
+    if (pe->core != NULL) {
+        pe->mesh->unicorn->reg_read(pe->core, name, &value);
+    }
+    return value;
+}
+
+static void write_register(struct pe *pe, int name, uint32_t value)
+{
+    pe->mesh->unicorn->reg_write(pe->core, name, &value);
+}
+
+/* Something the core must not do: the run ends here. */
+void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)
+{
+    struct mesh *mesh = pe->mesh;
+    if (mesh->faulted == NULL) {
+        mesh->faulted = pe;
+        mesh->fault_kind = kind;
+        mesh->fault_address = address;
+    }
+    pe->stop = STOP_FAULT;
+    mesh->unicorn->emu_stop(pe->core);
+}
+
+static void on_interrupt(uc_engine *core, uint32_t number, void *user)
+{
+    struct pe *pe = user;
+    (void)core;
+    const uint32_t kind = number == INTERRUPT_SVC          ? FAULT_SVC
+                          : number == INTERRUPT_BREAKPOINT ? FAULT_BREAKPOINT
+                                                           : FAULT_EXCEPTION;
+    pe_fault(pe, kind, 0);
+}
+
+static bool on_bad_access(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
+{
+    struct pe *pe = user;
+    (void)core, (void)size, (void)value;
+    const bool read = type == UC_MEM_READ_UNMAPPED || type == UC_MEM_READ_PROT;
+    const bool fetch = type == UC_MEM_FETCH_UNMAPPED || type == UC_MEM_FETCH_PROT;
+    pe_fault(pe, read ? FAULT_READ : fetch ? FAULT_FETCH : FAULT_WRITE, (uint32_t)address);
+    return false;
+}
+
+void pe_create(struct pe *pe, uint8_t *sram)
+{
+    pe->sram = sram;
+    pe->state = PE_ABSENT;
+    pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
+}
+
+static bool open_core(struct pe *pe)
+{
+    const struct unicorn *unicorn = pe->mesh->unicorn;
+    const uint32_t cpuid = CPUID_VALUE;
+    uc_hook hook;
+    /* With MCLASS in the mode Unicorn would take a Cortex-M33 instead. */
+    return unicorn->open(UC_ARCH_ARM, UC_MODE_THUMB, &pe->core) == UC_ERR_OK &&
+           unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), UC_CPU_ARM_CORTEX_M4) == UC_ERR_OK &&
+           unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TCG_BUFFER_SIZE, 1), TRANSLATION_BUFFER_BYTES) == UC_ERR_OK &&
+           unicorn->mem_map_ptr(pe->core, 0, pe->mesh->figures.sram_bytes, UC_PROT_ALL, pe->sram) == UC_ERR_OK &&
+           unicorn->mem_map(pe->core, SYSTEM_CONTROL_SPACE, SYSTEM_CONTROL_BYTES, UC_PROT_READ | UC_PROT_WRITE) ==
+               UC_ERR_OK &&
+           unicorn->mem_write(pe->core, CPUID, &cpuid, sizeof cpuid) == UC_ERR_OK &&
+           unicorn->hook_add(pe->core, &hook, UC_HOOK_INTR, (void *)on_interrupt, pe, 1, 0) == UC_ERR_OK &&
+           unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_INVALID, (void *)on_bad_access, pe, 1, 0) == UC_ERR_OK;
+}
+
+/* Give the PE a core and a program. Returns 0, or what failed. */
+const char *pe_power_up(struct pe *pe, struct image *image)
+{
+    pe->image = image;
+    if (!open_core(pe)) {
+        return "Unicorn does not start";
+    }
+    const char *complaint = blocks_watch(pe);
+    complaint = complaint ? complaint : timer_attach(pe);
+    complaint = complaint ? complaint : dma_attach(pe);
+    complaint = complaint ? complaint : devices_attach(pe);
+    complaint = complaint ? complaint : bus_attach_window(pe);
+    if (complaint == NULL && pe->number == pe->mesh->root) {
+        complaint = uart_attach(pe);
+    }
+    return complaint;
+}
+
+/* Let the PE run from its vector table on. */
+void pe_reset(struct pe *pe)
+{
+    write_register(pe, UC_ARM_REG_SP, word(pe->sram));
+    write_register(pe, UC_ARM_REG_LR, UINT32_MAX);
+    pe->pc = word(pe->sram + 4) & ~1U;
+    pe->expected = pe->pc;
+    pe->state = PE_RUNNING;
+    schedule_add(pe->mesh, pe);
+}
+
+static void fall_asleep(struct pe *pe)
+{
+    pe->event_taken = pe->cycles;
+    if (pe->event) {
+        pe->event = false;
+    } else {
+        pe->state = PE_ASLEEP;
+    }
+}
+
+/* An event sets the event register, or wakes the core. One that came before the core's last WFE was used up by it: the
+ * core runs ahead, so it may get to know of it only now. */
+void pe_set_event(struct pe *pe)
+{
+    const uint64_t now = pe->mesh->now;
+    if (pe->state == PE_ASLEEP) {
+        const uint64_t wakes = now > pe->cycles ? now : pe->cycles;
+        pe->asleep += wakes - pe->cycles;
+        pe->cycles = wakes;
+        pe->event_taken = wakes;
+        pe->state = PE_RUNNING;
+        schedule_add(pe->mesh, pe);
+    } else if (now > pe->event_taken) {
+        pe->event = true;
+    }
+}
+
+/* The hint instruction just before `pc`, or 0. */
+static uint32_t hint_before(const struct pe *pe, uint32_t pc)
+{
+    if (pc < 4 || pc > pe->mesh->figures.sram_bytes) {
+        return 0;
+    }
+    const uint32_t last = word(pe->sram + pc - 4) >> 16;
+    const uint32_t one_before = word(pe->sram + pc - 4) & 0xFFFF;
+    if ((last & 0xFF0F) == 0xBF00) {
+        return last >> 4 & 0xF;
+    }
+    return one_before == 0xF3AF && (last & 0xFFF0) == 0x8000 ? last & 0xF : 0;
+}
+
+/* Unicorn came back by itself. False if the slice is over. */
+static bool came_back(struct pe *pe, uc_err error)
+{
+    const uint32_t hint = hint_before(pe, pe->pc);
+    if (error == UC_ERR_INSN_INVALID && hint == HINT_YIELD) {
+        return true;
+    }
+    if ((error == UC_ERR_OK && hint == HINT_WFI) || (error == UC_ERR_INSN_INVALID && hint == HINT_WFE)) {
+        fall_asleep(pe);
+        return pe->state == PE_RUNNING;
+    }
+    pe_fault(pe, error == UC_ERR_INSN_INVALID || error == UC_ERR_EXCEPTION ? FAULT_UNDEFINED : FAULT_OTHER, pe->pc);
+    return false;
+}
+
+static void run_once(struct pe *pe, uc_err *error)
+{
+    pe->stop = STOP_NONE;
+    *error = pe->mesh->unicorn->emu_start(pe->core, pe->pc | 1, NOWHERE, 0, 0);
+    pe->pc = pe_register(pe, UC_ARM_REG_PC);
+}
+
+/* What a stop asks for. True if the core may go on at once. */
+static bool answer_stop(struct pe *pe, uc_err error)
+{
+    switch (pe->stop) {
+    case STOP_NONE:
+        return came_back(pe, error);
+    case STOP_WAIT_FOR_OTHERS:
+        blocks_rewind(pe, pe->pc);
+        return false;
+    case STOP_INSTRUMENT:
+        blocks_rewind(pe, pe->pc);
+        blocks_instrument(pe);
+        return true;
+    case STOP_INSTRUMENT_BLOCK:
+        blocks_instrument(pe);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Run until a cycle is reached (at the end of a block) or the core sleeps, fails, or must wait for others. */
+void pe_run(struct pe *pe, uint64_t until)
+{
+    uc_err error;
+    pe->slice_end = until;
+    pe->limit = pe->resumes ? 0 : until;
+    do {
+        run_once(pe, &error);
+    } while (answer_stop(pe, error));
+    if (pe->stop == STOP_FAULT) {
+        pe->state = PE_FAULTED;
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The SRAM port of a PE: when DMA has it, the accelerators wait. */
+#include "mesh.h"
+
+void port_use(struct pe *pe, uint64_t from, uint64_t cycles)
+{
+    if (cycles == 0) {
+        return;
+    }
+    pe->port_uses = grow(pe->port_uses, &pe->port_use_room, pe->port_use_count + 1, sizeof *pe->port_uses);
+    pe->port_uses[pe->port_use_count++] = (struct port_use){from, from + cycles};
+}
+
+/* Cycles of DMA in [from, to). */
+uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < pe->port_use_count; i++) {
+        const uint64_t first = pe->port_uses[i].from > from ? pe->port_uses[i].from : from;
+        const uint64_t last = pe->port_uses[i].to < to ? pe->port_uses[i].to : to;
+        used += first < last ? last - first : 0;
+    }
+    return used;
+}
+
+void port_forget(struct pe *pe, uint64_t before)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < pe->port_use_count; i++) {
+        if (pe->port_uses[i].to > before) {
+            pe->port_uses[kept++] = pe->port_uses[i];
+        }
+    }
+    pe->port_use_count = kept;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Ways through the mesh: first along x, then along y, between chips and then within one. */
+#ifndef ROUTE_H
+#define ROUTE_H
+
+#include "mesh.h"
+
+enum direction { EAST, WEST, SOUTH, NORTH, DIRECTIONS };
+
+/* One step of a packet. */
+struct step {
+    uint32_t next;
+    uint32_t direction;
+    bool leaves_chip;
+};
+
+uint32_t route_chip(const struct figures *figures, uint32_t pe);
+
+/* The step from a PE towards another one. */
+struct step route_step(const struct figures *figures, uint32_t from, uint32_t to);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Who runs next: always the PE, or the event, that is furthest behind. */
+#include <time.h>
+
+#include "mesh.h"
+
+/* How far a PE may run ahead of the others in one go. Larger is faster; results do not depend on it. */
+enum { QUANTUM = 20000, SLICES_BETWEEN_CLOCKS = 256 };
+
+static bool behind(const struct pe *a, const struct pe *b)
+{
+    return a->cycles != b->cycles ? a->cycles < b->cycles : a->number < b->number;
+}
+
+void schedule_add(struct mesh *mesh, struct pe *pe)
+{
+    struct pe **queue = mesh->queue;
+    size_t place = mesh->queue_count++;
+    while (place > 0 && behind(pe, queue[(place - 1) / 2])) {
+        queue[place] = queue[(place - 1) / 2];
+        place = (place - 1) / 2;
+    }
+    queue[place] = pe;
+}
+
+static struct pe *take_first(struct mesh *mesh)
+{
+    struct pe **queue = mesh->queue;
+    struct pe *first = queue[0];
+    struct pe *last = queue[--mesh->queue_count];
+    size_t place = 0;
+    for (size_t child = 1; child < mesh->queue_count; child = 2 * place + 1) {
+        if (child + 1 < mesh->queue_count && behind(queue[child + 1], queue[child])) {
+            child++;
+        }
+        if (!behind(queue[child], last)) {
+            break;
+        }
+        queue[place] = queue[child];
+        place = child;
+    }
+    queue[place] = last;
+    return first;
+}
+
+static uint64_t first_time(const struct mesh *mesh)
+{
+    return mesh->queue_count == 0 ? NEVER : mesh->queue[0]->cycles;
+}
+
+/* Let everything happen up to and including a cycle, for the PE that runs and is not in the queue.
+ * False if another PE is still behind that cycle: then the one that runs must wait. */
+bool schedule_settle(struct mesh *mesh, uint64_t time)
+{
+    while (first_time(mesh) >= time) {
+        if (events_first_time(mesh) > time) {
+            return true;
+        }
+        events_happen(mesh);
+    }
+    return false;
+}
+
+static void run_first(struct mesh *mesh, uint64_t until)
+{
+    struct pe *pe = take_first(mesh);
+    const uint64_t slice_end = pe->cycles + QUANTUM;
+    mesh->now = pe->cycles > mesh->now ? pe->cycles : mesh->now;
+    pe_run(pe, slice_end < until ? slice_end : until);
+    if (pe->state == PE_RUNNING) {
+        schedule_add(mesh, pe);
+    }
+}
+
+static double clock_seconds(void)
+{
+    struct timespec time;
+    timespec_get(&time, TIME_UTC);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static bool out_of_time(uint32_t *slices, double deadline)
+{
+    return ++*slices % SLICES_BETWEEN_CLOCKS == 0 && clock_seconds() >= deadline;
+}
+
+int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds)
+{
+    const double deadline = clock_seconds() + seconds;
+    uint32_t slices = 0;
+    while (mesh->faulted == NULL) {
+        const uint64_t event = events_first_time(mesh);
+        const uint64_t core = first_time(mesh);
+        if (stop_at_output && mesh->output) {
+            return RAN_TO_OUTPUT;
+        }
+        if (event >= until && core >= until) {
+            mesh->now = until == NEVER || mesh->now > until ? mesh->now : until;
+            return until == NEVER ? RAN_TO_IDLE : RAN_TO_CYCLE;
+        }
+        if (event <= core) {
+            events_happen(mesh);
+        } else {
+            run_first(mesh, until);
+        }
+        if (out_of_time(&slices, deadline)) {
+            return RAN_OUT_OF_TIME;
+        }
+    }
+    return RAN_TO_FAULT;
+}

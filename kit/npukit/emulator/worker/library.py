@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The C core as Python sees it: the functions of core/api.h."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from ctypes import (
+    POINTER,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from pathlib import Path
+
+from unicorn.unicorn_py3.unicorn import uclib
+
+
+class Figure(ctypes.Structure):
+    """A number of the board file, by name."""
+
+    _fields_ = (("name", c_char_p), ("value", c_int64))
+
+
+class Progress(ctypes.Structure):
+    """Instructions and cycles spent."""
+
+    _fields_ = (("instructions", c_uint16), ("cycles", c_uint16))
+
+
+class Counters(ctypes.Structure):
+    _fields_ = (
+        *((name, c_uint64) for name in ("instructions", "cycles", "asleep", "accelerators_busy", "dma_bytes")),
+        *((name, c_uint32) for name in ("device_errors", "last_device_error", "last_device_error_address", "running")),
+    )
+
+
+class Fault(ctypes.Structure):
+    _fields_ = (("kind", c_uint32), ("pe", c_uint32), ("address", c_uint32), ("registers", c_uint32 * 17))
+
+
+Decode = ctypes.CFUNCTYPE(c_int, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress))
+
+_UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_write", "mmio_map", "hook_add")
+_UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")
+
+_PROTOTYPES = {
+    "mesh_new": (c_void_p, (POINTER(Figure), c_uint32, c_void_p, Decode)),
+    "mesh_free": (None, (c_void_p,)),
+    "mesh_missing_figure": (c_char_p, ()),
+    "mesh_set_pe_dead": (None, (c_void_p, c_uint32)),
+    "mesh_set_link_dead": (None, (c_void_p, c_uint32, c_uint32)),
+    "mesh_set_root": (None, (c_void_p, c_uint32)),
+    "mesh_add_accelerator": (c_char_p, (c_void_p, c_uint64, c_void_p, POINTER(Figure), c_uint32)),
+    "mesh_add_image": (c_void_p, (c_void_p,)),
+    "mesh_power_up": (c_char_p, (c_void_p, c_uint32, c_void_p)),
+    "mesh_reset": (None, (c_void_p, c_uint32)),
+    "mesh_run": (c_int, (c_void_p, c_uint64, c_int, c_double)),
+    "mesh_now": (c_uint64, (c_void_p,)),
+    "mesh_send": (None, (c_void_p, c_char_p, c_size_t)),
+    "mesh_take": (c_size_t, (c_void_p, c_char_p, c_size_t)),
+    "mesh_read": (c_int, (c_void_p, c_uint32, c_uint32, c_char_p, c_size_t)),
+    "mesh_write": (c_int, (c_void_p, c_uint32, c_uint32, c_char_p, c_size_t)),
+    "mesh_count": (None, (c_void_p, c_uint32, POINTER(Counters))),
+    "mesh_fault": (None, (c_void_p, POINTER(Fault))),
+}
+
+
+def load_core(path: Path) -> ctypes.CDLL:
+    """The compiled core, its functions typed."""
+    core = ctypes.CDLL(str(path))
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(core, name)
+        function.restype, function.argtypes = result, arguments
+    return core
+
+
+def unicorn_functions() -> ctypes.Array[c_void_p]:
+    """`struct unicorn`: the functions of the loaded Unicorn."""
+    names = (*_UNICORN, *_UNICORN_RUNNING)
+    return (c_void_p * len(names))(*(ctypes.cast(getattr(uclib, f"uc_{name}"), c_void_p).value for name in names))
+
+
+def figure_array(figures: Mapping[str, int]) -> ctypes.Array[Figure]:
+    return (Figure * len(figures))(*(Figure(name.encode(), value) for name, value in figures.items()))
