@@ -122,11 +122,12 @@ class Descriptors:
         )
 
     def _destination(self, hop: _Hop, targets: str) -> Fields:
-        if len(hop.landings) > 1:
+        count = len(hop.landings)
+        if count > 1:
             return (
                 ("options", "NOC_MULTICAST"),
                 ("destination_pe", f"(uint32_t)net_constants.{targets}"),
-                ("destination", len(hop.landings)),
+                ("destination", count),
             )
         landing, offset = hop.landings[0]
         return ("destination_pe", landing.pe), ("destination", self._at(landing.pe, offset))
