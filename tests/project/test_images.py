@@ -27,7 +27,7 @@ def test_the_image_is_laid_out_as_planned(tmp_path: Path, board_name: str, compi
     elf, board = Elf(image.elf), load_board(board_name)
     assert elf.sections[".constants"].size == CONSTANT_BYTES
     assert elf.sections[".activations"].size == ACTIVATION_BYTES
-    assert elf.sections[".stack"].end == board.memory_for("stack").end
+    assert elf.sections[".activations"].end == board.memory_for("activations").end
     assert elf.symbols["__stack_top"] - elf.symbols["__stack_bottom"] == image.memory.stack == image.stack.bytes
     assert elf.symbols["vectors"] == board.memory_for("code").origin
     # Bigger than the RPC server alone, smaller than the 8 KB a user should never notice.

@@ -62,7 +62,7 @@ def _built(build: _Build, role: Role, images: Path, stage: Callable[[str], None]
     project, elf = build.project, images / f"{role.image}.elf"
     stack = build.measure(role)
     layout = _layout(project.board, role, stack.bytes)
-    render_link_script(project.board, layout, project.folder / role.link_script)
+    render_link_script(project, layout, project.folder / role.link_script)
     build.link(role, project.folder / role.link_script, elf)
     linked = Elf(elf)
     check_image(layout, linked, role.image)
@@ -105,7 +105,8 @@ class _Build:
     def measure(self, role: Role) -> StackReport:
         """Link with room to spare; see that the real memories have room too, and how much stack the program needs."""
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
-        render_link_script(self.project.board, _layout(_roomy(self.project.board), role, 0), script)
+        roomy = replace(self.project, board=_roomy(self.project.board))
+        render_link_script(roomy, _layout(roomy.board, role, 0), script)
         self.link(role, script, elf)
         stack = stack_bound(elf, self._objects(role), {str(role.net): OBSERVERS if role.serves_host else ()})
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)

@@ -1,4 +1,8 @@
-"""Where a program's parts lie in a PE's memory: known to the byte before anything is linked, but for the code."""
+"""Where a program's parts lie in a PE's memory.
+
+Activations and constants lie where the plan alone puts them, so that PEs can send to each other's activations; the
+stack's size, and with the code's what is left over, is known once the program has been compiled.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ class MemoryLayout:
     """The sections of one program on one board.
 
     Where one memory holds everything: code from its origin up, the firmware's variables behind it, and from its end
-    downwards the stack, the activations, the constants. Where code has a memory of its own, the constants follow the
+    downwards the activations, the constants, the stack. Where code has a memory of its own, the constants follow the
     code there, and the firmware's variables begin the other memory.
     """
 
@@ -57,12 +61,17 @@ def memory_layout(board: Board, constant_bytes: int, activation_bytes: int, stac
     """The layout for sections of these sizes. Whether it all fits is for `check_fits` to say, with the code's size."""
     code, data = board.memory_for("code"), board.memory_for("activations")
     stack_memory, constants_memory = board.memory_for("stack"), board.memory_for("constants")
-    stack = Place(stack_memory, stack_bytes, _down(stack_memory.end, stack_bytes, STACK_ALIGNMENT))
-    ceiling = stack.start if stack_memory == data else data.end
-    activations = Place(data, activation_bytes, _down(ceiling, activation_bytes, SECTION_ALIGNMENT))
+    activations = Place(data, activation_bytes, activation_address(board, activation_bytes))
     beside_activations = constants_memory == data
     address = _down(activations.start, constant_bytes, SECTION_ALIGNMENT) if beside_activations else None
+    ceiling = stack_memory.end if stack_memory != data else address if address is not None else activations.start
+    stack = Place(stack_memory, stack_bytes, _down(ceiling, stack_bytes, STACK_ALIGNMENT))
     return MemoryLayout(code, data, Place(constants_memory, constant_bytes, address), activations, stack)
+
+
+def activation_address(board: Board, activation_bytes: int) -> int:
+    """Where the activations of a PE begin: they end with the memory that holds them."""
+    return _down(board.memory_for("activations").end, activation_bytes, SECTION_ALIGNMENT)
 
 
 def _down(end: int, size: int, alignment: int) -> int:

@@ -15,11 +15,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from npukit import __version__
 from npukit.board.board import Board
 from npukit.codegen.names import comment_text
+from npukit.codegen.messages import foreign_arena
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
 from npukit.project.files import Project, roles_of, root_pe
-from npukit.project.layout import MemoryLayout
+from npukit.project.layout import MemoryLayout, activation_address
 
 ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
@@ -47,9 +48,15 @@ def render_project(sources: Sequence[Sources], board: Board, about: About, folde
     return project
 
 
-def render_link_script(board: Board, layout: MemoryLayout, path: Path) -> None:
-    """The linker script for one layout."""
-    _write(path, "link.ld.j2", board=board, layout=layout)
+def render_link_script(project: Project, layout: MemoryLayout, path: Path) -> None:
+    """The linker script for one layout. It tells the program where the activations of the other PEs lie."""
+    _write(path, "link.ld.j2", board=project.board, layout=layout, neighbours=_neighbours(project))
+
+
+def _neighbours(project: Project) -> dict[str, int]:
+    """On a mesh, for each PE the symbol by which the others' programs know its activations, and their address."""
+    places = {pe: activation_address(project.board, role.activation_bytes) for role in project.roles for pe in role.pes}
+    return {foreign_arena(pe): place for pe, place in sorted(places.items())} if len(places) > 1 else {}
 
 
 _FLAGS = SimpleNamespace(
