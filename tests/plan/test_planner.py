@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from npukit.plan.plan import Buffer, Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.store import load_plan, save_plan
 from plan.engines import engines
-from plan.networks import Builder, autoencoder, image_net, keyword_net, wake_word_net
+from plan.networks import Builder, autoencoder, image_net, keyword_net, mobile_net, wake_word_net
 
 BOARD = load_board("pe-mesh")
 
@@ -89,6 +90,20 @@ def test_what_does_not_fit_is_named_with_the_shortfall() -> None:
     assert "bytes more than" in refused.value.message
     assert refused.value.exit_status == 3
     assert refused.value.tries
+
+
+def test_the_remedy_it_names_works() -> None:
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(wake_word_net())
+    (pes,) = [int(number) for number in re.findall(r"--pes (\d+): fits", " ".join(refused.value.tries))]
+    assert pes > 1
+    assert len(plan_network(wake_word_net(), BOARD, engines(BOARD), max_pes=pes).pes) <= pes
+
+
+def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
+    with pytest.raises(DoesNotFit) as refused:
+        plan_network(mobile_net("large", 64, 1.5, 1000), BOARD, engines(BOARD), max_pes=2)
+    assert any("still missing" in remedy for remedy in refused.value.tries)
 
 
 def test_a_plan_reads_back_equal(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 from npukit.board.board import Board, Grid
 from npukit.errors import DoesNotFit
+from npukit.plan.routes import Routes
 
 
 def pes_in_order(board: Board) -> list[int]:
@@ -14,7 +17,27 @@ def pes_in_order(board: Board) -> list[int]:
     if not order:
         raise DoesNotFit(f"every PE of {board.name} is dead", tries=["another board"])
     root = min(order)
-    return [root, *(pe for pe in order if pe != root)]
+    return _all_reachable(board, [root, *(pe for pe in order if pe != root)])
+
+
+def _all_reachable(board: Board, order: list[int]) -> list[int]:
+    """Without the PEs that others reach only over a dead link: those in the way of most, never the root."""
+    dead = {ends for a, b in board.mesh.dead_links for ends in ((a, b), (b, a))}
+    pairs = _cut_pairs(board, order, dead) if dead else []
+    while pairs:
+        hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])
+        worst = max(hindered, key=lambda pe: (hindered[pe], pe))
+        order = [pe for pe in order if pe != worst]
+        pairs = [pair for pair in pairs if worst not in pair]
+    return order
+
+
+def _cut_pairs(board: Board, order: Sequence[int], dead: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pairs of PEs between which the route crosses a dead link."""
+    path = Routes(board).path
+    return [
+        (a, b) for a, b in permutations(order, 2) if any((link.source, link.destination) in dead for link in path(a, b))
+    ]
 
 
 def _snake_of_pes(board: Board) -> Iterator[int]:

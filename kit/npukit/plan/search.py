@@ -34,7 +34,7 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
 
 def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame."""
-    counts = range(1, len(order) + 1)
+    counts = [*range(1, min(len(order), SMALL_MESH)), *range(SMALL_MESH, len(order), SMALL_MESH), len(order)]
     plans = (fastest_plan(graph, board, engines, order[:count]) for count in counts)
     return replace(_first_that_fits(board, plans), objective="memory")
 
