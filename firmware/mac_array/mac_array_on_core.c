@@ -135,8 +135,8 @@ static uint32_t dot_of_padding(int32_t value, const int8_t *weights, int32_t cou
 
 static const int32_t *extra_accumulator(const command_t *command, struct element at)
 {
-    const char *pixel = (const char *)command->extra + offset(at, command->extra_row_stride, command->extra_pixel_stride);
-    return (const int32_t *)(const void *)pixel + at.channel;
+    const int32_t bytes = offset(at, command->extra_row_stride, command->extra_pixel_stride);
+    return (const int32_t *)(const void *)((const char *)command->extra + bytes) + at.channel;
 }
 
 static int32_t convolution_sum(const command_t *command, struct element at, int32_t bias)
@@ -169,8 +169,10 @@ static int32_t depthwise_sum(const command_t *command, struct element at, int32_
 
 static int32_t add(const struct mac_array_addition *by, int32_t a, int32_t b)
 {
-    const int32_t a_scaled = requantize(wrapping_shift(a - by->zero1, ADDITION_LEFT_SHIFT), by->multiplier1, by->shift1);
-    const int32_t b_scaled = requantize(wrapping_shift(b - by->zero2, ADDITION_LEFT_SHIFT), by->multiplier2, by->shift2);
+    const int32_t a_wide = wrapping_shift(a - by->zero1, ADDITION_LEFT_SHIFT);
+    const int32_t b_wide = wrapping_shift(b - by->zero2, ADDITION_LEFT_SHIFT);
+    const int32_t a_scaled = requantize(a_wide, by->multiplier1, by->shift1);
+    const int32_t b_scaled = requantize(b_wide, by->multiplier2, by->shift2);
     return requantize(wrapping_add(a_scaled, b_scaled), by->multiplier, by->shift);
 }
 
@@ -214,8 +216,9 @@ static int32_t multiply_accumulate(const command_t *command, struct element at)
 
 static int32_t addition(const command_t *command, struct element at)
 {
+    const int8_t *second = command->weights;
     const int32_t a = command->input[offset(at, command->input_row_stride, command->input_pixel_stride) + at.channel];
-    const int32_t b = command->weights[offset(at, command->second_row_stride, command->second_pixel_stride) + at.channel];
+    const int32_t b = second[offset(at, command->second_row_stride, command->second_pixel_stride) + at.channel];
     return finish(command, (int64_t)add(command->parameters, a, b) + command->output_zero);
 }
 

@@ -1,4 +1,4 @@
-/* Messages between PEs: DMA descriptors and counted flags. boards/pe-mesh.md, section 4, is the hardware's own manual. */
+/* Messages between PEs: DMA descriptors and counted flags. The hardware's own manual: boards/pe-mesh.md, section 4. */
 #ifndef NOC_H
 #define NOC_H
 

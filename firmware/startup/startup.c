@@ -23,7 +23,7 @@ static void enable_fpu(void)
     __asm volatile("dsb\n\tisb" ::: "memory");
 }
 
-/* Addresses are compared with `<`: a compiler may take two symbols for different addresses, and sections can be empty. */
+/* `<`, not `!=`: sections can be empty, and a compiler takes two symbols for two different addresses. */
 static void prepare_memory(void)
 {
     const uint32_t *load = __data_load;
