@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import select
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
 
 import pytest
 
 from npukit.board.board import load_board
+from npukit.emulator.qemu import QemuMachine
 from npukit.link.fault import DeviceFault
 from npukit.link.session import Session
 from npukit.project.elf import Elf
@@ -23,36 +20,12 @@ BOARD = "mps2-an386"
 PAINT = (0x5AFEC0DE).to_bytes(4, "little")
 
 
-class QemuLine:
-    """The UART of a machine on QEMU's standard input and output."""
-
-    def __init__(self, elf: Path) -> None:
-        board = load_board(BOARD)
-        assert board.qemu
-        command = ["qemu-system-arm", "-M", board.qemu.machine, "-kernel", str(elf), "-icount", "shift=0"]
-        quiet = ["-display", "none", "-monitor", "none", "-serial", "stdio"]
-        self._process = subprocess.Popen([*command, *quiet], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self._to, self._from = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
-
-    def write(self, data: bytes) -> None:
-        self._to.write(data)
-
-    def read(self, timeout: float) -> bytes:
-        readable = select.select([self._from], [], [], timeout)[0]
-        return os.read(self._from.fileno(), 1 << 16) if readable else b""
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait(10)
-        self._to.close()
-        self._from.close()
-
-
 @contextmanager
 def running(built: Built) -> Iterator[Session]:
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not installed")
-    with Session(QemuLine(built.images[0].elf), bytes.fromhex(BUILD_ID), answer_seconds=5) as session:
+    machine = QemuMachine(load_board(BOARD), built.images[0].elf)
+    with Session(machine, bytes.fromhex(BUILD_ID), answer_seconds=5) as session:
         yield session
 
 
