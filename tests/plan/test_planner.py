@@ -102,7 +102,7 @@ def test_the_remedy_it_names_works() -> None:
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
     with pytest.raises(DoesNotFit) as refused:
-        plan_network(mobile_net("large", 64, 1.5, 1000), BOARD, engines(BOARD), max_pes=2)
+        plan_network(mobile_net("large", 64, 2.0, 1000), BOARD, engines(BOARD), max_pes=2)
     assert any("still missing" in remedy for remedy in refused.value.tries)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
+from npukit.net.box import Box
 from npukit.plan.assignment import Assignment
 from npukit.plan.emit import emit_plan
 from npukit.plan.graph import Graph
@@ -34,9 +35,17 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
 
 def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame."""
-    counts = [*range(1, min(len(order), SMALL_MESH)), *range(SMALL_MESH, len(order), SMALL_MESH), len(order)]
-    plans = (fastest_plan(graph, board, engines, order[:count]) for count in counts)
+    plans = (fastest_plan(graph, board, engines, order[:count]) for count in _counts(graph, board, engines, len(order)))
     return replace(_first_that_fits(board, plans), objective="memory")
+
+
+def _counts(graph: Graph, board: Board, engines: Engines, most: int) -> list[int]:
+    """Numbers of PEs worth trying: each small one, larger ones in steps, none that cannot hold the constants."""
+    wholes = ((op, Box.whole(graph.shape(op.output))) for op in graph.ops)
+    constants = sum(engines[op.engine].cost(graph.net, op, box).constant_bytes for op, box in wholes)
+    least = -(-constants // board.memory_for("constants").size)
+    counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
+    return [*(count for count in counts if count >= least), most]
 
 
 def missing_bytes(board: Board, plan: Plan) -> int:
