@@ -74,7 +74,7 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")
-    plan = plan_network(net, board, engines, objective=options.objective, max_pes=options.pes or 1)
+    plan = plan_network(net, board, engines, objective=options.objective, max_pes=options.pes)
     return _Compiled(net, board, engines, plan)
 
 

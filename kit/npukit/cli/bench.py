@@ -36,14 +36,21 @@ def bench(
 def _show(terminal: Terminal, measured: Bench) -> None:
     headings = ("layer", "engine", ">cycles", ">predicted", ">accelerator busy", ">instructions")
     terminal.table(headings, [_row(layer) for layer in measured.layers])
+    terminal.print(_summary(measured))
+
+
+def _summary(measured: Bench) -> str:
+    instructions = f"{measured.instructions:,} instructions"
+    if measured.latency_cycles is None or measured.interval_cycles is None:
+        return f"{instructions} a frame on {measured.engine}, which counts no cycles"
     milliseconds = 1e3 * measured.latency_cycles / measured.clock_hz
-    terminal.print(
+    return (
         f"{measured.latency_cycles:,} cycles a frame ({milliseconds:.3g} ms at {measured.clock_hz / 1e6:g} MHz, on"
-        f" {measured.engine}), {measured.interval_cycles:,} between frames; {measured.instructions:,} instructions;"
+        f" {measured.engine}), {measured.interval_cycles:,} between frames; {instructions};"
         f" {measured.macs_per_cycle:g} MACs a cycle"
     )
 
 
 def _row(layer: LayerCost) -> tuple[str, ...]:
     numbers = (layer.cycles, layer.predicted_cycles, layer.npu_cycles, layer.instructions)
-    return layer.name, layer.engine, *(f"{number:,}" for number in numbers)
+    return layer.name, layer.engine, *("" if number is None else f"{number:,}" for number in numbers)

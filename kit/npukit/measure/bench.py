@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from npukit.emulator.builtin import Counters
+from npukit.link.messages import RunResult
 from npukit.measure.cases import Cases
 from npukit.measure.target import Target
-from npukit.measure.validate import run_case
-from npukit.net.cost import macs
+from npukit.measure.validate import run_case, write_inputs
+from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.plan.plan import Plan
 from npukit.progress import Progress
@@ -20,7 +22,7 @@ class LayerCost:
 
     name: str
     engine: str
-    cycles: int
+    cycles: int | None
     npu_cycles: int
     instructions: int
     predicted_cycles: int
@@ -28,26 +30,33 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class PeCost:
-    """How one PE spends a frame, in cycles."""
+    """How one PE spends a frame, in cycles: its core awake, its accelerators at work, neither of both.
+
+    `send` are the cycles in which its SRAM's port feeds or takes messages, whatever else goes on.
+    """
 
     pe: int
     busy: int
     npu_busy: int
     wait: int
     send: int
+    instructions: int
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One frame: `instructions` of all cores, boot and link excluded; latency; interval in steady state."""
+    """One frame: `instructions` of all cores, boot and link excluded; latency; interval in steady state.
+
+    Cycles are None where they cannot be known: QEMU counts instructions only.
+    """
 
     engine: str
     instructions: int
-    latency_cycles: int
-    interval_cycles: int
+    latency_cycles: int | None
+    interval_cycles: int | None
     predicted_latency_cycles: int
     macs: int
-    macs_per_cycle: float
+    macs_per_cycle: float | None
     clock_hz: int
     layers: tuple[LayerCost, ...]
     pes: tuple[PeCost, ...]
@@ -58,31 +67,66 @@ class Bench:
 
 def bench(target: Target, net: Net, plan: Plan, cases: Cases, clock_hz: int, frames: int, progress: Progress) -> Bench:
     """Run `frames` frames in chains and report the slowest, then one frame layer by layer."""
-    session = target.session
-    run_case(session, net, cases, 0, observe=False)
-    before = _npu_busy(target)
-    runs = [session.run(observe=False) for _ in progress.track(range(frames), f"bench on {target.name}")]
-    npu_busy = (_npu_busy(target) - before) // frames
-    slowest = max(runs, key=lambda run: run.cycles)
-    run_case(session, net, cases, 0, observe=True)
-    work = sum(macs(net, op) for op in net.ops)
+    run_case(target.session, net, cases, 0, observe=False)
+    runs = [_measured_run(target, net, plan, cases) for _ in progress.track(range(frames), f"bench on {target.name}")]
+    slowest, pes = max(runs, key=lambda run: run[0].cycles)
+    run_case(target.session, net, cases, 0, observe=True)
+    cycles = slowest.cycles if target.counts_cycles else None
+    work = total_macs(net)
     return Bench(
         engine=target.name,
-        instructions=slowest.instructions,
-        latency_cycles=slowest.cycles,
-        interval_cycles=slowest.cycles,
+        instructions=slowest.instructions + sum(pe.instructions for pe in pes[1:]),
+        latency_cycles=cycles,
+        interval_cycles=cycles,
         predicted_latency_cycles=plan.predicted.latency_cycles,
         macs=work,
-        macs_per_cycle=round(work / slowest.cycles, 3) if slowest.cycles else 0.0,
+        macs_per_cycle=round(work / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
         layers=_layers(target, net, plan),
-        pes=(PeCost(0, slowest.cycles - slowest.asleep, npu_busy, max(slowest.asleep - npu_busy, 0), 0),),
+        pes=pes,
     )
 
 
-def _npu_busy(target: Target) -> int:
-    """Cycles the accelerators of the root PE have worked; only the built-in emulator can tell."""
-    return target.emulator.counters(0).npu_busy if target.emulator else 0
+def _measured_run(target: Target, net: Net, plan: Plan, cases: Cases) -> tuple[RunResult, tuple[PeCost, ...]]:
+    """One frame, and what each PE spent on it. The root's own figures come from its run, free of the link's work."""
+    write_inputs(target.session, cases, 0)
+    before = _counters(target, plan)
+    run = target.session.run(observe=False)
+    spent = [_Spent.between(*pair) for pair in zip(before, _counters(target, plan), strict=True)]
+    if spent:
+        spent[0] = replace(spent[0], busy=run.cycles - run.asleep, instructions=run.instructions)
+    rows = zip(plan.pes, spent, strict=False)
+    return run, tuple(_pe_cost(pe.pe, one, run.cycles, target) for pe, one in rows)
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """What a PE did between two readings of its counters."""
+
+    busy: int
+    npu_busy: int
+    dma_bytes: int
+    instructions: int
+
+    @classmethod
+    def between(cls, before: Counters, after: Counters) -> _Spent:
+        awake = (after.cycles - after.asleep) - (before.cycles - before.asleep)
+        return cls(
+            awake,
+            after.npu_busy - before.npu_busy,
+            after.dma_bytes - before.dma_bytes,
+            after.instructions - before.instructions,
+        )
+
+
+def _pe_cost(pe: int, spent: _Spent, cycles: int, target: Target) -> PeCost:
+    wait = max(cycles - spent.busy - spent.npu_busy, 0)
+    return PeCost(pe, spent.busy, spent.npu_busy, wait, spent.dma_bytes // target.port_bytes, spent.instructions)
+
+
+def _counters(target: Target, plan: Plan) -> list[Counters]:
+    """The counters of every PE that works; only the built-in emulator can tell."""
+    return [target.emulator.counters(pe.pe) for pe in plan.pes] if target.emulator else []
 
 
 def _layers(target: Target, net: Net, plan: Plan) -> tuple[LayerCost, ...]:
@@ -93,5 +137,6 @@ def _layers(target: Target, net: Net, plan: Plan) -> tuple[LayerCost, ...]:
         op = made_by[name]
         # The core sleeps while an accelerator runs a layer by itself.
         npu = 0 if op.engine == "cpu" else cost.asleep
-        costs.append(LayerCost(op.name, op.engine, cost.cycles, npu, cost.instructions, predicted.get(op.name, 0)))
+        cycles = cost.cycles if target.counts_cycles else None
+        costs.append(LayerCost(op.name, op.engine, cycles, npu, cost.instructions, predicted.get(op.name, 0)))
     return tuple(costs)

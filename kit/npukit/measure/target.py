@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from npukit.board.board import Board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.qemu import QemuMachine
 from npukit.errors import NpukitError
@@ -21,7 +22,18 @@ class Target:
 
     name: str
     session: Session
+    board: Board
     emulator: Emulator | None = None
+
+    @property
+    def counts_cycles(self) -> bool:
+        """QEMU counts instructions, not cycles."""
+        return self.name != "qemu"
+
+    @property
+    def port_bytes(self) -> int:
+        """Bytes a message moves in a cycle."""
+        return self.board.noc.port_bytes_per_cycle if self.board.noc else 1
 
 
 @contextmanager
@@ -31,7 +43,7 @@ def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
     transport = _start(build, name)
     try:
         with Session(transport, build_id=build.build_id) as session:
-            yield Target(name, session, transport if isinstance(transport, Emulator) else None)
+            yield Target(name, session, build.board, transport if isinstance(transport, Emulator) else None)
     finally:
         transport.close()
 

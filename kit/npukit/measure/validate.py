@@ -65,10 +65,14 @@ def validate(target: Target, net: Net, cases: Cases, progress: Progress) -> Vali
 
 def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:
     """One frame on the device, and its outputs."""
-    for index, array in enumerate(cases.inputs):
-        session.write_input(index, array[case].tobytes())
+    write_inputs(session, cases, case)
     session.run(observe=observe)
     return [_output(session, net, index) for index in range(len(net.outputs))]
+
+
+def write_inputs(session: Session, cases: Cases, case: int) -> None:
+    for index, array in enumerate(cases.inputs):
+        session.write_input(index, array[case].tobytes())
 
 
 def _output(session: Session, net: Net, index: int) -> np.ndarray:

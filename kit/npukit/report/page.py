@@ -60,8 +60,8 @@ def render(build: Build, validation: dict[str, Any] | None, bench: dict[str, Any
     )
 
 
-def thousands(value: int) -> str:
-    return f"{value:,}"
+def thousands(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
 
 
 def _known_results(build: Build) -> dict[str, Any]:
@@ -72,14 +72,12 @@ def _known_results(build: Build) -> dict[str, Any]:
 def _figures(
     summary: dict[str, Any], validation: dict[str, Any] | None, bench: dict[str, Any] | None, clock_hz: int
 ) -> list[Figure]:
-    cycles = bench["latency_cycles"] if bench else summary["predicted"]["latency_cycles"]
     figures = [
-        Figure("cycles a frame" + ("" if bench else ", predicted"), thousands(cycles)),
-        Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms"),
+        *_time(summary, bench, clock_hz),
         Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))),
         Figure("PEs used", str(summary["pes_used"])),
     ]
-    if bench:
+    if bench and bench["macs_per_cycle"]:
         figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
     if validation:
         exact = validation["outputs_equal"] and not validation["mismatches"]
@@ -87,6 +85,17 @@ def _figures(
             Figure(f"{validation['cases']} cases", "bit-exact" if exact else "DIFFERS", "good" if exact else "bad")
         )
     return figures
+
+
+def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) -> list[Figure]:
+    """How long a frame takes; instructions where cycles cannot be counted."""
+    if bench and bench["latency_cycles"] is None:
+        return [Figure(f"instructions a frame, on {bench['engine']}", thousands(bench["instructions"]))]
+    cycles = bench["latency_cycles"] if bench else summary["predicted"]["latency_cycles"]
+    return [
+        Figure("cycles a frame" + ("" if bench else ", predicted"), thousands(cycles)),
+        Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms"),
+    ]
 
 
 def _time_note(bench: dict[str, Any] | None) -> str:
@@ -97,9 +106,16 @@ def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[st
     measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
     nothing = {"cycles": 0, "instructions": 0}
     rows = [{**op, **{k: measured.get(op["name"], nothing)[k] for k in nothing}} for op in summary["ops"]]
-    column = "cycles" if bench else "predicted_cycles"
+    column = _column(bench)
     total = max(sum(row[column] for row in rows), 1)
     return [{**row, "share": round(100 * row[column] / total, 1)} for row in rows]
+
+
+def _column(bench: dict[str, Any] | None) -> str:
+    """What the shares are shares of."""
+    if not bench:
+        return "predicted_cycles"
+    return "instructions" if bench["latency_cycles"] is None else "cycles"
 
 
 def _shares(pe: dict[str, int]) -> dict[str, float]:
