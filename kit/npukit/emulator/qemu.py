@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import select
 import shutil
+import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -14,6 +16,7 @@ from npukit.errors import NpukitError
 
 _PROGRAM = "qemu-system-arm"
 _SECONDS_TO_END = 2.0
+_SECONDS_BETWEEN_WAKES = 0.05
 _MOST_BYTES = 1 << 16
 
 
@@ -32,13 +35,17 @@ class QemuMachine:
                 f"{_PROGRAM} is not on PATH",
                 tries=["apt install qemu-system-arm", "brew install qemu", "https://www.qemu.org/download"],
             )
-        self._process = subprocess.Popen(
-            _command(program, board.qemu.machine, elf),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-        )
+        self._monitor, theirs = socket.socketpair()
+        self._heard = False
+        with theirs:
+            self._process = subprocess.Popen(
+                _command(program, board.qemu.machine, elf, theirs.fileno()),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=[theirs.fileno()],
+            )
 
     def __enter__(self) -> QemuMachine:
         return self
@@ -58,21 +65,38 @@ class QemuMachine:
     def read(self, timeout: float) -> bytes:
         assert self._process.stdout is not None
         until = monotonic() + timeout
-        ready, _, _ = select.select([self._process.stdout], [], [], max(until - monotonic(), 0))
-        if not ready:
-            return b""
+        while not self._readable(max(until - monotonic(), 0)):
+            if monotonic() >= until:
+                return b""
+            self._wake()
         data = self._process.stdout.read(_MOST_BYTES)
         if not data:
             raise self._ended()
+        self._heard = True
         return data
 
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(_SECONDS_TO_END)
+        self._monitor.close()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
+
+    def _readable(self, timeout: float) -> bool:
+        wait = timeout if self._heard else min(timeout, _SECONDS_BETWEEN_WAKES)
+        return bool(select.select([self._process.stdout], [], [], wait)[0])
+
+    def _wake(self) -> None:
+        """Have QEMU look at its serial line again.
+
+        What comes before the firmware enables the UART waits, and nothing tells QEMU when that is: its main loop sleeps
+        until some other input wakes it, such as an empty line for its monitor.
+        """
+        with suppress(OSError):
+            self._monitor.send(b"\n", socket.MSG_DONTWAIT)
+            self._monitor.recv(_MOST_BYTES, socket.MSG_DONTWAIT)
 
     def _ended(self) -> NpukitError:
         try:
@@ -83,9 +107,10 @@ class QemuMachine:
         return NpukitError(f"QEMU ended with status {status}" + (f": {words.splitlines()[-1]}" if words else ""))
 
 
-def _command(program: str, machine: str, elf: Path) -> list[str]:
+def _command(program: str, machine: str, elf: Path, monitor: int) -> list[str]:
     return [
         program,
         *("-machine", machine, "-icount", "shift=0", "-kernel", str(elf)),
-        *("-display", "none", "-monitor", "none", "-serial", "stdio", "-nodefaults"),
+        *("-nodefaults", "-display", "none", "-serial", "stdio"),
+        *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=readline"),
     ]
