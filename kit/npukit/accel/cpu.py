@@ -6,6 +6,7 @@ This module says which constants a kernel gets and in which order its arguments 
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,25 @@ from npukit.accel.interface import (
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Softmax
+from npukit.net.ops import (
+    Add,
+    AveragePool,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    Matmul,
+    Maximum,
+    MaxPool,
+    Mean,
+    Minimum,
+    Multiply,
+    Prelu,
+    ResizeBilinear,
+    ResizeNearest,
+    Softmax,
+    Subtract,
+    TransposeConv2d,
+)
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import output_channel_axis, quantization, requantization
 
@@ -66,16 +85,42 @@ def aligned_bytes(array: ConstantArray) -> int:
 def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
     """What the kernel for this box of the op's output needs, in the order of its arguments."""
     attributes = op.attributes
-    if isinstance(attributes, Conv2d | DepthwiseConv2d | Dense):
-        return _filter_constants(net, op, output, prefix)
-    if isinstance(attributes, Softmax):
-        table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta).astype(np.int32)
-        return (_array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest"),)
+    match attributes:
+        case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():
+            return _filter_constants(net, op, output, prefix)
+        case Softmax():
+            table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta).astype(np.int32)
+            return (_array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest"),)
+        case ResizeNearest() | ResizeBilinear():
+            what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
+            return tuple(
+                _array(prefix, name, np.array(places, np.int16), f"for each of the output's, the input's {what}")
+                for name, places in (("rows", attributes.rows), ("columns", attributes.columns))
+            )
+    return _constant_operands(net, op, output, prefix)
+
+
+def _constant_operands(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
+    names = [name for name in op.inputs if name in net.constants]
+    roles = ["operand", *(f"operand_{number}" for number in range(2, len(names) + 1))]
     return tuple(
-        _array(prefix, "operand", net.constants[name], "the constant operand")
-        for name in op.inputs
-        if name in net.constants
+        _array(prefix, role, _part(net.constants[name], operand_box(net, op, name, output)), "a constant operand")
+        for role, name in zip(roles, names, strict=False)
     )
+
+
+def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
+    """The part of an operand that a box of the output needs: what broadcasts to it, or all of the operand."""
+    shape = net.tensor(name).shape
+    if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu):
+        return Box.whole(shape)
+    starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
+    spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]
+    return Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+
+
+def _part(values: np.ndarray, box: Box) -> np.ndarray:
+    return values[tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
 
 
 def _filter_constants(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
@@ -97,6 +142,7 @@ _LAYOUT = {
     "conv2d": "[output channel][y][x][input channel]",
     "depthwise_conv2d": "[y][x][channel]",
     "dense": "[output][input]",
+    "transpose_conv2d": "[output channel][y][x][input channel]",
 }
 
 
@@ -107,13 +153,20 @@ def _array(prefix: str, role: str, values: np.ndarray, comment: str) -> Constant
 
 def _products(net: Net, op: Op) -> int:
     """Products, or what takes as long, for one element of the output."""
-    attributes = op.attributes
-    if isinstance(attributes, Conv2d | Dense):
-        return int(np.prod(net.tensor(op.inputs[1]).shape[1:]))
-    if isinstance(attributes, DepthwiseConv2d):
-        return int(np.prod(net.tensor(op.inputs[1]).shape[1:3]))
-    if isinstance(attributes, AveragePool | MaxPool):
-        return attributes.window[0] * attributes.window[1]
+    source = net.tensor(op.inputs[0])
+    match op.attributes:
+        case Conv2d() | Dense():
+            return net.tensor(op.inputs[1]).elements // net.tensor(op.output).shape[-1]
+        case TransposeConv2d(strides=strides):
+            return net.tensor(op.inputs[1]).elements // (net.tensor(op.output).shape[-1] * strides[0] * strides[1])
+        case DepthwiseConv2d():
+            return prod(net.tensor(op.inputs[1]).shape[1:3])
+        case AveragePool(window=window) | MaxPool(window=window):
+            return prod(window)
+        case Matmul():
+            return source.shape[-1]
+        case Mean():
+            return source.elements // net.tensor(op.output).elements
     return 0
 
 

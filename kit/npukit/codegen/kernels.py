@@ -8,23 +8,49 @@ from math import prod
 
 from npukit.accel.interface import ConstantArray, Tile
 from npukit.codegen.c_text import function_bodies, wrapped
-from npukit.codegen.tir_ops import elementwise, filters, pooling, softmax
+from npukit.codegen.tir_ops import blend, elementwise, filters, movement, pooling, softmax, transposed
 from npukit.codegen.tir_ops.fixed_point import helper_functions
 from npukit.codegen.tvm_door import Function, Parameter, define, print_c
 from npukit.errors import NpukitError
 
 KERNELS: Mapping[str, Callable[..., None]] = {
     "add": elementwise.add,
+    "argmax": movement.argmax,
     "average_pool": pooling.average_pool,
+    "concat": movement.concat,
     "conv2d": filters.conv2d,
     "dense": filters.dense,
     "depthwise_conv2d": filters.depthwise_conv2d,
+    "lookup": elementwise.lookup,
+    "matmul": transposed.matmul,
     "max_pool": pooling.max_pool,
+    "maximum": elementwise.maximum,
+    "mean": blend.mean,
+    "minimum": elementwise.minimum,
+    "multiply": elementwise.multiply,
+    "pad": movement.pad,
+    "prelu": elementwise.prelu,
+    "requantize": elementwise.requantize_op,
+    "resize_bilinear": blend.resize_bilinear,
+    "resize_nearest": blend.resize_nearest,
+    "slice": movement.slice_,
     "softmax": softmax.softmax,
+    "subtract": elementwise.subtract,
+    "transpose": movement.transpose,
+    "transpose_conv2d": transposed.transpose_conv2d,
 }
 """For each kind, what writes a kernel's statements: (tile, inputs..., constants..., output)."""
 
-C_TYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "float32": "float"}
+_INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
+
+C_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "float32": "float",
+}
 
 
 @dataclass(frozen=True)
@@ -55,7 +81,7 @@ def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> Kernel:
 
 
 def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[Parameter]:
-    names = ["input"] if len(tile.inputs) == 1 else ["first", "second"]
+    names = _INPUT_NAMES.get(len(tile.inputs)) or [f"input_{i}" for i in range(len(tile.inputs))]
     inputs = [Parameter(name, x.tensor.dtype) for name, x in zip(names, tile.inputs, strict=True)]
     given = [Parameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
     return [*inputs, *given, Parameter("output", tile.output.tensor.dtype, "write")]

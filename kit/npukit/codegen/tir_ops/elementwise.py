@@ -1,26 +1,107 @@
-"""Ops that treat every element alike."""
+"""Ops that make each element from the elements in the same place, with broadcasting."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from npukit.accel.interface import Tile
 from npukit.codegen.tir_ops.fixed_point import clamp, requantize
-from npukit.codegen.tir_ops.layout import Layout
-from npukit.codegen.tir_ops.pixels import each_element
-from npukit.codegen.tvm_door import Array, Expr, cast, let
-from npukit.net.ops import Add
-from npukit.net.requantize import ADD_LEFT_SHIFT, Multiplier, add_rescaling, quantization
+from npukit.codegen.tir_ops.strided import Strided, each_element, in_order
+from npukit.codegen.tvm_door import Array, Expr, cast, let, select
+from npukit.net.ops import Add, Multiply, Subtract
+from npukit.net.requantize import (
+    ADD_LEFT_SHIFT,
+    AddRescaling,
+    Multiplier,
+    add_rescaling,
+    product_rescaling,
+    quantization,
+    scale_ratio,
+    subtract_rescaling,
+)
 
 
-def add(tile: Tile, first: Array, second: Array, output: Array) -> None:
-    attributes, factors = tile.op.attributes, add_rescaling(tile.net, tile.op)
-    assert isinstance(attributes, Add)
-    zeros = [quantization(tile.net, name).zero_point for name in (*tile.op.inputs, tile.op.output)]
-    with each_element([Layout.of(operand) for operand in (*tile.inputs, tile.output)]) as (a, b, o):
-        one = let("a", _rescaled(first[a], zeros[0], factors.first))
-        two = let("b", _rescaled(second[b], zeros[1], factors.second))
-        total = requantize(one + two, factors.output.multiplier, factors.output.shift)
-        output[o] = cast("int8", clamp(total + zeros[2], attributes.clamp))
+def add(tile: Tile, *arrays: Array) -> None:
+    _sum(tile, arrays, add_rescaling(tile.net, tile.op), lambda a, b: a + b)
 
 
-def _rescaled(value: Expr, zero: int, factor: Multiplier) -> Expr:
-    return requantize((cast("int32", value) - zero) * (1 << ADD_LEFT_SHIFT), factor.multiplier, factor.shift)
+def subtract(tile: Tile, *arrays: Array) -> None:
+    _sum(tile, arrays, subtract_rescaling(tile.net, tile.op), lambda a, b: a - b)
+
+
+def _sum(tile: Tile, arrays: tuple[Array, ...], factors: AddRescaling, combine: Callable[[Expr, Expr], Expr]) -> None:
+    def element(first: Expr, second: Expr) -> Expr:
+        a = let("a", _rescaled(_centred(tile, 0, first) * (1 << ADD_LEFT_SHIFT), factors.first))
+        b = let("b", _rescaled(_centred(tile, 1, second) * (1 << ADD_LEFT_SHIFT), factors.second))
+        return _finished(tile, _rescaled(combine(a, b), factors.output))
+
+    _each(tile, arrays, element)
+
+
+def multiply(tile: Tile, *arrays: Array) -> None:
+    factor = product_rescaling(tile.net, tile.op)
+
+    def element(first: Expr, second: Expr) -> Expr:
+        return _finished(tile, _rescaled(_centred(tile, 0, first) * _centred(tile, 1, second), factor))
+
+    _each(tile, arrays, element)
+
+
+def minimum(tile: Tile, *arrays: Array) -> None:
+    _each(tile, arrays, lambda first, second: select(first < second, first, second))
+
+
+def maximum(tile: Tile, *arrays: Array) -> None:
+    _each(tile, arrays, lambda first, second: select(first > second, first, second))
+
+
+def prelu(tile: Tile, *arrays: Array) -> None:
+    same, scaled = scale_ratio(tile.net, tile.op), product_rescaling(tile.net, tile.op)
+
+    def element(value: Expr, slope: Expr) -> Expr:
+        data = let("data", _centred(tile, 0, value))
+        negative = _rescaled(data * _centred(tile, 1, slope), scaled)
+        return _finished(tile, select(data >= 0, _rescaled(data, same), negative))
+
+    _each(tile, arrays, element)
+
+
+def lookup(tile: Tile, source: Array, table: Array, output: Array) -> None:
+    layouts = [Strided.of(tile.inputs[0]), Strided.of(tile.output)]
+    with each_element(layouts) as (i, o):
+        output[o] = table[cast("int32", source[i]) + 128]
+
+
+def requantize_op(tile: Tile, *arrays: Array) -> None:
+    factor = scale_ratio(tile.net, tile.op)
+    _each(tile, arrays, lambda value: _finished(tile, _rescaled(_centred(tile, 0, value), factor)))
+
+
+def _each(tile: Tile, arrays: tuple[Array, ...], element: Callable[..., Expr]) -> None:
+    """The output's elements from those of the inputs."""
+    sources, output = in_order(tile, arrays[:-1]), arrays[-1]
+    shape = tile.output.box.shape
+    layouts = [*(layout.broadcast(shape) for _, layout in sources), Strided.of(tile.output)]
+    with each_element(layouts) as (*places, place):
+        values = [array[index] for (array, _), index in zip(sources, places, strict=True)]
+        output[place] = element(*values)
+
+
+def _centred(tile: Tile, index: int, value: Expr) -> Expr:
+    """An operand's element without its zero point."""
+    return cast("int32", value) - quantization(tile.net, tile.op.inputs[index]).zero_point
+
+
+def _rescaled(value: Expr, factor: Multiplier) -> Expr:
+    return requantize(value, factor.multiplier, factor.shift)
+
+
+def _finished(tile: Tile, scaled: Expr) -> Expr:
+    """The output's zero point, clamp and type."""
+    attributes, dtype = tile.op.attributes, tile.output.tensor.dtype
+    limits = np.iinfo(dtype)
+    bounds = (int(limits.min), int(limits.max))
+    chosen = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else bounds
+    return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, chosen))

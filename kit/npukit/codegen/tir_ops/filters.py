@@ -8,16 +8,16 @@ from npukit.codegen.tir_ops.layout import Layout
 from npukit.codegen.tir_ops.pixels import each_pixel
 from npukit.codegen.tir_ops.window import inside, sweeps_of
 from npukit.codegen.tvm_door import Array, Expr, Local, cast, let, loop, quotient
-from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, TransposeConv2d
 from npukit.net.requantize import quantization
 
 
-class _Finish:
+class Finish:
     """The last two or three constants of a filter kernel, and what it does with a sum."""
 
     def __init__(self, tile: Tile, constants: tuple[Array, ...]) -> None:
         attributes = tile.op.attributes
-        assert isinstance(attributes, Conv2d | DepthwiseConv2d | Dense)
+        assert isinstance(attributes, Conv2d | DepthwiseConv2d | Dense | TransposeConv2d)
         self._bias = constants[0] if len(constants) == 3 else None
         self._multipliers, self._shifts = constants[-2:]
         self._zero = quantization(tile.net, tile.op.output).zero_point
@@ -34,7 +34,7 @@ class _Finish:
 
 def conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
     *constants, output = rest
-    finish, zero = _Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
+    finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
     sweep_y, sweep_x = sweeps_of(tile)
@@ -46,7 +46,7 @@ def conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
                 pixel = let("pixel", given.index(n, row, column, first))
                 tap = let("tap", ((c * height + ky) * width + kx) * depth)
                 with loop("i", 0, depth) as i:
-                    total.set(total.value + _wide(source[pixel + i], zero) * _wide(weights[tap + i]))
+                    total.set(total.value + wide(source[pixel + i], zero) * wide(weights[tap + i]))
             output[made.index(n, y, x, c)] = finish.result(total, c)
 
 
@@ -63,7 +63,7 @@ def _first_channel(tile: Tile, channel: Expr) -> Expr:
 
 def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
     *constants, output = rest
-    finish, zero = _Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
+    finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     width = tile.net.tensor(tile.op.inputs[1]).shape[2]
     sweep_y, sweep_x = sweeps_of(tile)
@@ -74,7 +74,7 @@ def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
             with inside(rows, columns) as (ky, kx, row, column):
                 value = source[given.index(n, row, column, channel)]
                 weight = weights[(ky * width + kx) * made.channels + c]
-                total.set(total.value + _wide(value, zero) * _wide(weight))
+                total.set(total.value + wide(value, zero) * wide(weight))
             output[made.index(n, y, x, c)] = finish.result(total, c)
 
 
@@ -86,17 +86,17 @@ def _source_channel(tile: Tile, channel: Expr) -> Expr:
 
 def dense(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
     *constants, output = rest
-    finish, zero = _Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
+    finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     depth = tile.net.tensor(tile.op.inputs[1]).shape[1]
     with loop("row", 0, made.pixels) as row, loop("c", 0, made.channels) as c:
         total = finish.start(c)
         with loop("i", 0, depth) as i:
             value, weight = source[row * given.pixel_stride + i], weights[c * depth + i]
-            total.set(total.value + _wide(value, zero) * _wide(weight))
+            total.set(total.value + wide(value, zero) * wide(weight))
         output[row * made.pixel_stride + c] = finish.result(total, c)
 
 
-def _wide(value: Expr, zero: int = 0) -> Expr:
+def wide(value: Expr, zero: int = 0) -> Expr:
     """An int8 as an int32 without its zero point."""
     return cast("int32", value) - zero

@@ -31,18 +31,5 @@ class Layout:
             return cls(images, rows, pixels, channels, operand.tensor.shape[1] * row, row, pixel)
         return cls(1, 1, prod(shape[:-1]), shape[-1] if shape else 1, 0, 0, pixel)
 
-    @property
-    def dense(self) -> bool:
-        """Whether it is one run of elements."""
-        return (
-            self.pixel_stride == self.channels
-            and (self.rows == 1 or self.row_stride == self.pixels * self.pixel_stride)
-            and (self.images == 1 or self.image_stride == self.rows * self.row_stride)
-        )
-
-    @property
-    def elements(self) -> int:
-        return self.images * self.rows * self.pixels * self.channels
-
     def index(self, image: Expr, row: Expr, pixel: Expr, channel: Expr = 0) -> Expr:
         return image * self.image_stride + row * self.row_stride + pixel * self.pixel_stride + channel

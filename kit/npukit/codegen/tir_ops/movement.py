@@ -1,0 +1,59 @@
+"""Ops that move values and change none."""
+
+from __future__ import annotations
+
+from npukit.accel.interface import Tile
+from npukit.codegen.tir_ops.strided import Strided, each_element, each_position, in_order
+from npukit.codegen.tvm_door import Array, Expr, Local, cast, loop, when
+from npukit.net.ops import ArgMax, Concat, Pad, Slice, Transpose
+
+
+def transpose(tile: Tile, source: Array, output: Array) -> None:
+    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
+    assert isinstance(attributes, Transpose)
+    turned = Strided(made.shape, tuple(given.strides[axis] for axis in attributes.axes))
+    with each_position(made.shape) as position:
+        output[made.index(position)] = source[turned.index(position)]
+
+
+def pad(tile: Tile, source: Array, output: Array) -> None:
+    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
+    assert isinstance(attributes, Pad)
+    with each_element([made]) as (place,):
+        output[place] = cast(tile.output.tensor.dtype, attributes.value)
+    with each_position(given.shape) as position:
+        moved = [place + before for place, before in zip(position, attributes.before, strict=True)]
+        output[made.index(moved)] = source[given.index(position)]
+
+
+def concat(tile: Tile, *arrays: Array) -> None:
+    attributes, made, output = tile.op.attributes, Strided.of(tile.output), arrays[-1]
+    assert isinstance(attributes, Concat)
+    begin = 0
+    for source, given in in_order(tile, arrays[:-1]):
+        with each_position(given.shape) as position:
+            moved = [place + begin if axis == attributes.axis else place for axis, place in enumerate(position)]
+            output[made.index(moved)] = source[given.index(position)]
+        begin += given.shape[attributes.axis]
+
+
+def slice_(tile: Tile, source: Array, output: Array) -> None:
+    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
+    assert isinstance(attributes, Slice)
+    with each_position(made.shape) as position:
+        taken = [b + place * s for place, b, s in zip(position, attributes.begin, attributes.strides, strict=True)]
+        output[made.index(position)] = source[given.index(taken)]
+
+
+def argmax(tile: Tile, source: Array, output: Array) -> None:
+    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
+    assert isinstance(attributes, ArgMax)
+    with each_position(made.shape) as position:
+
+        def at(place: Expr, position: list[Expr] = position) -> Expr:
+            return source[given.index([*position[: attributes.axis], place, *position[attributes.axis :]])]
+
+        best = Local("best", "int32", 0)
+        with loop("i", 1, given.shape[attributes.axis]) as i, when(at(i) > at(best.value)):
+            best.set(i)
+        output[made.index(position)] = cast(tile.output.tensor.dtype, best.value)

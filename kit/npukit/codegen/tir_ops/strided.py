@@ -1,0 +1,105 @@
+"""Arrays of any rank: strides in elements, loops over positions, operands in the order of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from npukit.accel.cpu import operand_box
+from npukit.accel.interface import Operand, Tile
+from npukit.codegen.tvm_door import Array, Expr, loop
+from npukit.net.box import Box
+
+Shape = tuple[int, ...]
+
+NAMES_OF_AN_IMAGE = ("n", "y", "x", "c")
+
+
+@dataclass(frozen=True)
+class Strided:
+    """Where the elements of an array lie: a shape, the elements between neighbours along each axis, the first one."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    base: int = 0
+
+    @classmethod
+    def dense(cls, shape: Shape) -> Strided:
+        return cls(shape, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
+
+    @classmethod
+    def of(cls, operand: Operand) -> Strided:
+        """Of the box of a tensor."""
+        shape, item = operand.box.shape, np.dtype(operand.tensor.dtype).itemsize
+        row, pixel = operand.row_stride // item, operand.pixel_stride // item
+        if len(shape) == 4:
+            return cls(shape, (operand.tensor.shape[1] * row, row, pixel, 1))
+        return cls(shape, (*(pixel * prod(shape[axis + 1 : -1]) for axis in range(len(shape) - 1)), 1)[: len(shape)])
+
+    def index(self, position: Sequence[Expr]) -> Expr:
+        """Of an element. Axes that do not matter leave no trace."""
+        index: Expr = self.base
+        for place, stride, size in zip(position, self.strides, self.shape, strict=True):
+            index = index + place * stride if size > 1 and stride else index
+        return index
+
+    def broadcast(self, shape: Shape) -> Strided:
+        """The same elements seen under a shape that this one broadcasts to."""
+        missing = len(shape) - len(self.shape)
+        strides = (0,) * missing + tuple(
+            0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)
+        )
+        return Strided(shape, strides, self.base)
+
+    def part(self, box: Box, held: Box) -> Strided:
+        """Of an array that holds a box, a smaller box of it."""
+        base = sum(map(int.__mul__, box.offset_in(held), self.strides))
+        return Strided(box.shape, self.strides, self.base + base)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is one run of elements, from the first on."""
+        whole = Strided.dense(self.shape).strides
+        return self.base == 0 and all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, whole, strict=True))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is the first element again and again."""
+        return self.base == 0 and not any(self.strides)
+
+
+@contextmanager
+def each_position(shape: Shape, prefix: str = "") -> Iterator[list[Expr]]:
+    """Nested loops, the last axis innermost."""
+    names = NAMES_OF_AN_IMAGE if len(shape) == 4 else tuple(f"i{axis}" for axis in range(len(shape)))
+    with ExitStack() as loops:
+        yield [loops.enter_context(loop(f"{prefix}{name}", 0, size)) for name, size in zip(names, shape, strict=True)]
+
+
+@contextmanager
+def each_element(layouts: Sequence[Strided]) -> Iterator[list[Expr]]:
+    """The index in each layout, all of one shape, of the elements that correspond. One loop where that will do."""
+    if all(layout.is_dense or layout.is_single for layout in layouts):
+        with loop("i", 0, prod(layouts[0].shape)) as i:
+            yield [0 if layout.is_single else i for layout in layouts]
+        return
+    with each_position(layouts[0].shape) as position:
+        yield [layout.index(position) for layout in layouts]
+
+
+def in_order(tile: Tile, arrays: Sequence[Array]) -> list[tuple[Array, Strided]]:
+    """The op's inputs, in its own order, from the kernel's: activations, then constants."""
+    activations, given, constants = iter(tile.inputs), iter(arrays), iter(arrays[len(tile.inputs) :])
+    found = []
+    for name in tile.op.inputs:
+        box = operand_box(tile.net, tile.op, name, tile.output.box)
+        if name in tile.net.constants:
+            found.append((next(constants), Strided.dense(box.shape)))
+        else:
+            operand = next(activations)
+            found.append((next(given), Strided.of(operand).part(box, operand.box)))
+    return found

@@ -1,0 +1,294 @@
+"""Random ops of every kind the core has a kernel for, as nets of many ops that have nothing to do with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from npukit.net import ops
+from npukit.net.net import Net, Op
+from npukit.net.shapes import output_shape
+from npukit.net.tensor import Quantization, Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class Bundle:
+    """A net as it grows. `pick` draws integers."""
+
+    random: np.random.Generator
+    ops: list[Op] = field(default_factory=list)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+
+    def pick(self, low: int, high: int) -> int:
+        """low <= the number <= high."""
+        return int(self.random.integers(low, high + 1))
+
+    def pair(self, low: int, high: int) -> tuple[int, int]:
+        return self.pick(low, high), self.pick(low, high)
+
+    def quantization(self, low: float = 0.01, high: float = 0.2) -> Quantization:
+        return Quantization((float(self.random.uniform(low, high)),), (self.pick(-128, 127),))
+
+    def int8(self, shape: Shape) -> np.ndarray:
+        return self.random.integers(-128, 128, shape).astype(np.int8)
+
+    def tensor(self, shape: Shape, quantization: Quantization | None, dtype: str = "int8") -> str:
+        name = f"t{len(self.tensors)}"
+        self.tensors[name] = Tensor(name, shape, dtype, quantization)
+        return name
+
+    def activation(self, shape: Shape, quantization: Quantization | None = None, dtype: str = "int8") -> str:
+        name = self.tensor(shape, quantization or self.quantization(), dtype)
+        self.inputs.append(name)
+        return name
+
+    def constant(self, values: np.ndarray, quantization: Quantization | None) -> str:
+        name = self.tensor(values.shape, quantization, str(values.dtype))
+        self.constants[name] = values
+        return name
+
+    def filter(self, shape: Shape, axis: int, depth: int) -> tuple[str, ...]:
+        """Weights, and mostly a bias. Scales are spread so that shifts of both signs occur."""
+        channels = shape[axis]
+        scales = tuple(float(s) for s in np.exp(self.random.uniform(-7, 1, channels)) / depth**0.5)
+        weights = self.random.integers(-127, 128, shape).astype(np.int8)
+        name = self.constant(weights, Quantization(scales, (0,) * channels, axis))
+        if self.pick(0, 3) == 0:
+            return (name,)
+        return name, self.constant(self.random.integers(-5000, 5000, channels).astype(np.int32), None)
+
+    def clamp(self) -> tuple[int, int]:
+        return (-128, 127) if self.pick(0, 1) else (self.pick(-128, -20), self.pick(20, 127))
+
+    def add(
+        self, attributes: ops.Attributes, *inputs: str, quantization: Quantization | None = None, dtype: str = "int8"
+    ) -> None:
+        """The op, with an output of the shape it must have."""
+        name = f"{attributes.kind}_{len(self.ops)}"
+        self.tensors[name] = Tensor(name, (), dtype, quantization or self.quantization())
+        op = Op(name, attributes, inputs, (name,))
+        shape = output_shape(self.net([op]), op)
+        self.tensors[name] = Tensor(name, shape, dtype, self.tensors[name].quantization)
+        self.ops.append(op)
+
+    def net(self, ops: list[Op] | None = None) -> Net:
+        chosen = self.ops if ops is None else ops
+        outputs = tuple(op.output for op in chosen)
+        return Net("random", tuple(self.inputs), outputs, tuple(chosen), dict(self.tensors), dict(self.constants))
+
+
+def _image(bundle: Bundle, channels: int | None = None) -> tuple[Shape, str]:
+    shape = (1, bundle.pick(4, 9), bundle.pick(4, 9), channels or bundle.pick(1, 9))
+    return shape, bundle.activation(shape)
+
+
+def _padding(bundle: Bundle, window: tuple[int, int]) -> ops.Padding:
+    """Less than the window on every side."""
+    (top, left), (bottom, right) = ((bundle.pick(0, w - 1), bundle.pick(0, v - 1)) for w, v in (window, window))
+    return top, left, bottom, right
+
+
+def conv2d(bundle: Bundle) -> None:
+    groups, depth, window = bundle.pick(1, 3), bundle.pick(1, 5), bundle.pair(1, 3)
+    dilation = bundle.pair(1, 2) if max(window) > 1 else (1, 1)
+    _, source = _image(bundle, groups * depth)
+    weights = (groups * bundle.pick(1, 4), *window, depth)
+    reach = tuple((w - 1) * d + 1 for w, d in zip(window, dilation, strict=True))
+    padding = _padding(bundle, (max(reach[0], 2), max(reach[1], 2)))
+    inputs = bundle.filter(weights, 0, weights[1] * weights[2] * depth)
+    bundle.add(ops.Conv2d(bundle.pair(1, 2), padding, dilation, bundle.clamp()), source, *inputs)
+
+
+def depthwise_conv2d(bundle: Bundle) -> None:
+    window, (shape, source) = bundle.pair(1, 4), _image(bundle)
+    weights = (1, *window, shape[3] * bundle.pick(1, 3))
+    inputs = bundle.filter(weights, 3, weights[1] * weights[2])
+    attributes = ops.DepthwiseConv2d(bundle.pair(1, 3), _padding(bundle, window), (1, 1), bundle.clamp())
+    bundle.add(attributes, source, *inputs)
+
+
+def dense(bundle: Bundle) -> None:
+    depth = bundle.pick(1, 40)
+    leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 2)))
+    source = bundle.activation((*leading, depth))
+    bundle.add(ops.Dense(bundle.clamp()), source, *bundle.filter((bundle.pick(1, 12), depth), 0, depth))
+
+
+def transpose_conv2d(bundle: Bundle) -> None:
+    window, (shape, source) = bundle.pair(1, 4), _image(bundle)
+    weights = (bundle.pick(1, 5), *window, shape[3])
+    inputs = bundle.filter(weights, 0, weights[1] * weights[2] * weights[3])
+    bundle.add(ops.TransposeConv2d(bundle.pair(1, 3), _padding(bundle, window), bundle.clamp()), source, *inputs)
+
+
+def average_pool(bundle: Bundle) -> None:
+    window, (_, source) = bundle.pair(1, 4), _image(bundle)
+    attributes = ops.AveragePool(window, bundle.pair(1, 3), _padding(bundle, window), bundle.clamp())
+    bundle.add(attributes, source, quantization=bundle.tensors[source].quantization)
+
+
+def max_pool(bundle: Bundle) -> None:
+    window, (_, source) = bundle.pair(1, 4), _image(bundle)
+    attributes = ops.MaxPool(window, bundle.pair(1, 3), _padding(bundle, window), bundle.clamp())
+    bundle.add(attributes, source, quantization=bundle.tensors[source].quantization)
+
+
+def softmax(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 4) for _ in range(bundle.pick(0, 2)))
+    source = bundle.activation((*shape, bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.pick(2, 20)))
+    output = Quantization((1 / 256,), (-128,))
+    bundle.add(ops.Softmax(float(bundle.random.uniform(0.5, 2))), source, quantization=output)
+
+
+def _two_operands(bundle: Bundle, quantization: Quantization | None = None) -> tuple[str, str]:
+    """Of one shape, or broadcasting; one of them constant, or none."""
+    shape = tuple(bundle.pick(1, 5) for _ in range(bundle.pick(1, 4)))
+    other = [shape, tuple(1 if bundle.pick(0, 1) else size for size in shape), shape[-1:]][bundle.pick(0, 2)]
+    if bundle.pick(0, 2):
+        return bundle.activation(shape, quantization), bundle.activation(other, quantization)
+    first = bundle.activation(shape, quantization)
+    second = bundle.constant(bundle.int8(other), quantization or bundle.quantization())
+    return (first, second) if bundle.pick(0, 1) else (second, first)
+
+
+def _arithmetic(kind: Callable[..., ops.Attributes]) -> Callable[[Bundle], None]:
+    return lambda bundle: bundle.add(kind(clamp=bundle.clamp()), *_two_operands(bundle))
+
+
+def _choice(attributes: ops.Attributes) -> Callable[[Bundle], None]:
+    def made(bundle: Bundle) -> None:
+        shared = bundle.quantization()
+        bundle.add(attributes, *_two_operands(bundle, shared), quantization=shared)
+
+    return made
+
+
+def prelu(bundle: Bundle) -> None:
+    shape, source = _image(bundle)
+    bundle.add(ops.Prelu(), source, bundle.constant(bundle.int8((1, 1, shape[3])), bundle.quantization()))
+
+
+def lookup(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(1, 4)))
+    bundle.add(ops.Lookup(), bundle.activation(shape), bundle.constant(bundle.int8((256,)), None))
+
+
+def requantize(bundle: Bundle) -> None:
+    kinds = [("int8", "int8"), ("int16", "int8"), ("int8", "int16"), ("int32", "int8"), ("int8", "int32")]
+    before, after = kinds[bundle.pick(0, len(kinds) - 1)]
+    source = bundle.activation((bundle.pick(1, 30),), dtype=before)
+    bundle.add(ops.Requantize(), source, dtype=after)
+
+
+def mean(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(2, 4)))
+    axes = tuple(axis for axis in range(len(shape)) if bundle.pick(0, 1)) or (len(shape) - 1,)
+    bundle.add(ops.Mean(axes), bundle.activation(shape))
+
+
+def pad(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 5) for _ in range(bundle.pick(1, 4)))
+    before, after = (tuple(bundle.pick(0, 2) for _ in shape) for _ in range(2))
+    _moved(bundle, ops.Pad(before, after, bundle.pick(-128, 127)), bundle.activation(shape))
+
+
+def transpose(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 5) for _ in range(bundle.pick(1, 5)))
+    axes = tuple(int(axis) for axis in bundle.random.permutation(len(shape)))
+    _moved(bundle, ops.Transpose(axes), bundle.activation(shape))
+
+
+def slice_(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 7) for _ in range(bundle.pick(1, 4)))
+    begin = tuple(bundle.pick(0, size - 1) for size in shape)
+    end = tuple(bundle.pick(start + 1, size) for start, size in zip(begin, shape, strict=True))
+    _moved(bundle, ops.Slice(begin, end, tuple(bundle.pick(1, 3) for _ in shape)), bundle.activation(shape))
+
+
+def concat(bundle: Bundle) -> None:
+    shape, shared = [bundle.pick(1, 4) for _ in range(bundle.pick(1, 4))], bundle.quantization()
+    axis = bundle.pick(0, len(shape) - 1)
+    shapes = [(*shape[:axis], bundle.pick(1, 4), *shape[axis + 1 :]) for _ in range(bundle.pick(2, 4))]
+    parts = [bundle.activation(shapes[0], shared)]
+    for each in shapes[1:]:
+        constant = bundle.pick(0, 3) == 0
+        parts.append(bundle.constant(bundle.int8(each), shared) if constant else bundle.activation(each, shared))
+    bundle.add(ops.Concat(axis), *parts, quantization=shared)
+
+
+def resize_nearest(bundle: Bundle) -> None:
+    shape, source = _image(bundle)
+    rows, columns = (tuple(bundle.pick(0, size - 1) for _ in range(bundle.pick(1, 7))) for size in shape[1:3])
+    _moved(bundle, ops.ResizeNearest(rows, columns), source)
+
+
+def resize_bilinear(bundle: Bundle) -> None:
+    shape, source = _image(bundle)
+    rows, columns = (
+        tuple((*bundle.pair(0, size - 1), bundle.pick(0, 1024)) for _ in range(bundle.pick(1, 7)))
+        for size in shape[1:3]
+    )
+    _moved(bundle, ops.ResizeBilinear(rows, columns), source)
+
+
+def argmax(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(2, 4)))
+    attributes = ops.ArgMax(bundle.pick(0, len(shape) - 1))
+    bundle.add(attributes, bundle.activation(shape), dtype="int64" if bundle.pick(0, 1) else "int32")
+
+
+def matmul(bundle: Bundle) -> None:
+    rows, depth, columns = bundle.pick(1, 5), bundle.pick(1, 20), bundle.pick(1, 5)
+    leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 2)))
+    first = bundle.activation((*leading, rows, depth))
+    second = bundle.activation((*(leading if bundle.pick(0, 1) else ()), depth, columns))
+    bundle.add(ops.Matmul(bundle.clamp()), first, second)
+
+
+def _moved(bundle: Bundle, attributes: ops.Attributes, source: str) -> None:
+    bundle.add(attributes, source, quantization=bundle.tensors[source].quantization)
+
+
+MAKERS: dict[str, Callable[[Bundle], None]] = {
+    "add": _arithmetic(ops.Add),
+    "argmax": argmax,
+    "average_pool": average_pool,
+    "concat": concat,
+    "conv2d": conv2d,
+    "dense": dense,
+    "depthwise_conv2d": depthwise_conv2d,
+    "lookup": lookup,
+    "matmul": matmul,
+    "max_pool": max_pool,
+    "maximum": _choice(ops.Maximum()),
+    "mean": mean,
+    "minimum": _choice(ops.Minimum()),
+    "multiply": _arithmetic(ops.Multiply),
+    "pad": pad,
+    "prelu": prelu,
+    "requantize": requantize,
+    "resize_bilinear": resize_bilinear,
+    "resize_nearest": resize_nearest,
+    "slice": slice_,
+    "softmax": softmax,
+    "subtract": _arithmetic(ops.Subtract),
+    "transpose": transpose,
+    "transpose_conv2d": transpose_conv2d,
+}
+
+
+def random_inputs(net: Net, random: np.random.Generator) -> list[np.ndarray]:
+    """Over the whole range of each input's type, int32 within what sums of int8 products reach."""
+    return [_values(net.tensor(name), random) for name in net.inputs]
+
+
+def _values(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
+    limits = np.iinfo(tensor.dtype)
+    low, high = max(limits.min, -(1 << 20)), min(limits.max, 1 << 20)
+    return random.integers(low, high + 1, tensor.shape).astype(tensor.dtype)
