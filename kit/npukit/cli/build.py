@@ -61,9 +61,8 @@ def _show(terminal: Terminal, summary: dict[str, Any], output: Path) -> None:
     terminal.table(headings, [_row(op) for op in summary["ops"]])
     least = min(pe["free"] for pe in summary["memory"])
     latency = summary["predicted"]["latency_cycles"]
-    terminal.print(
-        f"{summary['pes_used']} PEs used, at least {least:,} bytes free on each; {latency:,} cycles predicted"
-    )
+    used = "1 PE" if summary["pes_used"] == 1 else f"{summary['pes_used']} PEs, each"
+    terminal.print(f"{used} with at least {least:,} bytes free; {latency:,} cycles predicted")
     terminal.note(f"built {output}; next: npukit validate {output}")
 
 
