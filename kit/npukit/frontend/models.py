@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from pathlib import Path
 
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_file import import_onnx
+from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.emit import emit_module
 from npukit.frontend.tflite.file import is_tflite, read_tflite
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.importer import net_from_relax
 from npukit.net.net import Net
 
-InputShapes = Mapping[str, tuple[int, ...]]
-"""The shape of each input that the model leaves open, by name."""
-
 
 def load_net_from_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> Net:
     """The integer network of a model file, named after the file."""
-    return net_from_relax(import_model(path, input_shapes=input_shapes), Path(path).stem)
+    name = re.sub(r"[^\w.-]", "_", Path(path).stem, flags=re.ASCII)
+    return net_from_relax(import_model(path, input_shapes=input_shapes), name)
 
 
 def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> IRModule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_ops import readable_converters
+from npukit.frontend.shapes import InputShapes, check_input_names
 
-InputShapes = Mapping[str, tuple[int, ...]]
 LARGEST_TENSOR = 1 << 31
 _from_onnx: Any = from_onnx
 """TVM annotates the model as a graph; it takes and wants a model."""
@@ -28,6 +28,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     _check_external_data(model, path)
     _check_structure(model, path.name)
     _check_ops(model, path.name)
+    check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     try:
         with readable_converters():

@@ -11,11 +11,13 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
+from npukit.frontend.shapes import InputShapes, check_input_names
 from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.tensor import Quantization
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
+shape_expression: Any = relax.ShapeExpr
 """TVM's annotations are narrower than what it takes."""
 
 
@@ -26,16 +28,25 @@ class Emitter:
     model: TfliteModel
     builder: relax.BlockBuilder
     values: dict[int, relax.Expr] = field(default_factory=dict)
+    folded: dict[int, np.ndarray] = field(default_factory=dict)
 
     def tensor(self, index: int) -> TfliteTensor:
         return self.model.tensors[index]
 
+    def known(self, index: int) -> np.ndarray | None:
+        """The value of a tensor if it is known at build time: a constant, or computed from shapes."""
+        return self.folded.get(index, self.tensor(index).value)
+
     def constant(self, index: int) -> np.ndarray:
         """The value of a tensor that must be known at build time."""
-        value = self.tensor(index).value
+        value = self.known(index)
         if value is None:
-            raise NpukitError(f"tensor {self.tensor(index).name!r} must be a constant")
+            raise NpukitError(f"its input {self.tensor(index).name!r} must be a constant")
         return value
+
+    def integers(self, index: int) -> list[int]:
+        """A tensor of integers that must be known at build time."""
+        return [int(value) for value in self.constant(index).ravel()]
 
     def value(self, index: int) -> relax.Expr:
         """A tensor as it is stored."""
@@ -65,7 +76,7 @@ class Emitter:
             self.values[index] = self.emit(quantize(self.emit(expression), tensor.quantization, tensor.dtype))
 
     def define(self, index: int, expression: relax.Expr) -> None:
-        """The op's result is what is stored: ops that only move values."""
+        """The op's result is what is stored."""
         self.values[index] = self.emit(expression)
 
 
@@ -88,24 +99,35 @@ def _constants(quantization: Quantization, dtype: str) -> tuple[relax.Expr, rela
     return relax.const(scales), relax.const(np.array(quantization.zero_points, dtype).reshape(shape))
 
 
-def emit_module(
-    model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: Mapping[str, tuple[int, ...]]
-) -> IRModule:
+def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:
     """The whole model as function `main`; `converters` says how each kind of op is emitted."""
     builder = relax.BlockBuilder()
     emitter = Emitter(model, builder)
+    check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
     variables = [_input(model.tensors[index], input_shapes) for index in model.inputs]
     emitter.values.update(zip(model.inputs, variables, strict=True))
+    fault: NpukitError | None = None
     with builder.function("main", variables):
         with builder.dataflow():
-            for op in model.ops:
-                _convert(emitter, op, converters, name)
-            outputs = builder.emit_output(relax.Tuple([emitter.value(index) for index in model.outputs]))
-        builder.emit_func_output(outputs)
+            try:
+                outputs = _outputs(emitter, converters, name)
+            except NpukitError as error:
+                # TVM warns on stderr about a function that is left unfinished.
+                fault, outputs = error, relax.Tuple([])
+            result = builder.emit_output(outputs)
+        builder.emit_func_output(result)
+    if fault:
+        raise fault
     return builder.finalize()
 
 
-def _input(tensor: TfliteTensor, input_shapes: Mapping[str, tuple[int, ...]]) -> relax.Var:
+def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> relax.Expr:
+    for op in emitter.model.ops:
+        _convert(emitter, op, converters, name)
+    return relax.Tuple([emitter.value(index) for index in emitter.model.outputs])
+
+
+def _input(tensor: TfliteTensor, input_shapes: InputShapes) -> relax.Var:
     shape = input_shapes.get(tensor.name, tensor.shape)
     if 0 in shape:
         raise NpukitError(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, Reshape, Transpose
 from npukit.net.tensor import Quantization, Tensor
 
+LONGEST_NAME = 60
 Order = tuple[int, ...]
 """order[i] is the axis of the model that lies at place i in memory."""
 
@@ -52,6 +55,13 @@ class Assembly:
             if name not in self.tensors:
                 return name
 
+    def plain_name(self, name: str) -> str:
+        """A model's name as one that is harmless in C, in file names and in text: unlike any other so far."""
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:LONGEST_NAME]
+        plain = plain if plain[:1].isalpha() else f"input_{plain.strip('_')}"
+        taken = (f"{plain}_{number}" for number in count(1))
+        return plain if plain not in self.tensors else next(other for other in taken if other not in self.tensors)
+
     def tensor(self, name: str, shape: tuple[int, ...], dtype: str, quantization: Quantization | None) -> str:
         self.tensors[name] = Tensor(name, shape, dtype, quantization)
         return name
@@ -66,6 +76,9 @@ class Assembly:
     def requantify(self, name: str, quantization: Quantization) -> None:
         """State what the integers of a tensor stand for, once that is known."""
         self.tensors[name] = replace(self.tensors[name], quantization=quantization)
+
+    def retype(self, name: str, dtype: str) -> None:
+        self.tensors[name] = replace(self.tensors[name], dtype=dtype)
 
     def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
         """Add an op named as its output."""

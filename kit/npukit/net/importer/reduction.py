@@ -54,6 +54,15 @@ def argmax(walk: Walk, call: Any) -> View:
     return View(found, straight(len(shape_of(call))))
 
 
+def cast_result(walk: Walk, call: Any) -> View:
+    """The type that an argmax gives its indices in."""
+    view = walk.view(call.args[0])
+    if view is None or walk.assembly.quantization(view.name) is not None or dtype_of(call) not in ("int32", "int64"):
+        raise NpukitError(f"it casts to {dtype_of(call)}, which npukit does not compute")
+    walk.assembly.retype(view.name, dtype_of(call))
+    return view
+
+
 def concat(walk: Walk, site: Site) -> View:
     """All parts are brought to the output's quantisation."""
     parts = [_part(walk, part, site.quantization) for part in resolve(site.core.args[0], walk.definitions).fields]

@@ -24,7 +24,7 @@ from npukit.net.importer.expressions import (
 )
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
-from npukit.net.importer.reduction import argmax
+from npukit.net.importer.reduction import argmax, cast_result
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize
@@ -140,8 +140,9 @@ def net_from_relax(module: IRModule, name: str) -> Net:
 
 
 def _refuse_float(main: Any, name: str) -> None:
-    calls = [callee(binding.value) for block in main.body.blocks for binding in block.bindings]
-    if "quantize" not in calls and "dequantize" not in calls:
+    values = [binding.value for block in main.body.blocks for binding in block.bindings]
+    calls = [callee(value) for value in values]
+    if not any(_is_quantisation(value) for value in values):
         first = next(filter(None, calls), "none")
         raise NpukitError(
             f"{name} is a float model: its first op, {first}, has no int8 quantisation",
@@ -152,11 +153,16 @@ def _refuse_float(main: Any, name: str) -> None:
         )
 
 
+def _is_quantisation(value: Any) -> bool:
+    """Whether an activation is quantised here, or was before; constants alone say nothing."""
+    return callee(value) == "quantize" or (callee(value) == "dequantize" and isinstance(value.args[0], relax.Var))
+
+
 def _input(walk: Walk, parameter: Any) -> str:
-    shape = shape_of(parameter)
-    walk.assembly.tensor(parameter.name, shape, dtype_of(parameter), None)
-    walk.views[parameter] = View(parameter.name, straight(len(shape)))
-    return parameter.name
+    shape, name = shape_of(parameter), walk.assembly.plain_name(parameter.name)
+    walk.assembly.tensor(name, shape, dtype_of(parameter), None)
+    walk.views[parameter] = View(name, straight(len(shape)))
+    return name
 
 
 def _output(walk: Walk, expression: Any) -> str:
@@ -197,6 +203,8 @@ def _bind(walk: Walk, binding: Any) -> None:
             walk.views[binding.var] = _quantize(walk, binding.value)
         elif callee(binding.value) == "argmax":
             walk.views[binding.var] = argmax(walk, binding.value)
+        elif callee(binding.value) == "astype" and walk.view(binding.value.args[0]):
+            walk.views[binding.var] = cast_result(walk, binding.value)
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             walk.views[binding.var] = _move(walk, binding.value)
     except NpukitError as error:

@@ -1,0 +1,109 @@
+"""Ops that keep the shape, pools, and reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tflite
+from tvm import relax
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.windows import activated, padding_of, strides_of, window_of
+
+Converter = Callable[[Emitter, TfliteOp], None]
+
+
+def binary(name: str) -> Converter:
+    """An op of two operands and perhaps a fused activation, by Relax's name for it."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        first, second = (emitter.real(index) for index in op.inputs)
+        result = emitter.emit(getattr(operators, name)(first, second))
+        emitter.define_real(op.outputs[0], activated(op, result))
+
+    return convert
+
+
+def unary(function: Callable[[Any], Any]) -> Converter:
+    """An op of one operand."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        emitter.define_real(op.outputs[0], function(emitter.real(op.inputs[0])))
+
+    return convert
+
+
+def clip(low: float, high: float) -> Converter:
+    return unary(lambda real: operators.clip(real, low, high))
+
+
+def hard_swish(real: relax.Expr) -> relax.Expr:
+    gate = operators.clip(operators.add(real, relax.const(3.0, "float32")), 0, 6)
+    return operators.multiply(real, operators.divide(gate, relax.const(6.0, "float32")))
+
+
+def elu(real: relax.Expr) -> relax.Expr:
+    one = relax.const(1.0, "float32")
+    negative = operators.subtract(operators.exp(operators.minimum(real, relax.const(0.0, "float32"))), one)
+    return operators.add(operators.nn.relu(real), negative)
+
+
+def gelu(emitter: Emitter, op: TfliteOp) -> None:
+    function = operators.nn.gelu_tanh if op.options.get("Approximate") else operators.nn.gelu
+    emitter.define_real(op.outputs[0], function(emitter.real(op.inputs[0])))
+
+
+def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
+    slope = float(op.options["Alpha"])
+    emitter.define_real(op.outputs[0], operators.nn.leakyrelu(emitter.real(op.inputs[0]), slope))
+
+
+def prelu(emitter: Emitter, op: TfliteOp) -> None:
+    """Relax's slopes lie along one axis; TFLite's usually along the channels."""
+    data, slopes = (emitter.real(index) for index in op.inputs)
+    shape = emitter.shape(slopes)
+    if any(size != 1 for size in shape[:-1]):
+        raise NpukitError(f"its slopes have the shape {list(shape)}; npukit reads one slope a channel")
+    flat = emitter.emit(operators.reshape(slopes, [shape[-1]]))
+    emitter.define_real(op.outputs[0], operators.nn.prelu(data, flat, len(emitter.shape(data)) - 1))
+
+
+def softmax(emitter: Emitter, op: TfliteOp) -> None:
+    data, beta = emitter.real(op.inputs[0]), op.options["Beta"]
+    if beta != 1:
+        data = emitter.emit(operators.multiply(data, relax.const(float(beta), "float32")))
+    emitter.define_real(op.outputs[0], operators.nn.softmax(data, axis=-1))
+
+
+def requantize(emitter: Emitter, op: TfliteOp) -> None:
+    """QUANTIZE and DEQUANTIZE: the same numbers, stored as the output tensor says."""
+    emitter.define_real(op.outputs[0], emitter.real(op.inputs[0]))
+
+
+def pool(name: str) -> Converter:
+    """A pool, by Relax's name for it."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        data, strides, window = emitter.real(op.inputs[0]), strides_of(op), window_of(op)
+        padding = padding_of(op, emitter.shape(data)[1:3], window, strides, (1, 1))
+        function = getattr(operators.nn, name)
+        pooled = emitter.emit(function(data, pool_size=window, strides=strides, padding=padding, layout="NHWC"))
+        emitter.define_real(op.outputs[0], activated(op, pooled))
+
+    return convert
+
+
+def mean(emitter: Emitter, op: TfliteOp) -> None:
+    axes = emitter.integers(op.inputs[1])
+    keep = bool(op.options.get("KeepDims"))
+    emitter.define_real(op.outputs[0], operators.mean(emitter.real(op.inputs[0]), axes, keep))
+
+
+def arg_max(emitter: Emitter, op: TfliteOp) -> None:
+    axis = int(emitter.constant(op.inputs[1]).item())
+    found = emitter.emit(operators.argmax(emitter.real(op.inputs[0]), axis))
+    wanted = "int64" if op.options.get("OutputType") == tflite.TensorType.INT64 else "int32"
+    emitter.define(op.outputs[0], operators.astype(found, wanted))

@@ -1,0 +1,115 @@
+"""Convolutions, dense layers and products of activations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import tflite
+from tvm import relax
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.emit import Emitter, dequantize, operators
+from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.windows import Pair, activated, dilation_of, padding_of, same_padding, strides_of
+from npukit.net.tensor import Quantization
+
+
+def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
+    data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
+    strides, dilation = strides_of(op), dilation_of(op)
+    shape = emitter.shape(data)
+    _, height, width, channels = emitter.shape(weights)
+    padding = padding_of(op, shape[1:3], (height, width), strides, dilation)
+    if channels == 0 or shape[3] % channels:
+        raise NpukitError(f"its weights take {channels} channels a group, its input has {shape[3]}")
+    product = _convolve(data, weights, strides, padding, dilation, shape[3] // channels)
+    _finish(emitter, op, product)
+
+
+def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
+    data, strides, dilation = emitter.real(op.inputs[0]), strides_of(op), dilation_of(op)
+    shape = emitter.shape(data)
+    _, height, width, _ = emitter.tensor(op.inputs[1]).shape
+    padding = padding_of(op, shape[1:3], (height, width), strides, dilation)
+    _finish(emitter, op, _convolve(data, _depthwise_weights(emitter, op), strides, padding, dilation, shape[3]))
+
+
+def _depthwise_weights(emitter: Emitter, op: TfliteOp) -> relax.Expr:
+    """1HWO as OHW1, which Relax's grouped convolution wants."""
+    tensor = emitter.tensor(op.inputs[1])
+    moved = relax.const(np.ascontiguousarray(emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0)))
+    if tensor.quantization is None:
+        return moved
+    given = tensor.quantization
+    axis = None if given.axis is None else 0
+    return emitter.emit(dequantize(moved, Quantization(given.scales, given.zero_points, axis), tensor.dtype))
+
+
+def _convolve(
+    data: relax.Expr, weights: relax.Expr, strides: Pair, padding: tuple[int, ...], dilation: Pair, groups: int
+) -> relax.Expr:
+    return operators.nn.conv2d(
+        data, weights, strides, padding, dilation, groups, data_layout="NHWC", kernel_layout="OHWI"
+    )
+
+
+def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
+    if op.options.get("WeightsFormat"):
+        raise NpukitError("its weights are in a shuffled format")
+    data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
+    features = emitter.shape(weights)[1]
+    if not op.options.get("KeepNumDims") and len(emitter.shape(data)) != 2:
+        data = operators.reshape(data, (-1, features))
+    _finish(emitter, op, operators.matmul(emitter.emit(data), operators.permute_dims(weights, [1, 0])))
+
+
+def _finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
+    """Bias, activation, result of a convolution or dense op."""
+    result = emitter.emit(product)
+    if len(op.inputs) > 2 and op.inputs[2] >= 0:
+        result = emitter.emit(operators.add(result, _bias(emitter, op)))
+    emitter.define_real(op.outputs[0], activated(op, result))
+
+
+def _bias(emitter: Emitter, op: TfliteOp) -> relax.Expr:
+    """The bias in real numbers; its scale is the product of the input's and the weights', stated or not."""
+    data, weights, bias = (emitter.tensor(index) for index in op.inputs[:3])
+    if bias.dtype == "float32" or data.quantization is None or weights.quantization is None:
+        return emitter.value(op.inputs[2])
+    scales = tuple(data.quantization.scale * scale for scale in weights.quantization.scales)
+    quantization = Quantization(scales, (0,) * len(scales), None if len(scales) == 1 else 0)
+    return emitter.emit(dequantize(emitter.value(op.inputs[2]), quantization, bias.dtype))
+
+
+def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: output shape, weights, data, [bias]."""
+    size, strides = emitter.constant(op.inputs[0]).tolist()[1:3], strides_of(op)
+    weights, data = emitter.real(op.inputs[1]), emitter.real(op.inputs[2])
+    window, given = emitter.shape(weights)[1:3], emitter.shape(data)[1:3]
+    starts = [same_padding(*sides, 1) // 2 for sides in zip(size, window, strides, strict=True)]
+    starts = [0, 0] if op.options["Padding"] == tflite.Padding.VALID else starts
+    ends = [
+        (side - 1) * stride + extent - start - wanted
+        for side, stride, extent, start, wanted in zip(given, strides, window, starts, size, strict=True)
+    ]
+    padding = (*starts, *(max(end, 0) for end in ends))
+    extra = tuple(max(-end, 0) for end in ends)
+    product = operators.nn.conv2d_transpose(
+        data, weights, strides, padding, extra, data_layout="NHWC", kernel_layout="OHWI"
+    )
+    operands = (op.inputs[2], op.inputs[1], *op.inputs[3:])
+    _finish(emitter, replace(op, inputs=operands), product)
+
+
+def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:
+    first, second = (emitter.real(index) for index in op.inputs)
+    first = _swapped(emitter, first) if op.options["AdjX"] else first
+    second = _swapped(emitter, second) if op.options["AdjY"] else second
+    emitter.define_real(op.outputs[0], operators.matmul(first, second))
+
+
+def _swapped(emitter: Emitter, matrices: relax.Expr) -> relax.Expr:
+    """The last two axes exchanged."""
+    rank = len(emitter.shape(matrices))
+    return emitter.emit(operators.permute_dims(matrices, [*range(rank - 2), rank - 1, rank - 2]))

@@ -1,0 +1,162 @@
+"""Ops that move values, and the arithmetic on shapes that some exporters leave in the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.emit import Emitter, operators, shape_expression
+from npukit.frontend.tflite.file import TfliteOp
+
+
+def reshape(emitter: Emitter, op: TfliteOp) -> None:
+    """The shape is an input, an option, or only that of the output."""
+    data, *rest = op.inputs
+    given = op.options.get("NewShapeAsNumpy", 0)
+    if rest:
+        shape = emitter.integers(rest[0])
+    else:
+        shape = list(emitter.tensor(op.outputs[0]).shape if isinstance(given, int) else map(int, given))
+    emitter.define_real(op.outputs[0], operators.reshape(emitter.real(data), shape))
+
+
+def as_output(emitter: Emitter, op: TfliteOp) -> None:
+    """SQUEEZE and EXPAND_DIMS: the same values under the output's shape."""
+    shape = list(emitter.tensor(op.outputs[0]).shape)
+    emitter.define_real(op.outputs[0], operators.reshape(emitter.real(op.inputs[0]), shape))
+
+
+def transpose(emitter: Emitter, op: TfliteOp) -> None:
+    axes = emitter.integers(op.inputs[1])
+    emitter.define_real(op.outputs[0], operators.permute_dims(emitter.real(op.inputs[0]), axes))
+
+
+def concatenation(emitter: Emitter, op: TfliteOp) -> None:
+    if _fold(emitter, op, lambda *parts: np.concatenate(parts, axis=op.options["Axis"])):
+        return
+    if op.options.get("FusedActivationFunction"):
+        raise NpukitError("it has a fused activation")
+    parts = [emitter.real(index) for index in op.inputs]
+    emitter.define_real(op.outputs[0], operators.concat(parts, op.options["Axis"]))
+
+
+def split(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: axis, data; into equal parts."""
+    axis = int(emitter.constant(op.inputs[0]).item())
+    _split(emitter, op, emitter.real(op.inputs[1]), len(op.outputs), axis)
+
+
+def split_v(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, sizes, axis."""
+    sizes, axis = emitter.constant(op.inputs[1]), int(emitter.constant(op.inputs[2]).item())
+    _split(emitter, op, emitter.real(op.inputs[0]), np.cumsum(sizes)[:-1].tolist(), axis)
+
+
+def _split(emitter: Emitter, op: TfliteOp, data: Any, places: Any, axis: int) -> None:
+    parts = emitter.emit(operators.split(data, places, axis))
+    for number, index in enumerate(op.outputs):
+        emitter.define_real(index, parts[number])
+
+
+def slice_(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, begin, size; a size of -1 reaches to the end."""
+    data = emitter.real(op.inputs[0])
+    begin, size = (emitter.integers(index) for index in op.inputs[1:])
+    ends = [
+        full if count < 0 else start + count
+        for full, start, count in zip(emitter.shape(data), begin, size, strict=True)
+    ]
+    emitter.define_real(op.outputs[0], operators.strided_slice(data, list(range(len(begin))), begin, ends))
+
+
+def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
+    bounds = [emitter.integers(index) for index in op.inputs[1:]]
+    if op.options["EllipsisMask"] or op.options["NewAxisMask"]:
+        raise NpukitError("it uses an ellipsis or new axes")
+    if _fold(emitter, op, lambda data, *_: data[_subscripts(op, data.shape, bounds)]):
+        return
+    data = emitter.real(op.inputs[0])
+    ranges = [part.indices(size) for part, size in zip(_slices(op, bounds), emitter.shape(data), strict=True)]
+    begins, ends, steps = (list(column) for column in zip(*ranges, strict=True))
+    moved = emitter.emit(operators.strided_slice(data, list(range(len(ranges))), begins, ends, steps))
+    shape = list(emitter.tensor(op.outputs[0]).shape)
+    emitter.define_real(op.outputs[0], operators.reshape(moved, shape) if op.options["ShrinkAxisMask"] else moved)
+
+
+def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
+    """What each axis keeps; the masks open an end, or take a single place."""
+    slices = []
+    for axis, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
+        bit = 1 << axis
+        if op.options["ShrinkAxisMask"] & bit:
+            slices.append(slice(begin, begin + 1 or None, 1))
+            continue
+        opened = None if op.options["BeginMask"] & bit else begin
+        slices.append(slice(opened, None if op.options["EndMask"] & bit else end, step))
+    return slices
+
+
+def _subscripts(op: TfliteOp, shape: tuple[int, ...], bounds: list[list[int]]) -> tuple[Any, ...]:
+    slices = _slices(op, bounds)
+    return tuple(
+        part.indices(size)[0] if op.options["ShrinkAxisMask"] & (1 << axis) else part
+        for axis, (part, size) in enumerate(zip(slices, shape, strict=False))
+    )
+
+
+def pad(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, amounts, [value]."""
+    data, amounts, *rest = op.inputs
+    value = _real_number(emitter, rest[0]) if rest else 0.0
+    padded = operators.nn.pad(emitter.real(data), emitter.integers(amounts), "constant", value)
+    emitter.define_real(op.outputs[0], padded)
+
+
+def _real_number(emitter: Emitter, index: int) -> float:
+    value, quantization = emitter.constant(index).item(), emitter.tensor(index).quantization
+    return float(value) if quantization is None else (value - quantization.zero_point) * quantization.scale
+
+
+def resize_nearest(emitter: Emitter, op: TfliteOp) -> None:
+    """With aligned corners places are rounded, else cut; half pixels then round the other half way."""
+    if op.options["AlignCorners"]:
+        _resize(emitter, op, "nearest_neighbor", "round")
+    else:
+        _resize(emitter, op, "nearest_neighbor", "round_prefer_ceil" if op.options["HalfPixelCenters"] else "floor")
+
+
+def resize_bilinear(emitter: Emitter, op: TfliteOp) -> None:
+    _resize(emitter, op, "linear", "")
+
+
+def _resize(emitter: Emitter, op: TfliteOp, method: str, rounding: str) -> None:
+    size = shape_expression(emitter.integers(op.inputs[1]))
+    mode = "align_corners" if op.options["AlignCorners"] else "asymmetric"
+    mode = "half_pixel" if op.options["HalfPixelCenters"] else mode
+    data = emitter.real(op.inputs[0])
+    resized = operators.image.resize2d(
+        data, size, layout="NHWC", method=method, coordinate_transformation_mode=mode, rounding_method=rounding
+    )
+    emitter.define_real(op.outputs[0], resized)
+
+
+def shape(emitter: Emitter, op: TfliteOp) -> None:
+    emitter.folded[op.outputs[0]] = np.array(emitter.shape(emitter.value(op.inputs[0])), np.int32)
+
+
+def pack(emitter: Emitter, op: TfliteOp) -> None:
+    axis = op.options["Axis"]
+    if not _fold(emitter, op, lambda *parts: np.stack(parts, axis=axis)):
+        parts = [emitter.emit(operators.expand_dims(emitter.real(index), axis)) for index in op.inputs]
+        emitter.define_real(op.outputs[0], operators.concat(parts, axis))
+
+
+def _fold(emitter: Emitter, op: TfliteOp, function: Any) -> bool:
+    """Compute now what only depends on what is known."""
+    values = [emitter.known(index) for index in op.inputs]
+    if any(value is None for value in values):
+        return False
+    emitter.folded[op.outputs[0]] = np.asarray(function(*values))
+    return True

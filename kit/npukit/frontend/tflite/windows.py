@@ -1,0 +1,67 @@
+"""What convolutions and pools share: strides, padding, fused activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import tflite
+from tvm import relax
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.emit import operators
+from npukit.frontend.tflite.file import TfliteOp
+
+Pair = tuple[int, int]
+
+
+def strides_of(op: TfliteOp) -> Pair:
+    return _positive("stride", op.options["StrideH"], op.options["StrideW"])
+
+
+def dilation_of(op: TfliteOp) -> Pair:
+    return _positive("dilation", op.options["DilationHFactor"], op.options["DilationWFactor"])
+
+
+def window_of(op: TfliteOp) -> Pair:
+    return _positive("window", op.options["FilterHeight"], op.options["FilterWidth"])
+
+
+def _positive(what: str, height: int, width: int) -> Pair:
+    if min(height, width) < 1:
+        raise NpukitError(f"its {what} is {height} x {width}")
+    return height, width
+
+
+def padding_of(
+    op: TfliteOp, size: tuple[int, ...], window: tuple[int, ...], strides: Pair, dilation: Pair
+) -> tuple[int, int, int, int]:
+    """Top, left, bottom, right; SAME puts the odd one at the end."""
+    if op.options["Padding"] == tflite.Padding.VALID:
+        return 0, 0, 0, 0
+    totals = [same_padding(*sides) for sides in zip(size, window, strides, dilation, strict=True)]
+    top, left = (total // 2 for total in totals)
+    return top, left, totals[0] - top, totals[1] - left
+
+
+def same_padding(size: int, window: int, stride: int, dilation: int) -> int:
+    """How much padding makes the result as large as the input over the stride."""
+    outputs = -(-size // stride)
+    return max((outputs - 1) * stride + (window - 1) * dilation + 1 - size, 0)
+
+
+def activated(op: TfliteOp, expression: relax.Expr) -> relax.Expr:
+    """The op's result after its fused activation."""
+    kind = op.options.get("FusedActivationFunction", tflite.ActivationFunctionType.NONE)
+    if kind == tflite.ActivationFunctionType.NONE:
+        return expression
+    if kind == tflite.ActivationFunctionType.RELU:
+        return operators.nn.relu(expression)
+    if kind not in _CLIPS:
+        raise NpukitError(f"its fused activation (number {kind}) has no int8 form")
+    return operators.clip(expression, *_CLIPS[kind])
+
+
+_CLIPS: Mapping[int, Pair] = {
+    tflite.ActivationFunctionType.RELU6: (0, 6),
+    tflite.ActivationFunctionType.RELU_N1_TO_1: (-1, 1),
+}

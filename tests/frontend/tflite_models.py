@@ -1,0 +1,190 @@
+"""Small TFLite models, written field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import pytest
+import tflite
+
+TYPES = {
+    "float32": tflite.TensorType.FLOAT32,
+    "int8": tflite.TensorType.INT8,
+    "uint8": tflite.TensorType.UINT8,
+    "int16": tflite.TensorType.INT16,
+    "int32": tflite.TensorType.INT32,
+    "int64": tflite.TensorType.INT64,
+}
+BUILTINS = vars(tflite.BuiltinOperator)
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scales: tuple[float, ...]
+    zeros: tuple[int, ...]
+    axis: int
+    value: np.ndarray | None
+
+
+@dataclass
+class Model:
+    """Tensors by name, ops in order."""
+
+    entries: list[Entry] = field(default_factory=list)
+    ops: list[tuple[str, list[str], list[str], str, Mapping[str, Any]]] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        scale: float | Sequence[float] | np.ndarray = (),
+        zero: int = 0,
+        *,
+        dtype: str = "int8",
+        axis: int = 0,
+    ) -> str:
+        scales = tuple(np.atleast_1d(np.asarray(scale, np.float32)).tolist())
+        self.entries.append(Entry(name, tuple(shape), dtype, scales, (zero,) * len(scales), axis, None))
+        return name
+
+    def input(self, name: str, shape: Sequence[int], scale: float, zero: int = 0) -> str:
+        self.inputs.append(name)
+        return self.tensor(name, shape, scale, zero)
+
+    def constant(
+        self,
+        name: str,
+        value: np.ndarray,
+        scale: float | Sequence[float] | np.ndarray = (),
+        zero: int = 0,
+        axis: int = 0,
+    ) -> str:
+        scales = tuple(np.atleast_1d(np.asarray(scale, np.float32)).tolist())
+        entry = Entry(name, value.shape, str(value.dtype), scales, (zero,) * len(scales), axis, value)
+        self.entries.append(entry)
+        return name
+
+    def op(self, code: str, inputs: Sequence[str], outputs: Sequence[str], table: str = "", **options: Any) -> None:
+        """An op; `table` is the schema's name of its options, without `Options`."""
+        self.ops.append((code, list(inputs), list(outputs), table, options))
+
+    def bytes(self, outputs: Sequence[str]) -> bytes:
+        return _Writer(self).finish(outputs)
+
+
+class _Writer:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.builder = flatbuffers.Builder(1024)
+        self.index = {entry.name: number for number, entry in enumerate(model.entries)}
+
+    def finish(self, outputs: Sequence[str]) -> bytes:
+        builder = self.builder
+        codes = self._tables([self._code(op[0]) for op in self.model.ops])
+        buffers = self._tables([self._buffer(None), *(self._buffer(entry.value) for entry in self.model.entries)])
+        graphs = self._tables([self._graph(outputs)])
+        tflite.ModelStart(builder)
+        tflite.ModelAddVersion(builder, 3)
+        tflite.ModelAddOperatorCodes(builder, codes)
+        tflite.ModelAddSubgraphs(builder, graphs)
+        tflite.ModelAddBuffers(builder, buffers)
+        builder.Finish(tflite.ModelEnd(builder), file_identifier=b"TFL3")
+        return bytes(builder.Output())
+
+    def _tables(self, tables: Sequence[int]) -> int:
+        self.builder.StartVector(4, len(tables), 4)
+        for table in reversed(tables):
+            self.builder.PrependUOffsetTRelative(table)
+        return self.builder.EndVector()
+
+    def _numbers(self, values: Sequence[int] | Sequence[float], dtype: str) -> int:
+        return self.builder.CreateNumpyVector(np.array(values, dtype))
+
+    def _code(self, code: str) -> int:
+        number = BUILTINS[code]
+        tflite.OperatorCodeStart(self.builder)
+        tflite.OperatorCodeAddDeprecatedBuiltinCode(self.builder, min(number, 127))
+        tflite.OperatorCodeAddBuiltinCode(self.builder, number)
+        tflite.OperatorCodeAddVersion(self.builder, 1)
+        return tflite.OperatorCodeEnd(self.builder)
+
+    def _buffer(self, value: np.ndarray | None) -> int:
+        data = None if value is None else self.builder.CreateByteVector(value.tobytes())
+        tflite.BufferStart(self.builder)
+        if data is not None:
+            tflite.BufferAddData(self.builder, data)
+        return tflite.BufferEnd(self.builder)
+
+    def _graph(self, outputs: Sequence[str]) -> int:
+        tensors = self._tables([self._tensor(number, entry) for number, entry in enumerate(self.model.entries)])
+        operators = self._tables([self._op(number, *op) for number, op in enumerate(self.model.ops)])
+        ends = [self._numbers([self.index[name] for name in names], "int32") for names in (self.model.inputs, outputs)]
+        tflite.SubGraphStart(self.builder)
+        tflite.SubGraphAddTensors(self.builder, tensors)
+        tflite.SubGraphAddInputs(self.builder, ends[0])
+        tflite.SubGraphAddOutputs(self.builder, ends[1])
+        tflite.SubGraphAddOperators(self.builder, operators)
+        return tflite.SubGraphEnd(self.builder)
+
+    def _tensor(self, number: int, entry: Entry) -> int:
+        name, shape = self.builder.CreateString(entry.name), self._numbers(entry.shape, "int32")
+        quantization = self._quantization(entry) if entry.scales else None
+        tflite.TensorStart(self.builder)
+        tflite.TensorAddShape(self.builder, shape)
+        tflite.TensorAddType(self.builder, TYPES[entry.dtype])
+        tflite.TensorAddBuffer(self.builder, number + 1)
+        tflite.TensorAddName(self.builder, name)
+        if quantization is not None:
+            tflite.TensorAddQuantization(self.builder, quantization)
+        return tflite.TensorEnd(self.builder)
+
+    def _quantization(self, entry: Entry) -> int:
+        scales, zeros = self._numbers(entry.scales, "float32"), self._numbers(entry.zeros, "int64")
+        tflite.QuantizationParametersStart(self.builder)
+        tflite.QuantizationParametersAddScale(self.builder, scales)
+        tflite.QuantizationParametersAddZeroPoint(self.builder, zeros)
+        tflite.QuantizationParametersAddQuantizedDimension(self.builder, entry.axis)
+        return tflite.QuantizationParametersEnd(self.builder)
+
+    def _op(
+        self, number: int, code: str, inputs: list[str], outputs: list[str], table: str, options: Mapping[str, Any]
+    ) -> int:
+        ends = [
+            self._numbers([self.index[name] if name else -1 for name in names], "int32") for names in (inputs, outputs)
+        ]
+        fields = self._options(table, options) if table else None
+        tflite.OperatorStart(self.builder)
+        tflite.OperatorAddOpcodeIndex(self.builder, number)
+        tflite.OperatorAddInputs(self.builder, ends[0])
+        tflite.OperatorAddOutputs(self.builder, ends[1])
+        if fields is not None:
+            tflite.OperatorAddBuiltinOptionsType(self.builder, getattr(tflite.BuiltinOptions, f"{table}Options"))
+            tflite.OperatorAddBuiltinOptions(self.builder, fields)
+        return tflite.OperatorEnd(self.builder)
+
+    def _options(self, table: str, options: Mapping[str, Any]) -> int:
+        getattr(tflite, f"{table}OptionsStart")(self.builder)
+        for key, value in options.items():
+            getattr(tflite, f"{table}OptionsAdd{key}")(self.builder, value)
+        return getattr(tflite, f"{table}OptionsEnd")(self.builder)
+
+
+def run_litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """LiteRT's reference kernels, an implementation nobody here wrote; skips where it is not installed."""
+    litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert, an oracle, is not installed")
+    resolver = litert.OpResolverType.BUILTIN_REF
+    interpreter = litert.Interpreter(str(path), experimental_op_resolver_type=resolver, num_threads=1)
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
