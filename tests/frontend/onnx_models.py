@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
+TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
 
 @dataclass
@@ -43,12 +43,12 @@ class Graph:
         return [self.constant(f"{name}_scale", scales), self.constant(f"{name}_zero", zeros)]
 
     def model(
-        self, inputs: Mapping[str, Sequence[int | str]], output: str, dtype: str = "int8", opset: int = 17
+        self, inputs: Mapping[str, Sequence[int | str]], output: str, dtype: str = "int8", result_dtype: str = ""
     ) -> onnx.ModelProto:
         ends = [helper.make_tensor_value_info(name, TYPES[dtype], shape) for name, shape in inputs.items()]
-        result = [helper.make_tensor_value_info(output, TYPES[dtype], None)]
+        result = [helper.make_tensor_value_info(output, TYPES[result_dtype or dtype], None)]
         graph = helper.make_graph(self.nodes, "graph", ends, result, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         return onnx.shape_inference.infer_shapes(model)
 
 

@@ -23,6 +23,9 @@ TYPES = {
 BUILTINS = vars(tflite.BuiltinOperator)
 
 
+Scales = float | Sequence[float] | np.ndarray
+
+
 @dataclass(frozen=True)
 class Entry:
     name: str
@@ -46,7 +49,7 @@ class Model:
         self,
         name: str,
         shape: Sequence[int],
-        scale: float | Sequence[float] | np.ndarray = (),
+        scale: Scales = (),
         zero: int = 0,
         *,
         dtype: str = "int8",
@@ -64,7 +67,7 @@ class Model:
         self,
         name: str,
         value: np.ndarray,
-        scale: float | Sequence[float] | np.ndarray = (),
+        scale: Scales = (),
         zero: int = 0,
         axis: int = 0,
     ) -> str:

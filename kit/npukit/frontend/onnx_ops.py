@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tvm import relax
 from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
+OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
 
@@ -73,7 +75,23 @@ def _same_pads(inputs: Any, attr: Any, *, lower: bool) -> list[int]:
     return large + small if lower else small + large
 
 
-CONVERTERS: Mapping[str, Any] = {"Clip": Clip, "Conv": Conv, "Pad": Pad}
+class Max(OnnxOpConverter):
+    """Pairwise, not a reduction of a stack of copies."""
+
+    @classmethod
+    def _impl_v8(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return reduce(operators.maximum, inputs)
+
+
+class Min(OnnxOpConverter):
+    """Pairwise, like Max."""
+
+    @classmethod
+    def _impl_v8(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return reduce(operators.minimum, inputs)
+
+
+CONVERTERS: Mapping[str, Any] = {"Clip": Clip, "Conv": Conv, "Max": Max, "Min": Min, "Pad": Pad}
 
 
 @contextmanager

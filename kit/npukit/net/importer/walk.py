@@ -174,7 +174,7 @@ def _output(walk: Walk, expression: Any) -> str:
             f"{walk.assembly.name}: op {callee(source) or 'none'} computes an output in float",
             tries=["quantise the whole model to int8"],
         )
-    if dtype_of(source) == "uint8":
+    if dtype_of(expression) == "uint8":
         view = _as_uint8(walk, view)
     return walk.assembly.arranged(view, straight(len(view.order)))
 

@@ -1,0 +1,250 @@
+"""ONNX ops one by one in QDQ form: at most 1 from ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_models import Graph, run_onnx, saved
+
+from npukit.frontend.models import load_net_from_model
+from npukit.net.net import Net
+from npukit.net.reference import run_reference
+
+SHAPE = (1, 4, 6, 5)
+
+
+def int8(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
+
+
+def compared(graph: Graph, folder: Path, outputs: str = "y", **inputs: np.ndarray) -> Net:
+    path = saved(graph.model({name: value.shape for name, value in inputs.items()}, outputs), folder)
+    net = load_net_from_model(path)
+    (expected,), (got,) = run_onnx(path, inputs), run_reference(net, list(inputs.values()))
+    assert got.shape == expected.shape
+    assert np.abs(got.astype(int) - expected).max() <= 1
+    assert np.unique(expected).size > 3, "the example must say something"
+    return net
+
+
+def one(kind: str, inputs: tuple[str, ...] = (), **attributes: Any) -> Graph:
+    graph = Graph()
+    graph.node(kind, [graph.dequantized("x", 0.04, 9), *inputs], "r", **attributes)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "output"),
+    [
+        ("Relu", {}, (0.02, -128)),
+        ("Sigmoid", {}, (1 / 256, -128)),
+        ("Sigmoid", {}, (0.0035, -120)),
+        ("Tanh", {}, (1 / 128, 0)),
+        ("Tanh", {}, (0.007, 3)),
+        ("LeakyRelu", {"alpha": 0.2}, (0.03, -50)),
+        ("HardSwish", {}, (0.02, -110)),
+        ("HardSigmoid", {"alpha": 0.2, "beta": 0.4}, (1 / 256, -128)),
+        ("Elu", {"alpha": 0.7}, (0.03, -90)),
+        ("Exp", {}, (0.3, -128)),
+        ("Erf", {}, (1 / 128, 0)),
+        ("Abs", {}, (0.03, -128)),
+        ("Neg", {}, (0.04, -9)),
+        ("Softmax", {"axis": 1}, (1 / 256, -128)),
+        ("Softmax", {"axis": -1}, (0.0039, -128)),
+        ("GlobalAveragePool", {}, (0.011, 3)),
+        ("ReduceMean", {"axes": [2, 3], "keepdims": 0}, (0.011, 3)),
+        ("ReduceMean", {"axes": [1], "keepdims": 1}, (0.02, 3)),
+        ("Transpose", {"perm": [0, 2, 3, 1]}, (0.04, 9)),
+        ("Transpose", {"perm": [0, 3, 1, 2]}, (0.06, 1)),
+        ("Flatten", {}, (0.04, 9)),
+        ("DepthToSpace", {"blocksize": 2}, (0.04, 9)),
+    ],
+)
+def test_one_operand(kind: str, attributes: dict[str, Any], output: tuple[float, int], tmp_path: Path) -> None:
+    graph = one(kind, **attributes)
+    graph.quantized("r", *output, "y")
+    compared(graph, tmp_path, x=int8(1, *SHAPE))
+
+
+@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "Max", "Min"])
+@pytest.mark.parametrize("other", [SHAPE, (4, 1, 1), (5,)])
+def test_two_operands(kind: str, other: tuple[int, ...], tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node(kind, [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.07, -3)], "r")
+    graph.quantized("r", 0.09, 1, "y")
+    compared(graph, tmp_path, a=int8(2, *SHAPE), b=int8(3, *other))
+
+
+@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "Max", "Min", "Div"])
+def test_a_number(kind: str, tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("c", np.array(0.7, np.float32))
+    graph.node(kind, [graph.dequantized("x", 0.04, 9), "c"], "r")
+    graph.quantized("r", 0.05, 1, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(4, *SHAPE)).ops] == ["lookup"]
+
+
+def test_gelu_in_pieces_is_one_table(tmp_path: Path) -> None:
+    graph = Graph()
+    for name, value in (("root", np.sqrt(2)), ("one", 1), ("half", 0.5)):
+        graph.constant(name, np.array(value, np.float32))
+    graph.node("Div", [graph.dequantized("x", 0.02, 9), "root"], "a")
+    graph.node("Erf", ["a"], "b")
+    graph.node("Add", ["b", "one"], "c")
+    graph.node("Mul", ["x_real", "c"], "d")
+    graph.node("Mul", ["d", "half"], "r")
+    graph.quantized("r", 0.012, -110, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(5, *SHAPE)).ops] == ["lookup"]
+
+
+def test_silu_is_one_table(tmp_path: Path) -> None:
+    graph = one("Sigmoid")
+    graph.node("Mul", ["x_real", "r"], "s")
+    graph.quantized("s", 0.03, -100, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops] == ["lookup"]
+
+
+def test_prelu(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("s", int8(7, 4, 1, 1))
+    graph.node("PRelu", [graph.dequantized("x", 0.04, 9), graph.dequantized("s", 0.01, 0)], "r")
+    graph.quantized("r", 0.04, 1, "y")
+    compared(graph, tmp_path, x=int8(8, *SHAPE))
+
+
+def test_concat_of_differently_quantised_parts(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("Concat", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.07, -3)], "r", axis=1)
+    graph.quantized("r", 0.07, 1, "y")
+    assert [op.kind for op in compared(graph, tmp_path, a=int8(9, *SHAPE), b=int8(10, *SHAPE)).ops] == [
+        "requantize",
+        "requantize",
+        "concat",
+    ]
+
+
+def integers(graph: Graph, **values: list[int]) -> list[str]:
+    return [graph.constant(name, np.array(value, np.int64)) for name, value in values.items()]
+
+
+def test_slice(tmp_path: Path) -> None:
+    graph = Graph()
+    names = integers(graph, starts=[1, 0], ends=[-1, 100], axes=[1, 3], steps=[1, 2])
+    graph.node("Slice", [graph.dequantized("x", 0.04, 9), *names], "r")
+    graph.quantized("r", 0.04, 9, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(11, *SHAPE)).ops] == ["slice"]
+
+
+def test_split_halves_are_added(tmp_path: Path) -> None:
+    graph = Graph()
+    names = integers(graph, sizes=[2, 2])
+    graph.nodes.append(split_node([graph.dequantized("x", 0.04, 9), *names]))
+    graph.node("Add", ["low", "high"], "r")
+    graph.quantized("r", 0.08, 9, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(12, *SHAPE)).ops] == ["slice", "slice", "add"]
+
+
+def split_node(inputs: list[str]) -> Any:
+    return helper.make_node("Split", inputs, ["low", "high"], axis=1)
+
+
+def test_pad(tmp_path: Path) -> None:
+    graph = Graph()
+    names = integers(graph, pads=[0, 0, 1, 2, 0, 0, 0, 1])
+    graph.constant("level", np.array(0.4, np.float32))
+    graph.node("Pad", [graph.dequantized("x", 0.04, 9), *names, "level"], "r")
+    graph.quantized("r", 0.04, 9, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(13, *SHAPE)).ops] == ["pad"]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+        {"mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_floor"},
+        {"mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"},
+        {"mode": "linear", "coordinate_transformation_mode": "half_pixel"},
+        {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+        {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
+    ],
+)
+@pytest.mark.parametrize("size", [[9, 10], [12, 7], [3, 4]])
+def test_resize(attributes: dict[str, Any], size: list[int], tmp_path: Path) -> None:
+    graph = Graph()
+    names = integers(graph, size=[1, 4, *size])
+    graph.node("Resize", [graph.dequantized("x", 0.04, 9), "", "", *names], "r", **attributes)
+    graph.quantized("r", 0.04, 9, "y")
+    compared(graph, tmp_path, x=int8(14, *SHAPE))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"strides": [2, 2], "pads": [1, 1, 1, 1]},
+        {"strides": [2, 2], "pads": [1, 0, 1, 0], "output_padding": [1, 1]},
+    ],
+)
+def test_conv_transpose(attributes: dict[str, Any], tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("w", int8(15, 4, 3, 3, 3))
+    scales = np.random.default_rng(16).uniform(0.002, 0.01, 3)
+    operands = [graph.dequantized("x", 0.04, 9), graph.dequantized("w", scales, 0, axis=1)]
+    graph.node("ConvTranspose", operands, "r", **attributes)
+    graph.quantized("r", 0.05, -3, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(17, *SHAPE)).ops] == [
+        "transpose",
+        "transpose_conv2d",
+        "transpose",
+    ]
+
+
+def test_product_of_activations(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("MatMul", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.02, -3)], "r")
+    graph.quantized("r", 0.2, 1, "y")
+    compared(graph, tmp_path, a=int8(18, 2, 3, 4, 5), b=int8(19, 2, 3, 5, 6))
+
+
+def test_attention_head(tmp_path: Path) -> None:
+    """Scores, scaling, softmax and the weighted sum, quantised after each."""
+    graph = Graph()
+    graph.constant("scale", np.array(0.35, np.float32))
+    graph.node("Transpose", [graph.dequantized("k", 0.03, 5)], "kt", perm=[0, 2, 1])
+    graph.node("MatMul", [graph.dequantized("q", 0.03, 9), "kt"], "s")
+    graph.quantized("s", 0.1, 1, "s8")
+    graph.node("Mul", [graph.dequantized("s8", 0.1, 1), "scale"], "t")
+    graph.quantized("t", 0.035, 1, "t8")
+    graph.node("Softmax", [graph.dequantized("t8", 0.035, 1)], "p", axis=-1)
+    graph.quantized("p", 1 / 256, -128, "y")
+    data = {"q": int8(20, 1, 6, 8) // 3, "k": int8(21, 1, 6, 8) // 3}
+    net = compared(graph, tmp_path, **data)
+    assert [op.kind for op in net.ops] == ["transpose", "matmul", "lookup", "softmax"]
+
+
+def test_argmax(tmp_path: Path) -> None:
+    graph = one("ArgMax", axis=1, keepdims=0)
+    path = saved(graph.model({"x": SHAPE}, "r", result_dtype="int64"), tmp_path)
+    data = int8(22, *SHAPE)
+    (got,) = run_reference(load_net_from_model(path), [data])
+    assert got.tolist() == data.argmax(axis=1).tolist()
+
+
+def test_uint8_activations_are_int8_inside(tmp_path: Path) -> None:
+    """ONNX Runtime's own quantiser makes activations uint8 unless told otherwise."""
+    graph = Graph()
+    graph.quantized("f", 0.04, 137, "x", "uint8")
+    graph.node("Relu", [graph.dequantized("x", 0.04, 137, "uint8")], "r")
+    graph.quantized("r", 0.03, 0, "z", "uint8")
+    graph.dequantized("z", 0.03, 0, "uint8")
+    path = saved(graph.model({"f": SHAPE}, "z_real", "float32"), tmp_path)
+    net = load_net_from_model(path)
+    assert {net.tensor(name).dtype for op in net.ops for name in op.outputs} == {"int8"}
+    data = int8(23, *SHAPE)
+    (expected,) = run_onnx(path, {"f": (data.astype(np.float32) - 9) * np.float32(0.04)})
+    (got,) = run_reference(net, [data])
+    assert np.abs((got + 128.0) * 0.03 - expected).max() <= 0.0301
