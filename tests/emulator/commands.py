@@ -1,0 +1,194 @@
+"""Random commands for the MAC array: every kind and flag, strides, padding, shapes; most of them valid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from npukit.emulator.mac_array_model import Command, Flag, Kind
+
+SRAM_BYTES = 0x2_0000
+FIRST_FREE, FIRST_STACK = 0x2000, 0x1_F000
+"""Below lie the program, its results and the command; above the stack."""
+
+
+class Shelf:
+    """Places in the SRAM, one behind the other."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self._random = random
+        self._next = FIRST_FREE
+
+    def take(self, size: int, align: int) -> int:
+        place = -(-self._next // align) * align
+        self._next = place + size + int(self._random.integers(0, 20))
+        return place
+
+    @property
+    def full(self) -> bool:
+        return self._next > FIRST_STACK
+
+
+def random_command(random: np.random.Generator, sram: np.ndarray) -> Command:
+    """A command whose operands are in the SRAM, which gets sensible parameters."""
+    while True:
+        shelf = Shelf(random)
+        command = _COMMANDS[Kind(int(random.integers(1, 6)))](random, shelf, sram)
+        if not shelf.full:
+            return command
+
+
+def spoilt(random: np.random.Generator, command: Command) -> Command:
+    """The same command with one field out of order, perhaps."""
+    changes = [
+        {"kind": int(random.choice([0, 6, 255]))},
+        {"output": SRAM_BYTES - 1},
+        {"input": SRAM_BYTES + 1},
+        {"weights": command.weights + 1},
+        {"parameters": command.parameters + 2},
+        {"output_channels": 0},
+        {"stride_y": 0},
+        {"kernel_width": 0},
+        {"input_row_stride": -(1 << 20)},
+        {"flags": int(random.integers(0, 16))},
+        {"input_channels": command.input_channels + 1},
+        {"output_pixel_stride": 1 << 30},
+    ]
+    return replace(command, **changes[int(random.integers(len(changes)))])
+
+
+def _between(random: np.random.Generator, low: int, high: int) -> int:
+    return int(random.integers(low, high + 1))
+
+
+def _window(random: np.random.Generator, channels: int, shelf: Shelf) -> Command:
+    """Input, kernel and output sizes that go together, more or less: overhang is padding."""
+    kernel_height, kernel_width = _between(random, 1, 4), _between(random, 1, 4)
+    height, width = _between(random, 1, 9), _between(random, 1, 9)
+    command = Command(
+        input_height=height,
+        input_width=width,
+        input_channels=channels,
+        output_height=_between(random, 1, 7),
+        output_width=_between(random, 1, 7),
+        kernel_height=kernel_height,
+        kernel_width=kernel_width,
+        stride_y=_between(random, 1, 3),
+        stride_x=_between(random, 1, 3),
+        dilation_y=_between(random, 1, 2),
+        dilation_x=_between(random, 1, 2),
+        pad_top=_between(random, 0, kernel_height),
+        pad_left=_between(random, 0, kernel_width),
+    )
+    return replace(command, **_tensor(random, shelf, "input", height, width, channels))
+
+
+def _tensor(random: np.random.Generator, shelf: Shelf, name: str, height: int, width: int, size: int) -> dict[str, int]:
+    """Base and strides of a tensor with gaps between its pixels and rows; perhaps upside down."""
+    pixel = size + _between(random, 0, 3)
+    row = width * pixel + _between(random, 0, 9)
+    base = shelf.take(height * row, 1)
+    strides = {f"{name}_row_stride": row, f"{name}_pixel_stride": pixel}
+    if random.random() < 0.1:
+        base, strides[f"{name}_row_stride"] = base + (height - 1) * row, -row
+    return {"weights" if name == "second" else name: base, **strides}
+
+
+def _output(random: np.random.Generator, shelf: Shelf, command: Command, size: int) -> dict[str, int]:
+    place = _tensor(random, shelf, "output", command.output_height, command.output_width, size * command.output_channels)
+    low, high = sorted(int(value) for value in random.integers(-128, 128, 2))
+    return {**place, "output_zero": _between(random, -128, 127), "clamp_min": low, "clamp_max": high}
+
+
+def _convolution(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
+    command = _window(random, _between(random, 1, 40), shelf)
+    flags = Flag(int(random.choice([0, 2, 4, 6, 8]))) | Flag(_between(random, 0, 1))
+    command = replace(command, kind=Kind.CONVOLUTION, flags=flags, output_channels=_between(random, 1, 40))
+    return _with_filter(random, shelf, sram, command, 4 if Flag.PIXELS in flags else 16)
+
+
+def _depthwise(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
+    channels = _between(random, 1, 40)
+    command = replace(_window(random, channels, shelf), kind=Kind.DEPTHWISE, output_channels=channels)
+    # PIXELS, RAW and ACCUMULATE do not apply, and must not matter.
+    flags = Flag(int(random.choice([0, 8]))) | Flag(_between(random, 0, 7))
+    return _with_filter(random, shelf, sram, replace(command, flags=flags), 16)
+
+
+def _with_filter(
+    random: np.random.Generator, shelf: Shelf, sram: np.ndarray, command: Command, block: int
+) -> Command:
+    channels = -(-command.output_channels // block) * block
+    effective = command.effective
+    command = replace(
+        command,
+        weights=shelf.take(channels * command.depth, 16),
+        parameters=shelf.take(channels * 9, 4),
+        input_zero=_between(random, -128, 127),
+        **_output(random, shelf, command, 4 if Flag.RAW in effective else 1),
+    )
+    _fill_parameters(random, sram, command.parameters, channels // block, block)
+    return _with_extra(random, shelf, sram, command)
+
+
+def _with_extra(random: np.random.Generator, shelf: Shelf, sram: np.ndarray, command: Command) -> Command:
+    effective = command.effective
+    if not effective & (Flag.ACCUMULATE | Flag.RESIDUAL):
+        return command
+    size = command.output_channels * (4 if Flag.ACCUMULATE in effective else 1)
+    command = replace(command, **_tensor(random, shelf, "extra", command.output_height, command.output_width, size))
+    if Flag.RESIDUAL in effective:
+        low, high = sorted(int(value) for value in random.integers(-128, 128, 2))
+        constants = {"residual_zero": _between(random, -128, 127), "residual_min": low, "residual_max": high}
+        command = replace(command, residual_parameters=_addition(random, shelf, sram), **constants)
+    return command
+
+
+def _fill_parameters(random: np.random.Generator, sram: np.ndarray, place: int, blocks: int, block: int) -> None:
+    stored = np.dtype([("bias", "<i4", block), ("multiplier", "<i4", block), ("shift", "i1", block)])
+    records = np.zeros(blocks, stored)
+    # Sums that overflow 29 bits, and multipliers at the edges, must come up too.
+    records["bias"] = random.integers(-(1 << 31), 1 << 31, records["bias"].shape) >> random.choice([0, 3, 16])
+    records["multiplier"] = random.integers(1 << 30, 1 << 31, records["multiplier"].shape)
+    records["shift"] = random.integers(-12, 3, records["shift"].shape)
+    if random.random() < 0.1:
+        records["multiplier"], records["shift"] = -(1 << 31), random.integers(-128, 128, records["shift"].shape)
+    raw = records.view(np.uint8)
+    sram[place : place + raw.size] = raw
+
+
+def _addition(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> int:
+    place = shelf.take(32, 4)
+    zeros, multipliers = random.integers(-128, 128, 2), random.integers(1 << 30, 1 << 31, 3)
+    shifts = random.integers(-4, 2), random.integers(-4, 2), random.integers(-22, -14)
+    values = [zeros[0], multipliers[0], shifts[0], zeros[1], multipliers[1], shifts[1], multipliers[2], shifts[2]]
+    sram[place : place + 32] = np.array(values, "<i4").view(np.uint8)
+    return place
+
+
+def _add(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
+    shape = [_between(random, 1, 7), _between(random, 1, 7), _between(random, 1, 40)]
+    command = Command(kind=Kind.ADD, output_height=shape[0], output_width=shape[1], output_channels=shape[2])
+    command = replace(command, **_tensor(random, shelf, "input", *shape), **_tensor(random, shelf, "second", *shape))
+    command = replace(command, parameters=_addition(random, shelf, sram), **_output(random, shelf, command, 1))
+    in_place = {name.replace("input", "output"): getattr(command, name) for name in _INPUT_PLACE}
+    return replace(command, **in_place) if random.random() < 0.3 else command
+
+
+def _pool(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
+    del sram
+    channels = _between(random, 1, 40)
+    kind = Kind.MAXIMUM_POOL if random.random() < 0.5 else Kind.AVERAGE_POOL
+    command = replace(_window(random, channels, shelf), kind=kind, output_channels=channels)
+    return replace(command, **_output(random, shelf, command, 1))
+
+
+_INPUT_PLACE = ("input", "input_row_stride", "input_pixel_stride")
+_COMMANDS = {
+    Kind.CONVOLUTION: _convolution,
+    Kind.DEPTHWISE: _depthwise,
+    Kind.ADD: _add,
+    Kind.MAXIMUM_POOL: _pool,
+    Kind.AVERAGE_POOL: _pool,
+}

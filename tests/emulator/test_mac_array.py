@@ -1,0 +1,193 @@
+"""The emulator's MAC array against the numpy model: two readings of the hardware manual that must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from emulator.commands import FIRST_FREE, FIRST_STACK, SRAM_BYTES, random_command, spoilt
+from emulator.programs import program, running, words
+from npukit.board.board import load_board
+from npukit.emulator.builtin import Emulator
+from npukit.emulator.mac_array_model import Array, Command, Error, Flag, Kind
+
+COMMAND = 0x1000
+RESULTS = 0x1F00
+COMMANDS = 400
+
+# For each byte from the host: run the chain at COMMAND, leave how it went at RESULTS, answer.
+SERVER = f"""
+#include "board.h"
+int main(void)
+{{
+    for (;;) {{
+        while (!(UART_STATUS & 1)) {{
+            wait_for_event();
+        }}
+        (void)UART_DATA;
+        volatile uint32_t *results = (volatile uint32_t *){RESULTS}U;
+        const uint32_t before = ARRAY_BUSY_CYCLES;
+        ARRAY_DOORBELL = {COMMAND}U;
+        while (ARRAY_STATUS & 1) {{
+            wait_for_event();
+        }}
+        results[0] = ARRAY_BUSY_CYCLES - before;
+        results[1] = ARRAY_ERROR;
+        results[2] = ARRAY_ERROR_COMMAND;
+        results[3] = ARRAY_COMPLETED;
+        ARRAY_ERROR = 0;
+        UART_DATA = '.';
+    }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def array() -> Iterator[Emulator]:
+    with running((program(SERVER), (0,))) as emulator:
+        yield emulator
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, int]:
+    slot = load_board("pe-mesh").accelerator_named("mac_array")
+    assert slot is not None
+    return slot.figures
+
+
+def run(emulator: Emulator, sram: np.ndarray) -> tuple[Error, int]:
+    """Run what is at COMMAND in this memory, which takes what comes out: the error and the cycles."""
+    emulator.write_memory(0, COMMAND, sram[COMMAND:RESULTS].tobytes())
+    emulator.write_memory(0, FIRST_FREE, sram[FIRST_FREE:FIRST_STACK].tobytes())
+    emulator.write(b"!")
+    assert emulator.read(20) == b"."
+    sram[:] = np.frombuffer(emulator.read_memory(0, 0, SRAM_BYTES), np.uint8)
+    cycles, error, _, _ = words(emulator, 0, 4, RESULTS)
+    return Error(error), cycles
+
+
+def place(sram: np.ndarray, command: Command, address: int = COMMAND) -> None:
+    sram[address : address + 96] = np.frombuffer(command.pack(), np.uint8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_commands_leave_the_same_bytes_and_take_the_same_cycles(
+    array: Emulator, figures: dict[str, int], seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    seen = set()
+    for _ in range(COMMANDS):
+        sram = random.integers(0, 256, SRAM_BYTES, np.uint8)
+        command = random_command(random, sram)
+        command = spoilt(random, command) if random.random() < 0.15 else command
+        place(sram, command)
+        expected = sram.copy()
+        outcome = Array(expected, figures).execute(COMMAND)
+        assert run(array, sram) == outcome, command
+        assert np.array_equal(sram[FIRST_FREE:FIRST_STACK], expected[FIRST_FREE:FIRST_STACK]), command
+        seen.add((command.kind, outcome[0]))
+    assert {(kind, Error.NONE) for kind in Kind} <= seen
+    assert {error for _, error in seen} >= {Error.KIND, Error.OPERAND, Error.ALIGNMENT, Error.FIELD}
+
+
+def test_a_chain_runs_to_its_end(array: Emulator, figures: dict[str, int]) -> None:
+    random = np.random.default_rng(1)
+    sram = random.integers(0, 256, SRAM_BYTES, np.uint8)
+    commands = [random_command(random, sram) for _ in range(3)]
+    expected, total = None, 0
+    for number, command in enumerate(commands):
+        here = COMMAND + 96 * number
+        place(sram, replace(command, next=here + 96 if number < 2 else 0), here)
+    expected = sram.copy()
+    for number in range(3):
+        error, cycles = Array(expected, figures).execute(COMMAND + 96 * number)
+        assert error is Error.NONE
+        total += cycles
+    assert run(array, sram) == (Error.NONE, total)
+    assert np.array_equal(sram[FIRST_FREE:FIRST_STACK], expected[FIRST_FREE:FIRST_STACK])
+
+
+def test_an_error_stops_the_chain_at_the_command_at_fault(array: Emulator) -> None:
+    sram = np.zeros(SRAM_BYTES, np.uint8)
+    good = random_command(np.random.default_rng(2), sram)
+    place(sram, replace(good, next=COMMAND + 96))
+    place(sram, replace(good, kind=9), COMMAND + 96)
+    completed = words(array, 0, 4, RESULTS)[3]
+    error, _ = run(array, sram)
+    assert error is Error.KIND
+    assert words(array, 0, 4, RESULTS)[2:] == [COMMAND + 96, completed + 1]
+
+
+def test_a_sum_wraps_at_29_bits(array: Emulator, figures: dict[str, int]) -> None:
+    sram = np.zeros(SRAM_BYTES, np.uint8)
+    command = Command(
+        kind=Kind.CONVOLUTION,
+        flags=Flag.RAW,
+        **dict.fromkeys(("input_height", "input_width", "output_height", "output_width"), 1),
+        **dict.fromkeys(("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x"), 1),
+        input_channels=1,
+        output_channels=1,
+        input=0x2000,
+        weights=0x3000,
+        parameters=0x4000,
+        output=0x5000,
+    )
+    sram[0x2000], sram[0x3000] = 1, 1
+    sram[0x4000:0x4004] = np.array([(1 << 28) - 1], "<i4").view(np.uint8)
+    place(sram, command)
+    run(array, sram)
+    assert int(sram[0x5000:0x5004].view("<i4")[0]) == -(1 << 28)
+
+
+# The manual's own formulas with numbers put in by hand.
+BY_HAND = [
+    # 8 x 8 pixels, 3 x 3 x 16 -> 32: B = 2, G = 16, K = 144, L = 36: 40 + 18 + 36 * 16 + 32 * 148
+    (Kind.CONVOLUTION, Flag.NONE, (8, 8, 16, 32, 3), 40 + 18 + 576 + 4736),
+    # the same along pixels: B = 8, G = 4: 40 + 24 + 36 * 8 + 32 * 148
+    (Kind.CONVOLUTION, Flag.PIXELS, (8, 8, 16, 32, 3), 40 + 24 + 288 + 4736),
+    # raw, 1 pixel, K = 64, L = 16: 40 + 9 + 16 + 64 + 16
+    (Kind.CONVOLUTION, Flag.RAW, (1, 1, 64, 10, 1), 40 + 9 + 16 + 80),
+    # 5 x 5 pixels, 20 channels, 3 x 3: B = 2, T = 9: 40 + 2 * 18 + 50 * 10
+    (Kind.DEPTHWISE, Flag.NONE, (5, 5, 20, 20, 3), 40 + 36 + 500),
+    # 4 x 4 x 10 elements: 160 / 16 = 10 groups of 3
+    (Kind.ADD, Flag.NONE, (4, 4, 10, 10, 1), 40 + 30),
+    # 2 x 2 pixels, 40 channels, 2 x 2: B = 3: 40 + 12 * 5
+    (Kind.AVERAGE_POOL, Flag.NONE, (2, 2, 40, 40, 2), 40 + 60),
+]
+
+
+@pytest.mark.parametrize(("kind", "flags", "shape", "cycles"), BY_HAND)
+def test_cycles_by_hand(
+    array: Emulator, kind: Kind, flags: Flag, shape: tuple[int, int, int, int, int], cycles: int
+) -> None:
+    height, width, inputs, outputs, kernel = shape
+    sram = np.zeros(SRAM_BYTES, np.uint8)
+    size = 4 if Flag.RAW in flags else 1
+    command = Command(
+        kind=kind,
+        flags=flags,
+        input=0x2000,
+        weights=0x4000,
+        parameters=0xC000,
+        output=0x10000,
+        input_height=height + kernel - 1,
+        input_width=width + kernel - 1,
+        input_row_stride=(width + kernel - 1) * inputs,
+        input_pixel_stride=inputs,
+        second_row_stride=width * inputs,
+        second_pixel_stride=inputs,
+        output_height=height,
+        output_width=width,
+        output_row_stride=width * outputs * size,
+        output_pixel_stride=outputs * size,
+        input_channels=inputs,
+        output_channels=outputs,
+        kernel_height=kernel,
+        kernel_width=kernel,
+        **dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1),
+    )
+    place(sram, command)
+    assert run(array, sram) == (Error.NONE, cycles)
