@@ -17,7 +17,7 @@ from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.emit import emit_plan
 from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
-from npukit.plan.plan import Buffer, Compute, Plan
+from npukit.plan.plan import SENT_FLAG, Buffer, Compute, Plan
 from npukit.plan.receptive import cuttable_axes
 from plan.engines import engines
 from plan.networks import Builder
@@ -158,6 +158,28 @@ def test_equal_boxes_travel_as_one_multicast() -> None:
     )
     (to_all,) = [m for m in plan.messages if m.tensor == first.output]
     assert sorted(landing.pe for landing in to_all.landings) == [1, 2, 3]
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_all_landings_of_a_multicast_count_one_flag(data: st.DataObject) -> None:
+    net = data.draw(small_nets())
+    for message in planned(net, data.draw(assignments(net))).messages:
+        assert len({landing.flag for landing in message.landings}) == 1
+        assert message.landings[0].flag != SENT_FLAG
+        assert len({landing.pe for landing in message.landings}) == len(message.landings)
+
+
+def test_a_long_chain_takes_flags_again() -> None:
+    b = Builder("long")
+    x = b.input(1, 6, 6, 4)
+    for _ in range(100):
+        x = b.conv(x, 4, 3)
+    net = b.net(x)
+    plan = planned(net, by_rows(net, 2))
+    assert len(plan.messages) > 100
+    (got,) = Execution(net, plan).run(frame(net, 1))
+    assert np.array_equal(got, run_reference(net, frame(net, 1))[0])
 
 
 def test_pes_with_the_same_steps_share_a_role() -> None:

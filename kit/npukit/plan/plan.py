@@ -100,8 +100,9 @@ class Landing:
 class Message:
     """A box of a tensor on its way from one PE to one or several, possibly to another buffer of the same PE.
 
-    `copies.copies` divides it into descriptors. All landings have the same strides, so that each descriptor can be a
-    multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the landing's of each receiver.
+    `copies.copies` divides it into descriptors. All landings have the same strides and the same flag, so that each
+    descriptor can be a multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the
+    landing's of each receiver.
     """
 
     tensor: str

@@ -12,7 +12,7 @@ from npukit.plan.fit import refuse_what_does_not_fit
 from npukit.plan.graph import Graph
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
-from npukit.plan.search import fastest_plan, smallest_plan
+from npukit.plan.search import fastest_plan, missing_bytes, smallest_plan
 
 OBJECTIVES = {"latency": fastest_plan, "memory": smallest_plan}
 
@@ -27,11 +27,13 @@ def plan_network(
 ) -> Plan:
     """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
 
-    One PE unless told otherwise, as long as the code generator makes no messages.
+    Without a limit: one PE if that holds the net, else the whole board.
     """
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
-    order = pes_in_order(board)[: max_pes or 1]
-    plan = OBJECTIVES[objective](Graph(net), board, engines, order)
+    search, graph, order = OBJECTIVES[objective], Graph(net), pes_in_order(board)
+    plan = search(graph, board, engines, order[: max_pes or 1])
+    if max_pes is None and missing_bytes(board, plan):
+        plan = search(graph, board, engines, order)
     refuse_what_does_not_fit(net, board, engines, plan)
     return plan

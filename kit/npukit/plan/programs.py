@@ -20,6 +20,9 @@ from npukit.plan.transfers import Transfer, transfers_of
 
 Engines = Mapping[str, Accelerator]
 
+NEVER = 1 << 62
+"""Later than any step."""
+
 
 @dataclass
 class Use:
@@ -42,6 +45,8 @@ class Program:
     uses: dict[Region, Use] = field(default_factory=dict)
     sending: list[Region] = field(default_factory=list)
     flags: dict[Region, int] = field(default_factory=dict)
+    flag_free_from: dict[int, int] = field(default_factory=dict)
+    """By flag, the first step at which nothing it counts is still to be waited for."""
     expected: dict[Region, list[Known]] = field(default_factory=dict)
 
     def use(self, region: Region, step: int) -> None:
@@ -123,8 +128,10 @@ class Programs:
         expected = program.expected.pop(region, None)
         if expected is None:
             return
-        step = self._step(program.pe, Wait(program.flags[region], len(expected)))
+        flag = program.flags[region]
+        step = self._step(program.pe, Wait(flag, len(expected)))
         program.use(region, step)
+        program.flag_free_from[flag] = step + 1
         for known in expected:
             self.clocks.learn(program.pe, known)
 
@@ -137,8 +144,34 @@ class Programs:
             program.sending.clear()
 
     def _send_all(self, tensor: str) -> None:
-        for transfer in transfers_of(self.graph, self.regions, tensor):
+        transfers = transfers_of(self.graph, self.regions, tensor)
+        for number in sorted({transfer.number for transfer in transfers}):
+            self._take_flag([transfer for transfer in transfers if transfer.number == number])
+        for transfer in transfers:
             self._send(transfer)
+
+    def _take_flag(self, transfers: Sequence[Transfer]) -> None:
+        """One flag for all that these transfers reach, as a multicast can count only one.
+
+        A flag may be taken again if every sender knows that every receiver has waited for what it counted before.
+        """
+        senders = [self.clocks.known_to(pe) for pe in dict.fromkeys(transfer.source.pe for transfer in transfers)]
+        regions = dict.fromkeys(region for transfer in transfers for region in transfer.destinations)
+        receivers = [self.by_pe[region.pe] for region in regions]
+
+        def is_free(flag: int) -> bool:
+            since = [(pe.pe, pe.flag_free_from.get(flag, 0)) for pe in receivers]
+            return all(known.of(pe) >= step for known in senders for pe, step in since)
+
+        flag = next((flag for flag in range(SENT_FLAG + 1, self.flags) if is_free(flag)), None)
+        if flag is None:
+            raise DoesNotFit(
+                f"{transfers[0].source.tensor} arrives while all {self.flags - 1} flags of a PE count other things",
+                tries=["fewer PEs: --pes N"],
+            )
+        for region, program in zip(regions, receivers, strict=True):
+            program.flags[region] = flag
+            program.flag_free_from[flag] = NEVER
 
     def _send(self, transfer: Transfer) -> None:
         source = transfer.source
@@ -155,16 +188,7 @@ class Programs:
         program.expected.setdefault(region, []).append(known)
         # From the first step that may not be complete yet when the message arrives.
         program.use(region, known.of(region.pe))
-        return Landing(region.pe, View(region.name, box), self._flag(program, region))
-
-    def _flag(self, program: Program, region: Region) -> int:
-        flag = program.flags.setdefault(region, len(program.flags) + 1)
-        if flag >= self.flags:
-            raise DoesNotFit(
-                f"PE {program.pe} receives {flag} tensors a frame and has {self.flags - 1} flags for them",
-                tries=["fewer PEs: --pes N", "--objective throughput"],
-            )
-        return flag
+        return Landing(region.pe, View(region.name, box), program.flags[region])
 
     def _end(self) -> None:
         """The root waits for the outputs, everybody for what they sent."""

@@ -25,6 +25,11 @@ class Transfer:
     destinations: tuple[Region, ...]
 
     @property
+    def number(self) -> int:
+        """Of the regions it goes to: on each PE the first, the second, ... of the tensor."""
+        return self.destinations[0].number
+
+    @property
     def first_reader(self) -> int:
         return min(region.first_reader for region in self.destinations)
 
@@ -44,7 +49,7 @@ def _from_source(graph: Graph, source: Region, wanting: Sequence[Region]) -> Ite
     """Pieces of one source, equal ones that one multicast can carry taken together."""
     groups: dict[object, list[tuple[Box, Region]]] = {}
     for box, region in _pieces(source, wanting):
-        key = (box, region.pe == source.pe, _shape_of(copies_to(graph, box, source, region)))
+        key = (box, region.number, region.pe == source.pe, _shape_of(copies_to(graph, box, source, region)))
         groups.setdefault(key, []).append((box, region))
     for group in groups.values():
         yield Transfer(group[0][0], source, tuple(region for _, region in group))
