@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,12 @@ from npukit.codegen.sources import Sources
 FIRMWARE = CHECKOUT / "firmware"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 FLAGS = ["-std=c11", "-O1", "-fno-strict-aliasing", *WARNINGS]
-# zig cc adds the undefined behaviour sanitiser by itself and traps on what it finds.
-COMPILER = [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined", "-fsanitize-trap=undefined"]
+# Undefined behaviour traps.
+COMPILERS = {
+    "cc": ["cc", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
+    "zig": [sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined", "-fsanitize-trap=undefined"],
+}
+COMPILER = COMPILERS["cc" if shutil.which("cc") else "zig"]
 
 Observer = Callable[[int], None]
 _OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_uint32)

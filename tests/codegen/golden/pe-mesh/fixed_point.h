@@ -1,0 +1,57 @@
+/* The fixed-point arithmetic of TensorFlow Lite, to the bit. Made from TIR by TVM's C code generator. */
+#ifndef FIXED_POINT_H
+#define FIXED_POINT_H
+
+#include <stdint.h>
+
+/* value, or the bound it is beyond. */
+static inline int32_t clamp(int32_t value, int32_t low, int32_t high)
+{
+    return value < low ? low : (value > high ? high : value);
+}
+
+/* The high half of 2 a b, rounded; a and b must not both be INT32_MIN. */
+static inline int32_t high_product(int32_t a, int32_t b)
+{
+    int64_t product = (int64_t)a * (int64_t)b;
+    return (int32_t)((product + (int64_t)1073741824) >> (int64_t)31);
+}
+
+/* value / 2^bits, halves away from zero; 0 <= bits <= 31. */
+static inline int32_t rounded_shift(int32_t value, int32_t bits)
+{
+    int32_t mask = (int32_t)(((uint32_t)1 << (uint32_t)bits) - (uint32_t)1);
+    int32_t threshold = (mask >> 1) + (value < 0 ? 1 : 0);
+    return (value >> bits) + ((value & mask) > threshold ? 1 : 0);
+}
+
+/* value * multiplier * 2^(shift - 31), rounded twice as TensorFlow Lite does. */
+static inline int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
+{
+    int32_t left = shift > 0 ? shift : 0;
+    int32_t right = shift > 0 ? 0 : -shift;
+    int32_t shifted = (int32_t)((uint32_t)value << (uint32_t)left);
+    return rounded_shift(high_product(shifted, multiplier), right);
+}
+
+/* value * 2^bits, or the end of the range it is beyond. */
+static inline int32_t saturating_shift(int32_t value, int32_t bits)
+{
+    int64_t wide = (int64_t)value * ((int64_t)1 << (int64_t)bits);
+    return (int32_t)(wide < (int64_t)-2147483648 ? (int64_t)-2147483648 : (wide > (int64_t)2147483647 ?
+        (int64_t)2147483647 : wide));
+}
+
+/* 1 / (1 + value) for 0 <= value < 1, all in Q0.31: three Newton steps in Q2.29. */
+static inline int32_t reciprocal_of_one_plus(int32_t value)
+{
+    int32_t denominator = (int32_t)(((int64_t)value + (int64_t)2147483648) >> (int64_t)1);
+    int32_t x = 1515870810 + high_product(denominator, -1010580540);
+    for (int32_t step = 0; step < 3; step++) {
+        int32_t error = 536870912 - high_product(denominator, x);
+        x += saturating_shift(high_product(x, error), 2);
+    }
+    return saturating_shift(x, 1);
+}
+
+#endif

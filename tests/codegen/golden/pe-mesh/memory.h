@@ -1,0 +1,38 @@
+/* Where this program's data lies: offsets of the buffers in the arena, and the constants. */
+#ifndef MEMORY_H
+#define MEMORY_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "mac_array.h"
+
+/* Inputs, outputs and all between. Buffers whose steps do not overlap share bytes. */
+enum {
+    NET_ACTIVATION_BYTES = 384,
+    at_image_0 = 0, /* image [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
+    at_conv_0 = 128, /* conv [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
+    at_sum_0 = 256, /* sum [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 1 to 2 */
+    at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 2 to 2 */
+};
+
+extern uint8_t net_activations[NET_ACTIVATION_BYTES];
+
+#define ARENA(offset) ((void *)&net_activations[offset])
+
+struct net_constants {
+    _Alignas(16) struct mac_array_command conv_0_command; /* conv: conv2d, 1x5x4x6 to 1x5x4x6; on mac_array */
+    _Alignas(16) struct mac_array_command sum_0_command; /* sum: add, 1x5x4x6 and 1x5x4x6 to 1x5x4x6; on mac_array, ends a chain */
+    _Alignas(16) int8_t conv_0_weights[432]; /* weights */
+    _Alignas(4) uint8_t conv_0_parameters[72]; /* biases, multipliers, shifts */
+    _Alignas(4) int32_t sum_0_addition[8]; /* how the two operands are rescaled */
+    _Alignas(4) int32_t softmax_0_exp[256]; /* exp(-d) in Q0.31 for d steps below the largest */
+};
+
+#if UINTPTR_MAX == UINT32_MAX
+static_assert(sizeof(struct net_constants) == 1760, "the plan counts on it");
+#endif
+
+extern const struct net_constants net_constants;
+
+#endif

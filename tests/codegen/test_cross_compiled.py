@@ -1,0 +1,77 @@
+"""The generated C is free of warnings with both cross compilers, and its constants have the size that was said."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pytest
+
+from codegen.host import FIRMWARE, write_files
+from codegen.random_ops import MAKERS, Bundle
+from net.small_nets import op_net, quantized
+from npukit.accel.engines import assign_engines, engines_of
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.codegen.sources import Sources
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.ops import Conv2d
+from npukit.plan.planner import plan_network
+from npukit.project.toolchain import Toolchain, find_toolchain
+
+
+def _every_kind() -> Net:
+    bundle = Bundle(np.random.default_rng(11))
+    for make in MAKERS.values():
+        make(bundle)
+    return bundle.net()
+
+
+def _wide_layer() -> Net:
+    """Worth dividing between PEs."""
+    weights = np.random.default_rng(12).integers(-127, 128, (64, 3, 3, 32)).astype(np.int8)
+    output = quantized("y", (1, 24, 24, 64), 0.5)
+    filters = quantized("w", weights.shape, 0.01)
+    return op_net(Conv2d(padding=(1, 1, 1, 1)), [quantized("x", (1, 24, 24, 32), 0.1, 4)], output, {filters: weights})
+
+
+def _sources(net: Net, board_name: str, pes: int) -> list[Sources]:
+    board = load_board(board_name)
+    engines = engines_of(board)
+    placed = assign_engines(net, engines)
+    return generate(placed, plan_network(placed, board, engines, max_pes=pes), board, engines, bytes(16))
+
+
+def _toolchain(name: str) -> Toolchain:
+    try:
+        return find_toolchain(name)
+    except NpukitError as error:
+        pytest.skip(error.message)
+
+
+@pytest.mark.parametrize("toolchain_name", ["gcc", "zig"])
+@pytest.mark.parametrize(("board", "pes"), [("mps2-an386", 1), ("pe-mesh", 4)])
+def test_no_warnings_and_the_size_that_was_said(toolchain_name: str, board: str, pes: int, tmp_path: Path) -> None:
+    """The size is a static assertion in the C."""
+    toolchain = _toolchain(toolchain_name)
+    net = _every_kind() if pes == 1 else _wide_layer()
+    programs = _sources(net, board, pes)
+    assert len(programs) == pes
+    for sources in programs:
+        folder = tmp_path / str(sources.role)
+        folder.mkdir()
+        write_files(sources.files, folder)
+        assert f"== {sources.constant_bytes}," in sources.files["memory.h"]
+        for path in sorted(folder.glob("*.c")):
+            _compile(toolchain, path)
+
+
+def _compile(toolchain: Toolchain, path: Path) -> None:
+    folders = [path.parent, *(FIRMWARE / name for name in ("include", "libc", "mac_array", "noc", "rpc"))]
+    includes = [PurePosixPath(folder.as_posix()) for folder in folders]
+    source, output = PurePosixPath(path.name), path.with_suffix(".o")
+    command = toolchain.compile_command(source, "speed", includes, path.parent, output)
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
