@@ -3,7 +3,10 @@ from __future__ import annotations
 import re
 import tomllib
 
+import pytest
+
 from helpers import CHECKOUT
+from npukit.errors import NpukitError
 from npukit.tools import PACKAGES, find_tools
 
 
@@ -16,3 +19,17 @@ def test_doctor_knows_every_dependency() -> None:
 def test_required_tools_come_first() -> None:
     required = [tool.required for tool in find_tools()]
     assert required == sorted(required, reverse=True)
+
+
+def test_an_emulator_that_does_not_start_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(board: object, images: object) -> None:
+        raise NpukitError("the emulator cannot start: no compiler")
+
+    monkeypatch.setattr("npukit.emulator.builtin.Emulator", broken)
+    emulator = next(tool for tool in find_tools() if tool.name == "built-in emulator")
+    assert not emulator.found
+    assert emulator.how_to_get == "the emulator cannot start: no compiler"
+
+
+def test_the_emulator_starts_here() -> None:
+    assert next(tool for tool in find_tools() if tool.name == "built-in emulator").found

@@ -8,12 +8,18 @@ import subprocess
 from dataclasses import dataclass
 from importlib import metadata
 
+from npukit.errors import NpukitError
+
 VERSION_TIMEOUT_S = 20
+EMULATED_BOARD = "pe-mesh"
 
 
 @dataclass(frozen=True)
 class Tool:
-    """`required`: nothing works without it; otherwise only what `needed_for` says is missing."""
+    """`required`: nothing works without it; otherwise only what `needed_for` says is missing.
+
+    `how_to_get` may be what went wrong, where that says more.
+    """
 
     name: str
     found: bool
@@ -31,7 +37,7 @@ class _Program:
 
 
 PROGRAMS = (
-    _Program("arm-none-eabi-gcc", "a second compiler; ziglang does without", "apt install gcc-arm-none-eabi"),
+    _Program("arm-none-eabi-gcc", "compiling firmware, instead of ziglang", "apt install gcc-arm-none-eabi"),
     _Program("qemu-system-arm", "--on qemu", "apt install qemu-system-arm"),
     _Program("renode", "--on renode", "https://github.com/renode/renode/releases"),
     _Program("renode-test", "the Robot tests of a build's project/renode", "https://github.com/renode/renode/releases"),
@@ -63,7 +69,7 @@ def find_tools() -> list[Tool]:
     """Required ones first."""
     pins = _pins()
     packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
-    return packages + [_program(program) for program in PROGRAMS]
+    return [*packages, _emulator(), *(_program(program) for program in PROGRAMS)]
 
 
 def _package(name: str, needed_for: str, pin: str | None) -> Tool:
@@ -74,6 +80,19 @@ def _package(name: str, needed_for: str, pin: str | None) -> Tool:
     found = version == pin if pin else bool(version)
     wanted = f"{name}=={pin}" if pin else name
     return Tool(name, found, version, needed_for, f"pip install {wanted}", required=True)
+
+
+def _emulator() -> Tool:
+    """Found if it starts; its core is compiled the first time it does."""
+    from npukit.board.board import load_board
+    from npukit.emulator.builtin import Emulator
+
+    trouble = ""
+    try:
+        Emulator(load_board(EMULATED_BOARD), ()).close()
+    except NpukitError as error:
+        trouble = error.message
+    return Tool("built-in emulator", not trouble, "", "--on emulator, the default", trouble, required=False)
 
 
 def _pins() -> dict[str, str]:
