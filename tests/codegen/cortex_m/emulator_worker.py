@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from capstone import CS_ARCH_ARM, CS_MODE_MCLASS, CS_MODE_THUMB, Cs
-from unicorn import UC_ARCH_ARM, UC_HOOK_BLOCK, UC_MODE_THUMB, Uc, UcError
+from unicorn import UC_ARCH_ARM, UC_HOOK_BLOCK, UC_MODE_THUMB
 from unicorn.arm_const import (
     UC_ARM_REG_LR,
     UC_ARM_REG_R0,
@@ -24,6 +24,7 @@ from unicorn.arm_const import (
     UC_ARM_REG_SP,
     UC_CPU_ARM_CORTEX_M4,
 )
+from unicorn.unicorn import Uc, UcError
 
 Blocks = Counter[tuple[int, int]]
 CODE, CODE_BYTES = 0x10000, 0x80000

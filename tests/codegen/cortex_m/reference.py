@@ -6,7 +6,15 @@ from itertools import product
 
 import numpy as np
 
-from npukit.codegen.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Requantization
+from npukit.codegen.cortex_m.layer import (
+    AddLayer,
+    ConvLayer,
+    DenseLayer,
+    DepthwiseLayer,
+    Multiplier,
+    PoolLayer,
+    Requantization,
+)
 
 
 def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
@@ -69,3 +77,32 @@ def dense(layer: DenseLayer, x: np.ndarray) -> np.ndarray:
     centred = x.reshape(-1).astype(np.int64) - layer.input_zero
     total = layer.weights.astype(np.int64) @ centred + layer.bias
     return requantized(total, layer.requantization).reshape(layer.output_shape)
+
+
+def add(layer: AddLayer, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    first = _shifted_and_rescaled(x, layer.zero_points[0], layer.first)
+    second = _shifted_and_rescaled(y, layer.zero_points[1], layer.second)
+    total = multiply_by_quantized_multiplier(first + second, layer.output.value, layer.output.shift)
+    return np.clip(total + layer.zero_points[2], *layer.clamp).astype(np.int8)
+
+
+def _shifted_and_rescaled(x: np.ndarray, zero_point: int, factor: Multiplier) -> np.ndarray:
+    return multiply_by_quantized_multiplier((x.astype(np.int64) - zero_point) << 20, factor.value, factor.shift)
+
+
+def pool(layer: PoolLayer, x: np.ndarray) -> np.ndarray:
+    height, width, channels = layer.output_shape
+    result = np.zeros((height, width, channels), np.int64)
+    for i, j in product(range(height), range(width)):
+        row, column = i * layer.strides[0], j * layer.strides[1]
+        window = (
+            x[row : row + layer.window[0], column : column + layer.window[1]].reshape(-1, channels).astype(np.int64)
+        )
+        result[i, j] = window.max(0) if layer.kind == "max" else _average(window)
+    return result.astype(np.int8)
+
+
+def _average(window: np.ndarray) -> np.ndarray:
+    """Halves away from zero, as TensorFlow Lite's integer division does it."""
+    total, count = window.sum(0), len(window)
+    return np.sign(total) * ((np.abs(total) + count // 2) // count)

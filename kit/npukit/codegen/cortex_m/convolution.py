@@ -34,7 +34,7 @@ from npukit.codegen.cortex_m.requantize import (
     overflow,
     smallest_exponent,
 )
-from npukit.codegen.cortex_m.stream import Blocks, block_stream
+from npukit.codegen.cortex_m.stream import Blocks, block_stream, byte_pairs_refusal
 
 FRAME_STREAM = 16
 FRAME_INPUT = 20
@@ -192,9 +192,9 @@ def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, 
     first = fast.prescale[0::2]
     if magnitude[0::2].max() >= 1 << 23:
         return "an accumulator beyond 2^23 does not fit beside another"
-    pairs = 256 * weights[0 : len(weights) // 2 * 2 : 2] + weights[1::2]
-    if np.abs(pairs).max(initial=0) > _LARGEST_WEIGHT + 1 or pairs.max(initial=0) > _LARGEST_WEIGHT:
-        return "a weight of -128 does not fit beside another"
+    reason = byte_pairs_refusal(weights)
+    if reason:
+        return reason
     if first.min() < _SCALE_BITS < first.max():
         return "some channels shift left and some right"
     left = bool(first.min() >= _SCALE_BITS)

@@ -170,15 +170,13 @@ class PoolLayer:
 class SoftmaxLayer:
     """exp(x - max) over the last axis, normalised: `rows` vectors of `length`.
 
-    (x - max) << left_shift, multiplied by `multiplier`, is x - max in Q5.26; below `diff_min` exp is 0.
+    `exponentials` holds exp of the differences 0, -1, .. -255 in Q0.31, as TensorFlow Lite computes them.
     """
 
     name: str
     rows: int
     length: int
-    multiplier: int
-    left_shift: int
-    diff_min: int
+    exponentials: np.ndarray
 
     @property
     def input_shape(self) -> Shape:

@@ -38,6 +38,14 @@ def block_stream(blocks: Blocks, shape: Shape) -> np.ndarray:
     return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
 
 
+def byte_pairs_refusal(weights: np.ndarray) -> str | None:
+    """Why two channels' weights do not share a halfword, or None."""
+    pairs = 256 * weights[0 : len(weights) // 2 * 2 : 2] + weights[1::2]
+    if pairs.size and (pairs.min() < -(1 << 15) or pairs.max() >= 1 << 15):
+        return "a weight of -128 does not fit beside another"
+    return None
+
+
 def packed(halves: np.ndarray) -> np.ndarray:
     """Neighbours along the last axis as the halves of a word, the first one low."""
     low, high = halves[..., 0::2] & 0xFFFF, halves[..., 1::2] & 0xFFFF

@@ -178,5 +178,9 @@ _NARROW = {
     "pop": _narrow_pop,
     "cmp": _narrow_compare,
     "bx": lambda o: True,
+    "it": lambda o: True,
+    "ite": lambda o: True,
     "itt": lambda o: True,
+    "movgt": _narrow_move,
+    "subs": lambda o: _low(o[0]) and _fits(o[1], 255, 1),
 }

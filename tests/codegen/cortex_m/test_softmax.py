@@ -1,0 +1,40 @@
+"""Softmax, run on an emulated core, against the net's integer reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codegen.cortex_m import laboratory
+from npukit.codegen.cortex_m.kernel import Kernel, Refusal
+from npukit.codegen.cortex_m.layer import SoftmaxLayer
+from npukit.codegen.cortex_m.softmax import softmax
+from npukit.net.net import Net, Op
+from npukit.net.ops import Softmax
+from npukit.net.reference.softmax import exp_table
+from npukit.net.reference.softmax import softmax as reference
+from npukit.net.tensor import Quantization, Tensor
+
+
+def expected(x: np.ndarray, scale: float) -> np.ndarray:
+    tensor = Tensor("x", x.shape, "int8", Quantization((scale,), (0,)))
+    return reference(Net("net", ("x",), ("y",), (), {"x": tensor}), Op("softmax", Softmax(), ("x",), ("y",)), [x])
+
+
+@pytest.mark.parametrize("scale", [0.004, 0.1, 0.7, 2.5])
+@pytest.mark.parametrize(("rows", "length"), [(1, 12), (3, 2), (2, 50), (1, 256), (2, 16)])
+def test_softmax(rows: int, length: int, scale: float):
+    rng = np.random.default_rng(length)
+    x = rng.integers(-128, 128, (rows, length)).astype(np.int8)
+    x[0] = rng.choice([-128, 127], length)
+    kernel = softmax(SoftmaxLayer("softmax", rows, length, exp_table(scale, 1.0)))
+    assert isinstance(kernel, Kernel)
+    run = laboratory.run(kernel, x.view(np.uint8))
+    np.testing.assert_array_equal(run.output.view(np.int8).reshape(x.shape), expected(x, scale))
+    assert run.instructions == kernel.instructions
+    assert run.stack_bytes == kernel.stack_bytes
+    laboratory.check_assemblers(kernel)
+
+
+def test_long_rows_are_refused():
+    assert isinstance(softmax(SoftmaxLayer("softmax", 1, 257, exp_table(0.1, 1.0))), Refusal)
