@@ -1,0 +1,86 @@
+"""Networks on every engine and board: bit for bit what the references say."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from helpers import models
+from npukit import api
+
+PLACES = {
+    "one PE": ("pe-mesh", {"pes": 1}),
+    "mesh": ("pe-mesh", {"pes": 16}),
+    "core only": ("pe-mesh", {"engine": "cpu", "pes": 1}),
+    "QEMU": ("mps2-an386", {}),
+}
+MESH_MODELS = ["ad01_int8", "pretrainedResnet_quant", "vww_96_int8"]
+SMALL_MODELS = ["hello_world_int8", "kws_ref_model"]
+
+
+def check(model: Path, cases: Path, expect: str | None, place: str, folder: Path) -> None:
+    board, options = PLACES[place]
+    if place == "QEMU" and not shutil.which("qemu-system-arm"):
+        pytest.skip("qemu-system-arm is not here")
+    build(model, folder, board, **options)
+    found = api.validate(folder, inputs=cases, expect=expect)
+    assert found.passed, found.mismatches
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SMALL_MODELS)
+def test_small_models_equal_tflite_micro(name: str, place: str, tmp_path: Path) -> None:
+    folder = models()
+    check(folder / f"{name}.tflite", folder / f"{name}.npz", "out0_tflm", place, tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", ["mesh", "QEMU"])
+@pytest.mark.parametrize("name", MESH_MODELS)
+def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, tmp_path: Path) -> None:
+    folder = models()
+    check(folder / f"{name}.tflite", folder / f"{name}.npz", "out0_tflm", place, tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["digits_int8.tflite", "digits_qdq.onnx"])
+def test_digits_equal_the_reference(name: str, place: str, tmp_path: Path) -> None:
+    board, options = PLACES[place]
+    if place == "QEMU" and not shutil.which("qemu-system-arm"):
+        pytest.skip("qemu-system-arm is not here")
+    build(DIGITS / name, tmp_path / "out", board, **options)
+    found = api.validate(tmp_path / "out")
+    assert found.passed, found.mismatches
+
+
+def test_digits_are_read_right_on_the_mesh(tmp_path: Path) -> None:
+    build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=16)
+    (scores,) = api.run(tmp_path / "out", inputs=DIGITS / "digits.npz")
+    labels = np.load(DIGITS / "digits.npz")["labels"]
+    assert (scores.reshape(len(labels), -1).argmax(1) == labels).mean() > 0.97
+
+
+def test_keywords_are_heard_as_well_as_the_reference_hears_them(tmp_path: Path) -> None:
+    with np.load(models() / "kws_accuracy.npz") as file:
+        samples, labels = file["in0"][:100], file["labels"][:100]
+    np.savez(tmp_path / "samples.npz", in0=samples)
+    build(models() / "kws_ref_model.tflite", tmp_path / "out")
+    found = api.validate(tmp_path / "out", inputs=tmp_path / "samples.npz")
+    assert found.passed
+    (scores,) = api.run(tmp_path / "out", inputs=tmp_path / "samples.npz")
+    assert (scores.reshape(100, -1).argmax(1) == labels).mean() > 0.85
+
+
+def test_instructions_agree_with_qemu(tmp_path: Path) -> None:
+    """The same C on two emulators: they differ in the boards' own few instructions of counting."""
+    if not shutil.which("qemu-system-arm"):
+        pytest.skip("qemu-system-arm is not here")
+    model = models() / "kws_ref_model.tflite"
+    build(model, tmp_path / "ours", engine="cpu", pes=1)
+    build(model, tmp_path / "theirs", "mps2-an386")
+    ours, theirs = api.bench(tmp_path / "ours"), api.bench(tmp_path / "theirs")
+    assert theirs.latency_cycles is None
+    assert abs(ours.instructions - theirs.instructions) < 0.001 * theirs.instructions

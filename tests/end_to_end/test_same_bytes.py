@@ -1,0 +1,51 @@
+"""The same input gives the same bytes, wherever it is built, and by hand too."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit.project.build_folder import load_build
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    return {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("pes", [1, 16])
+def test_two_builds_in_two_folders(tmp_path: Path, pes: int) -> None:
+    (tmp_path / "somewhere else").mkdir()
+    folders = [tmp_path / "out", tmp_path / "somewhere else" / "built"]
+    for folder in folders:
+        build(DIGITS / "digits_int8.tflite", folder, pes=pes)
+    first, second = (files_of(folder) for folder in folders)
+    assert first.keys() == second.keys()
+    assert [name for name in first if not filecmp.cmp(first[name], second[name], shallow=False)] == []
+
+
+def test_the_project_builds_by_hand_to_the_same_bytes(tmp_path: Path) -> None:
+    if not shutil.which("arm-none-eabi-gcc") or not shutil.which("make"):
+        pytest.skip("arm-none-eabi-gcc or make is not here")
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=1, toolchain="gcc")
+    shutil.copytree(built.folder / "project", tmp_path / "by hand")
+    subprocess.run(
+        ["make", "-j2"], cwd=tmp_path / "by hand", check=True, capture_output=True, env={**os.environ, "LC_ALL": "C"}
+    )
+    (ours,) = (built.folder / "images").glob("*.bin")
+    (theirs,) = (tmp_path / "by hand").rglob("*.bin")
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_memory_in_the_plan_is_that_of_the_image(tmp_path: Path) -> None:
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4)
+    size = built.board.memory_for("activations").size
+    assert len(built.plan().pes) > 1
+    for pe in load_build(tmp_path / "out").plan().pes:
+        use = pe.memory
+        assert use.free == size - use.code - use.constants - use.activations - use.stack >= 0
