@@ -56,7 +56,7 @@ def test_random_convolutions(seed: int):
         strides=strides,
         padding=(top, left, bottom, right),
         relu=relu,
-        extreme=seed % 5 == 4,
+        extreme=extreme,
     )
     order = Order.PIXELS if not relu else list(Order)[seed // 2 % 3]
     x = layers.activations(rng, shape, extreme=seed % 3 == 2)

@@ -125,6 +125,11 @@ def _narrow_pop(operands: tuple[str, ...]) -> bool:
     return all(number < _LOW or number == 15 for number in _listed(operands[0]))
 
 
+def _narrow_conditional_subtract(operands: tuple[str, ...]) -> bool:
+    """Within an IT block the flags stay, so that the short form may be used."""
+    return operands[0] == operands[1] and _low(operands[0]) and _fits(operands[2], 255, 1)
+
+
 def _narrow_compare(operands: tuple[str, ...]) -> bool:
     return not operands[1].startswith("#") or (_low(operands[0]) and _fits(operands[1], 255, 1))
 
@@ -166,7 +171,8 @@ _NARROW = {
     "mov": _narrow_move,
     "add": _narrow_add,
     "sub": _narrow_subtract,
-    "subhi": lambda o: o[0] == o[1] and _low(o[0]) and _fits(o[2], 255, 1),
+    "subhi": _narrow_conditional_subtract,
+    "subeq": _narrow_conditional_subtract,
     "ldr": _narrow_word,
     "str": _narrow_word,
     "strb": lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o),
