@@ -39,7 +39,7 @@ class AxisRule:
 InputRule = tuple[AxisRule, ...]
 """A rule for each axis of one input."""
 
-ELEMENTWISE = ("add", "sub", "mul", "minimum", "maximum", "relu", "requantize", "logistic", "tanh", "hard_swish")
+ELEMENTWISE = ("add", "subtract", "multiply", "minimum", "maximum", "prelu", "requantize", "lookup")
 
 
 def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:
