@@ -10,6 +10,7 @@ from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
+from npukit.net.ops import Reshape
 
 CPU = "cpu"
 
@@ -30,7 +31,7 @@ def assign_engines(net: Net, engines: Mapping[str, Accelerator], *, only_cpu: bo
 def refuse_cpu_ops(net: Net) -> None:
     """What `--strict` asks: an error if any op is off the accelerators."""
     for op in net.ops:
-        if op.engine == CPU and op.kind != "reshape":
+        if op.engine == CPU and op.kind != Reshape.kind:
             raise NpukitError(
                 f"--strict: {op.name} ({op.kind}) runs on the core: {op.reason}",
                 tries=["build without --strict", "npukit ops"],
@@ -38,6 +39,8 @@ def refuse_cpu_ops(net: Net) -> None:
 
 
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool) -> Op:
+    if op.kind == Reshape.kind:
+        return op.placed(CPU, "no work: its output lies on its input")
     if only_cpu:
         return op.placed(CPU, "--engine cpu")
     reasons = []
