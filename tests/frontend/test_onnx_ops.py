@@ -21,8 +21,8 @@ def int8(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
 
 
-def compared(graph: Graph, folder: Path, outputs: str = "y", **inputs: np.ndarray) -> Net:
-    path = saved(graph.model({name: value.shape for name, value in inputs.items()}, outputs), folder)
+def compared(graph: Graph, folder: Path, **inputs: np.ndarray) -> Net:
+    path = saved(graph.model({name: value.shape for name, value in inputs.items()}, "y"), folder)
     net = load_net_from_model(path)
     (expected,), (got,) = run_onnx(path, inputs), run_reference(net, list(inputs.values()))
     assert got.shape == expected.shape
@@ -221,8 +221,7 @@ def test_attention_head(tmp_path: Path) -> None:
     graph.quantized("t", 0.035, 1, "t8")
     graph.node("Softmax", [graph.dequantized("t8", 0.035, 1)], "p", axis=-1)
     graph.quantized("p", 1 / 256, -128, "y")
-    data = {"q": int8(20, 1, 6, 8) // 3, "k": int8(21, 1, 6, 8) // 3}
-    net = compared(graph, tmp_path, **data)
+    net = compared(graph, tmp_path, q=int8(20, 1, 6, 8) // 3, k=int8(21, 1, 6, 8) // 3)
     assert [op.kind for op in net.ops] == ["transpose", "matmul", "lookup", "softmax"]
 
 

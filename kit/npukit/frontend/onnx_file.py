@@ -18,6 +18,9 @@ from npukit.frontend.onnx_ops import readable_converters
 from npukit.frontend.shapes import InputShapes, check_input_names
 
 LARGEST_TENSOR = 1 << 31
+PER_CHANNEL_OPSET = 13
+"""The first in which scales may differ by channel; quantisers write them into older models all the same."""
+
 _from_onnx: Any = from_onnx
 """TVM annotates the model as a graph; it takes and wants a model."""
 
@@ -82,7 +85,9 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
     try:
         onnx.checker.check_model(model)
     except Exception as fault:
-        raise NpukitError(f"{name} is not a valid ONNX model: {_first_line(fault)}") from fault
+        old = min(entry.version for entry in model.opset_import) < PER_CHANNEL_OPSET
+        tries = ["bring it to opset 17 before quantising it: onnx.version_converter.convert_version"] if old else []
+        raise NpukitError(f"{name} is not a valid ONNX model: {_first_line(fault)}", tries=tries) from fault
 
 
 def _check_ops(model: onnx.ModelProto, name: str) -> None:

@@ -1,0 +1,16 @@
+"""Nets are worked with far from TVM: in processes that must start at once, and in ones that must not load it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from helpers import CHECKOUT
+
+
+@pytest.mark.parametrize("module", ["npukit.net.store", "npukit.net.reference", "npukit.net.check", "npukit.net.cost"])
+def test_tvm_stays_out(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('tvm' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT / "kit", timeout=60, check=False).returncode == 0
