@@ -18,6 +18,9 @@ from dataclasses import dataclass, field
 
 from npukit.net.box import Box
 
+DRAM = 0x8000_0000
+"""Stands for a PE and means the DRAM of the first chip, as in the DMA's descriptors."""
+
 SENT_FLAG = 0
 """The flag every message increments in the PE that sends it, once its source may be overwritten."""
 
@@ -67,11 +70,15 @@ class Compute:
     inputs: tuple[View, ...]
     cycles: int
     scratch: str | None = None
+    constants: str | None = None
 
 
 @dataclass(frozen=True)
 class Send:
-    """Start message number `message` and go on. Sends that follow each other may be one chain of descriptors."""
+    """Start message number `message` and go on. Sends that follow each other may be one chain of descriptors.
+
+    The PE whose step it is does the work, wherever the message comes from.
+    """
 
     message: int
 
@@ -99,6 +106,9 @@ class Landing:
 @dataclass(frozen=True)
 class Message:
     """A box of a tensor on its way from one PE to one or several, possibly to another buffer of the same PE.
+
+    With `source_pe` DRAM it comes from a buffer of `Plan.dram`. Without a tensor it is streamed constants, or a signal,
+    of which only the flag matters.
 
     `copies.copies` divides it into descriptors. All landings have the same strides and the same flag, so that each
     descriptor can be a multicast. The last descriptor carries the flags: `SENT_FLAG` of the sender and the
@@ -149,7 +159,13 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole network on the whole board. The first of `pes` is the root."""
+    """The whole network on the whole board. The first of `pes` is the root.
+
+    A plan for throughput takes `frames` frames together, a round, and each step belongs to one of them. Tensors of
+    frame n > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`,
+    whose buffers are named likewise, and so are the constants that are streamed: what the tile of the `Compute` needs
+    whose `constants` has the buffer's name.
+    """
 
     model: str
     board: str
@@ -157,6 +173,8 @@ class Plan:
     pes: tuple[PePlan, ...]
     messages: tuple[Message, ...] = field(default=())
     predicted: Predicted = Predicted(0, 0)
+    frames: int = 1
+    dram: tuple[Buffer, ...] = ()
 
     def __str__(self) -> str:
         from npukit.plan.text import print_plan

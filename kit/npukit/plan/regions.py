@@ -24,6 +24,7 @@ class Region:
     the end of the frame counts as an op that reads the outputs.
     """
 
+    frame: int
     pe: int
     tensor: str
     number: int
@@ -37,7 +38,8 @@ class Region:
 
     def named(self, tensor: str) -> str:
         """The name of the buffer that shows this region as that tensor, itself or a reshape of it."""
-        return tensor if self.number == 1 else f"{tensor} ({self.number})"
+        name = in_frame(tensor, self.frame)
+        return name if self.number == 1 else f"{name} ({self.number})"
 
     @property
     def wanted(self) -> Box | None:
@@ -52,40 +54,57 @@ class Region:
         return replace(self, box=self.box.hull(box), needs=(*self.needs, (index, box)))
 
 
+def in_frame(tensor: str, frame: int) -> str:
+    """The name of the buffer that holds a tensor of one of the frames of a round."""
+    return tensor if frame == 0 else f"{tensor} of frame {frame}"
+
+
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """By tensor, then by PE."""
 
 
-def regions_of(graph: Graph, assignment: Assignment, root: int) -> Regions:
-    """Every tensor's regions. The root holds the net's inputs and outputs whole."""
-    found: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
+@dataclass(frozen=True)
+class Ends:
+    """The PEs on which the inputs lie when a frame begins, and the outputs when it ends."""
+
+    inputs: int
+    outputs: int
+
+
+def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int) -> Regions:
+    """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end."""
+    found = _Regions(graph, frame)
     for name in graph.net.inputs:
-        found[name][root] = (Region(root, name, 1, whole := Box.whole(graph.shape(name)), owned=whole),)
+        found.own(ends.inputs, name, Box.whole(graph.shape(name)))
     for op in graph.ops:
         for tile in assignment[op.name]:
-            found[op.output][tile.pe] = (Region(tile.pe, op.output, 1, tile.box, owned=tile.box),)
-    for index in range(len(graph.ops)):
-        _add_needs(graph, assignment, index, found)
+            found.own(tile.pe, op.output, tile.box)
+    for index, op in enumerate(graph.ops):
+        for tile in assignment[op.name]:
+            for home, boxes in graph.needs(op, from_boxes([tile.box])):
+                found.need(tile.pe, home, index, to_boxes(boxes)[0])
     for name in graph.outputs:
-        _add_need(found[name], root, name, len(graph.ops), Box.whole(graph.shape(name)))
-    return found
+        found.need(ends.outputs, name, len(graph.ops), Box.whole(graph.shape(name)))
+    return found.by_tensor
 
 
-def _add_needs(
-    graph: Graph, assignment: Assignment, index: int, found: dict[str, dict[int, tuple[Region, ...]]]
-) -> None:
-    op = graph.ops[index]
-    tiles = assignment[op.name]
-    if tiles:
-        for home, boxes in graph.needs(op, from_boxes([tile.box for tile in tiles])):
-            for tile, box in zip(tiles, to_boxes(boxes), strict=True):
-                _add_need(found[home], tile.pe, home, index, box)
+class _Regions:
+    """The regions of one frame as they grow."""
 
+    def __init__(self, graph: Graph, frame: int) -> None:
+        self._frame = frame
+        self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
 
-def _add_need(found: dict[int, tuple[Region, ...]], pe: int, tensor: str, index: int, box: Box) -> None:
-    regions = found.get(pe, ())
-    for place, region in enumerate(regions):
-        if region.box.hull(box).elements <= region.box.elements + box.elements:
-            found[pe] = (*regions[:place], region.with_need(index, box), *regions[place + 1 :])
-            return
-    found[pe] = (*regions, Region(pe, tensor, len(regions) + 1, box, needs=((index, box),)))
+    def own(self, pe: int, tensor: str, box: Box) -> None:
+        self.by_tensor[tensor][pe] = (Region(self._frame, pe, tensor, 1, box, owned=box),)
+
+    def need(self, pe: int, tensor: str, index: int, box: Box) -> None:
+        """In the first region that it does not make larger than two would be, else in one of its own."""
+        found = self.by_tensor[tensor]
+        regions = found.get(pe, ())
+        for place, region in enumerate(regions):
+            if region.box.hull(box).elements <= region.box.elements + box.elements:
+                found[pe] = (*regions[:place], region.with_need(index, box), *regions[place + 1 :])
+                return
+        new = Region(self._frame, pe, tensor, len(regions) + 1, box, needs=((index, box),))
+        found[pe] = (*regions, new)

@@ -1,0 +1,124 @@
+"""Messages between programs while they are emitted: flags, waits, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npukit.errors import DoesNotFit
+from npukit.net.box import Box
+from npukit.plan.causality import Clocks, Known
+from npukit.plan.plan import SENT_FLAG, Landing, Message, Send, Step, View, Wait
+from npukit.plan.program import Held, Program
+
+NEVER = 1 << 62
+"""Later than any step."""
+
+DESCRIPTOR_BYTES = 48
+DESTINATION_BYTES = 8
+"""Of the DMA's descriptors, and of each entry of a multicast's list."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A message to be sent: by whose DMA, what, from where, to what of whom, in how many descriptors."""
+
+    sender: int
+    tensor: str
+    source_pe: int
+    source: Held
+    box: Box
+    destinations: tuple[tuple[int, Held], ...]
+    parts: int
+
+
+class Traffic:
+    """The programs of some PEs and the messages between them."""
+
+    def __init__(self, pes: Sequence[int], flags: int) -> None:
+        self.programs = {pe: Program(pe) for pe in pes}
+        self.messages: list[Message] = []
+        self._clocks = Clocks(pes)
+        self._flags = flags
+
+    def step(self, pe: int, step: Step) -> int:
+        """Append a step; its index."""
+        program = self.programs[pe]
+        program.steps.append(step)
+        self._clocks.complete(pe)
+        return len(program.steps) - 1
+
+    def known_to(self, pe: int) -> Known:
+        return self._clocks.known_to(pe)
+
+    def wait_for(self, pe: int, held: Held) -> None:
+        """Wait for all that arrives in something, unless that was waited for before."""
+        program = self.programs[pe]
+        expected = program.expected.pop(held, None)
+        if expected is None:
+            return
+        flag = program.flags[held]
+        step = self.step(pe, Wait(flag, len(expected)))
+        program.use(held, step)
+        program.flag_free_from[flag] = step + 1
+        for known in expected:
+            self._clocks.learn(pe, known)
+
+    def wait_until_sent(self, pe: int) -> None:
+        """Wait until everything the PE has sent may be overwritten."""
+        program = self.programs[pe]
+        if program.sending:
+            step = self.step(pe, Wait(SENT_FLAG, len(program.sending)))
+            for held in program.sending:
+                if held in program.uses:
+                    program.use(held, step)
+            program.sending.clear()
+
+    def send(self, parcels: Sequence[Parcel]) -> None:
+        """Parcels that count one flag: at each receiver they all land in one thing."""
+        if parcels:
+            self._take_flag(parcels)
+        for parcel in parcels:
+            self._send(parcel)
+
+    def _take_flag(self, parcels: Sequence[Parcel]) -> None:
+        """One flag for all that these parcels reach, as a multicast can count only one.
+
+        A flag may be taken again if every sender knows that every receiver has waited for what it counted before.
+        """
+        senders = [self.known_to(pe) for pe in dict.fromkeys(parcel.sender for parcel in parcels)]
+        destinations = dict.fromkeys(to for parcel in parcels for to in parcel.destinations)
+        receivers = [self.programs[pe] for pe, _ in destinations]
+
+        def is_free(flag: int) -> bool:
+            since = [(pe.pe, pe.flag_free_from.get(flag, 0)) for pe in receivers]
+            return all(known.of(pe) >= step for known in senders for pe, step in since)
+
+        flag = next((flag for flag in range(SENT_FLAG + 1, self._flags) if is_free(flag)), None)
+        if flag is None:
+            raise DoesNotFit(
+                f"{parcels[0].source.name} arrives while all {self._flags - 1} flags of a PE count other things",
+                tries=["fewer PEs: --pes N"],
+            )
+        for (_, held), program in zip(destinations, receivers, strict=True):
+            program.flags[held] = flag
+            program.flag_free_from[flag] = NEVER
+
+    def _send(self, parcel: Parcel) -> None:
+        program = self.programs[parcel.sender]
+        known = self.known_to(parcel.sender)
+        landings = tuple(self._land(pe, held, parcel.box, known) for pe, held in parcel.destinations)
+        self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
+        step = self.step(parcel.sender, Send(len(self.messages) - 1))
+        if parcel.source_pe == parcel.sender:
+            program.use(parcel.source, step)
+        program.sending.append(parcel.source)
+        listed = DESTINATION_BYTES * len(landings) if len(landings) > 1 else 0
+        program.descriptor_bytes += parcel.parts * (DESCRIPTOR_BYTES + listed)
+
+    def _land(self, pe: int, held: Held, box: Box, known: Known) -> Landing:
+        program = self.programs[pe]
+        program.expected.setdefault(held, []).append(known)
+        # From the first step that may not be complete yet when the message arrives.
+        program.use(held, known.of(pe))
+        return Landing(pe, View(held.name, box), program.flags[held])
