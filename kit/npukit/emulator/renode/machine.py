@@ -1,0 +1,130 @@
+"""Renode as a board: an emulator the chip's users know, with our devices in C#."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+
+from npukit.board.board import Board
+from npukit.emulator.renode.program import find_renode
+from npukit.emulator.renode.render import SCRIPT, check_renode, render_renode
+from npukit.errors import NpukitError
+from npukit.project.image import Image
+
+_SECONDS_TO_START = 120.0
+_SECONDS_TO_END = 5.0
+_POLL_SECONDS = 0.1
+_MOST_BYTES = 1 << 16
+
+
+class RenodeMachine:
+    """Renode running images. A link transport: the byte stream is the root PE's UART, over a local port.
+
+    It answers nothing but that port, and ends when the link is closed in whatever way.
+    """
+
+    def __init__(self, board: Board, images: Sequence[Image]) -> None:
+        check_renode(board, images)
+        program = find_renode()
+        self._folder = tempfile.TemporaryDirectory(prefix="npukit-renode-")
+        self._log = Path(self._folder.name) / "log.txt"
+        render_renode(board, images, Path(self._folder.name))
+        port = _free_port()
+        self._process = self._start(program, port)
+        self._link: socket.socket | None = None
+        try:
+            self._link = self._connect(port)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> RenodeMachine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        assert self._link is not None
+        try:
+            self._link.sendall(data)
+        except OSError as error:
+            raise self._ended() from error
+
+    def read(self, timeout: float) -> bytes:
+        assert self._link is not None
+        try:
+            if not select.select([self._link], [], [], max(timeout, 0))[0]:
+                return b""
+            data = self._link.recv(_MOST_BYTES)
+        except OSError as error:
+            raise self._ended() from error
+        if not data:
+            raise self._ended()
+        return data
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+        self._kill()
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        self._folder.cleanup()
+
+    def _start(self, program: Path, port: int) -> subprocess.Popen[bytes]:
+        # Without --console Renode opens a port for its Monitor, to the whole network; with it, it needs an input that
+        # stays open.
+        script = Path(self._folder.name) / SCRIPT
+        commands = f"$port={port}; $leave=true; include @{script}; start"
+        with self._log.open("wb") as log:
+            return subprocess.Popen(
+                [program, "--console", "--plain", "--disable-xwt", "-e", commands],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder.name,
+                start_new_session=True,
+            )
+
+    def _connect(self, port: int) -> socket.socket:
+        until = monotonic() + _SECONDS_TO_START
+        while monotonic() < until and self._process.poll() is None and not self._complaint():
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", port), _POLL_SECONDS)
+            sleep(_POLL_SECONDS)
+        raise NpukitError(f"Renode did not start the board: {self._complaint() or 'it says nothing'}")
+
+    def _complaint(self) -> str:
+        """What its log says went wrong, in one line."""
+        text = self._log.read_text(errors="replace")
+        lines = [line.strip() for line in text.splitlines()]
+        for number, line in enumerate(lines):
+            if line.startswith(("There was an error", "Errors during", "[ERROR] FATAL")):
+                return " ".join(lines[number : number + 3])
+        return ""
+
+    def _ended(self) -> NpukitError:
+        return NpukitError(f"Renode ended: {self._complaint() or 'it hung up'}")
+
+    def _kill(self) -> None:
+        """`renode` is a script on some systems: its children end with it."""
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(_SECONDS_TO_END)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

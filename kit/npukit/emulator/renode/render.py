@@ -1,0 +1,141 @@
+"""What Renode needs to be the board: the platform, the script, the devices in C#. Rendered from the board file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npukit.board.board import Board
+from npukit.data import data_folder
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.project.image import Image
+
+PLATFORM, SCRIPT = "board.repl", "run.resc"
+PORT = 3456
+"""Where the host link listens if nobody says otherwise."""
+
+MOST_PES = 32
+"""Renode has no more cores in one machine."""
+
+MODELS = (
+    "MacArrayCommand.cs",
+    "MacArrayArithmetic.cs",
+    "MacArray.cs",
+    "Mesh.cs",
+    "Noc.cs",
+    "Timer.cs",
+    "Uart.cs",
+    "LinkTerminal.cs",
+)
+"""In the order in which Renode compiles them: each knows those before it."""
+
+MODELLED = ("mac_array",)
+"""Accelerators with a device in C#."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """An image and the variable of the script that holds its path."""
+
+    variable: str
+    elf: str
+    pes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Patch:
+    """An overlay: words that one PE has in place of its image's."""
+
+    pe: int
+    words: tuple[tuple[int, int], ...]
+
+
+def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
+    """The board with these images, as Renode loads it: `include @FOLDER/run.resc`, then `start`.
+
+    Only PEs that have an image are there. Paths of images are written relative to the folder.
+    """
+    check_renode(board, images)
+    folder.mkdir(parents=True, exist_ok=True)
+    for model in MODELS:
+        shutil.copyfile(data_folder("templates") / "renode" / model, folder / model)
+    write_template(folder / PLATFORM, "board.repl.j2", **_platform_values(board, pes_of(images)))
+    loads = [_load(image, number, len(images), folder) for number, image in enumerate(images)]
+    patches = [patch for image in images for patch in _patches(image)]
+    write_template(folder / SCRIPT, "run.resc.j2", board=board, port=PORT, models=MODELS, loads=loads, patches=patches)
+
+
+def check_renode(board: Board, images: Sequence[Image]) -> None:
+    """Refuse what the platform here cannot be."""
+    others = [f"--on {other}" for other in board.runs_on if other != "renode"]
+    if "renode" not in board.runs_on or board.noc is None or len(board.memory) != 1:
+        raise NpukitError(f"board {board.name} does not run on Renode", tries=others)
+    for slot in board.accelerator:
+        if slot.name not in MODELLED:
+            raise NpukitError(f"there is no Renode model of the accelerator {slot.name}", tries=others)
+    count = len(pes_of(images))
+    if count > MOST_PES:
+        raise DoesNotFit(
+            f"{count} PEs do not fit in a Renode machine: it has at most {MOST_PES} cores",
+            tries=[f"npukit build --pes {MOST_PES}", *others],
+        )
+
+
+def pes_of(images: Sequence[Image]) -> list[int]:
+    return sorted(pe for image in images for pe in image.pes)
+
+
+def write_template(path: Path, template: str, **values: Any) -> None:
+    text = _environment().get_template(template).render(**values)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _platform_values(board: Board, pes: list[int]) -> dict[str, Any]:
+    return {
+        "board": board,
+        "pes": pes,
+        "root": pes[0],
+        "pes_of_a_chip": board.mesh.pes.count,
+        "million_cycles": board.core.clock_hz // 1_000_000,
+        "dead_links": " ".join(f"{a}-{b}" for a, b in board.mesh.dead_links),
+    }
+
+
+def _load(image: Image, number: int, images: int, folder: Path) -> _Load:
+    path = Path(os.path.relpath(image.elf.resolve(), folder.resolve())).as_posix()
+    return _Load("image" if images == 1 else f"image_{number}", path, image.pes)
+
+
+def _patches(image: Image) -> list[_Patch]:
+    return [_Patch(each.pe, tuple(_words(each.address, each.data))) for each in image.overlays]
+
+
+def _words(address: int, data: bytes) -> list[tuple[int, int]]:
+    return [(address + at, byte) for at, byte in enumerate(data)]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(data_folder("templates") / "renode"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # Renode's languages, not HTML
+    )
+    environment.filters["line"] = lambda text: re.sub(r"[^\w .,:/()+-]", "", text)
+    environment.filters["address"] = lambda value: f"0x{value:08X}"
+    environment.filters["pascal"] = _pascal
+    environment.filters["camel"] = lambda name: name[0].lower() + _pascal(name)[1:]
+    return environment
+
+
+def _pascal(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

@@ -1,0 +1,95 @@
+// The host link: a TCP port of this machine alone. Renode's own socket terminal listens to the whole network.
+using System;
+using System.Net;
+using System.Net.Sockets;
+using System.Threading;
+using Antmicro.Migrant;
+using Antmicro.Renode.Backends.Terminals;
+using Antmicro.Renode.Core;
+
+namespace Antmicro.Renode.Peripherals.PeMesh
+{
+    public static class LinkTerminalExtensions
+    {
+        // With `leave` Renode ends when its host hangs up: it must not outlive whoever started it.
+        public static void CreateLinkTerminal(this Emulation emulation, int port, string name, bool leave = false)
+        {
+            emulation.ExternalsManager.AddExternal(new LinkTerminal(port, leave), name);
+        }
+    }
+
+    [Transient]
+    public class LinkTerminal : BackendTerminal, IDisposable
+    {
+        public LinkTerminal(int port, bool leave)
+        {
+            this.leave = leave;
+            listener = new TcpListener(IPAddress.Loopback, port);
+            listener.Start();
+            new Thread(Serve) { IsBackground = true, Name = "Link terminal" }.Start();
+        }
+
+        public override void WriteChar(byte value)
+        {
+            try
+            {
+                host?.GetStream().WriteByte(value);
+            }
+            catch(Exception)
+            {
+                // The host has just hung up, which Serve notices.
+            }
+        }
+
+        public void Dispose()
+        {
+            closed = true;
+            listener.Stop();
+            host?.Close();
+        }
+
+        // One host after another.
+        private void Serve()
+        {
+            try
+            {
+                while(!closed)
+                {
+                    host = listener.AcceptTcpClient();
+                    host.NoDelay = true;
+                    Receive(host.GetStream());
+                    host.Close();
+                    host = null;
+                    if(leave && !closed)
+                    {
+                        Environment.Exit(0);
+                    }
+                }
+            }
+            catch(SocketException)
+            {
+                // The listener has been stopped.
+            }
+        }
+
+        private void Receive(NetworkStream stream)
+        {
+            try
+            {
+                for(var value = stream.ReadByte(); value >= 0; value = stream.ReadByte())
+                {
+                    CallCharReceived((byte)value);
+                }
+            }
+            catch(Exception)
+            {
+                // Hung up in the middle.
+            }
+        }
+
+        private volatile TcpClient host;
+        private volatile bool closed;
+        private readonly bool leave;
+        private readonly TcpListener listener;
+    }
+}

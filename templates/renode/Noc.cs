@@ -1,0 +1,293 @@
+// A PE's network-on-chip registers, DMA engine and counted flags: boards/pe-mesh.md, sections 4.1 and 4.2.
+using System;
+using System.Collections.Generic;
+using System.Linq;
+using Antmicro.Renode.Core;
+using Antmicro.Renode.Logging;
+using Antmicro.Renode.Peripherals.Bus;
+using Antmicro.Renode.Peripherals.CPU;
+using Antmicro.Renode.Peripherals.Memory;
+using Antmicro.Renode.Time;
+
+namespace Antmicro.Renode.Peripherals.PeMesh
+{
+    // Registers and chains. The PEs take turns (see run.resc), so nothing here is locked.
+    public class Noc : IDoubleWordPeripheral, IKnownSize, IMeshPe
+    {
+        public Noc(IMachine machine, CortexM cpu, MappedMemory sram, Mesh mesh, uint pe, uint flags)
+        {
+            this.machine = machine;
+            this.cpu = cpu;
+            this.mesh = mesh;
+            this.pe = pe;
+            this.flags = new uint[flags];
+            Sram = sram;
+            mesh.Join(pe, this);
+        }
+
+        public void Reset()
+        {
+            chains.Clear();
+            Array.Clear(flags, 0, flags.Length);
+            completed = error = 0;
+        }
+
+        public uint ReadDoubleWord(long offset)
+        {
+            if(IsFlag(offset))
+            {
+                return flags[(offset - Flags) / 4];
+            }
+            switch(offset)
+            {
+            case Status:
+                return (chains.Count > 0 ? 1u : 0u) | (error != 0 ? 2u : 0u);
+            case Completed:
+                return completed;
+            case Error:
+                return error;
+            case Pe:
+                return pe;
+            case Pes:
+                return mesh.Pes;
+            case Chip:
+                return mesh.ChipOf(pe);
+            default:
+                return 0;
+            }
+        }
+
+        public void WriteDoubleWord(long offset, uint value)
+        {
+            if(IsFlag(offset))
+            {
+                flags[(offset - Flags) / 4] = value;
+            }
+            else if(offset == Doorbell)
+            {
+                Ring(value);
+            }
+            else if(offset == Error)
+            {
+                error = 0;
+            }
+        }
+
+        public void Count(uint flag)
+        {
+            if(flag != NocDescriptor.NoFlag)
+            {
+                flags[flag]++;
+                cpu.SetEventFlag(true);
+            }
+        }
+
+        public MappedMemory Sram { get; private set; }
+
+        public long Size { get { return 0x1000; } }
+
+        private bool IsFlag(long offset)
+        {
+            return offset >= Flags && (offset - Flags) / 4 < flags.Length;
+        }
+
+        private void Ring(uint address)
+        {
+            if(chains.Count == QueueLength)
+            {
+                Fail(ErrorQueueFull, address);
+                return;
+            }
+            chains.Enqueue(address);
+            if(chains.Count == 1)
+            {
+                Begin(address);
+            }
+        }
+
+        private void Begin(uint address)
+        {
+            NocDescriptor descriptor = null;
+            var fault = ErrorPlace;
+            if(address % 16 == 0 && address <= Sram.Size - NocDescriptor.Bytes)
+            {
+                descriptor = new NocDescriptor(Sram.ReadBytes(address, NocDescriptor.Bytes));
+                fault = descriptor.Check(mesh, pe, (uint)flags.Length);
+            }
+            if(fault != 0)
+            {
+                Fail(fault, address);
+                return;
+            }
+            Send(descriptor);
+        }
+
+        private void Send(NocDescriptor descriptor)
+        {
+            var leaves = mesh.SetupCycles + mesh.RequestCycles(pe, descriptor.SourcePe);
+            var places = descriptor.Destinations(mesh, pe).ToArray();
+            var alone = places.All(place => place.Pe == descriptor.SourcePe);
+            byte[][] rows = null;
+            // The data is taken as its tail leaves; what arrives at the same moment comes after.
+            After(leaves + (alone ? 2UL : 1UL) * descriptor.Flits(mesh), () =>
+            {
+                rows = descriptor.Read(mesh);
+                SourceDone(descriptor);
+            });
+            foreach(var place in places)
+            {
+                var to = place;
+                After(leaves + mesh.TransferCycles(descriptor.SourcePe, to.Pe, descriptor.Flits(mesh)), () =>
+                {
+                    descriptor.Write(mesh, to, rows ?? descriptor.Read(mesh));
+                    if(!Mesh.IsDram(to.Pe))
+                    {
+                        mesh.At(to.Pe).Count(descriptor.DestinationFlag);
+                    }
+                });
+            }
+        }
+
+        private void SourceDone(NocDescriptor descriptor)
+        {
+            completed++;
+            Count(descriptor.SourceFlag);
+            if(descriptor.Next == 0 && chains.Count > 0)
+            {
+                chains.Dequeue();
+            }
+            if(chains.Count > 0)
+            {
+                Begin(descriptor.Next != 0 ? descriptor.Next : chains.Peek());
+            }
+        }
+
+        private void After(ulong cycles, Action action)
+        {
+            // At least a microsecond: Renode 1.15 knows no shorter time.
+            var delay = TimeInterval.FromCPUCycles(Math.Max(cycles, cpu.PerformanceInMips), cpu.PerformanceInMips, out ulong rest);
+            machine.ScheduleAction(delay, now => action());
+        }
+
+        private void Fail(uint number, uint address)
+        {
+            this.Log(LogLevel.Error, "DMA of PE {0}: error {1} at descriptor 0x{2:X}", pe, number, address);
+            error = error != 0 ? error : number;
+            if(number != ErrorQueueFull)
+            {
+                chains.Clear();
+                cpu.SetEventFlag(true);
+            }
+        }
+
+        private uint completed, error;
+        private readonly uint pe;
+        private readonly uint[] flags;
+        private readonly Queue<uint> chains = new Queue<uint>(); // the running one first
+        private readonly IMachine machine;
+        private readonly CortexM cpu;
+        private readonly Mesh mesh;
+
+        private const long Doorbell = 0x00, Status = 0x04, Completed = 0x08, Error = 0x0C, Pe = 0x10, Pes = 0x14, Chip = 0x18, Flags = 0x100;
+        private const uint ErrorQueueFull = 1, ErrorPlace = 2;
+        private const int QueueLength = 8;
+    }
+
+    public struct NocPlace
+    {
+        public uint Pe, Address;
+    }
+
+    // A two-dimensional copy to one place or several.
+    public class NocDescriptor
+    {
+        public NocDescriptor(byte[] words)
+        {
+            Func<int, uint> word = n => BitConverter.ToUInt32(words, 4 * n);
+            Next = word(0);
+            kind = word(1) & 0xFF;
+            multicast = (word(1) & Multicast) != 0;
+            SourcePe = word(2);
+            source = word(3);
+            destination = new NocPlace { Pe = word(4), Address = word(5) };
+            rowBytes = (int)(word(6) & 0xFFFF);
+            rows = (int)(word(6) >> 16);
+            sourceStride = (int)word(7);
+            destinationStride = (int)word(8);
+            SourceFlag = word(9) & 0xFF;
+            DestinationFlag = word(9) >> 8 & 0xFF;
+        }
+
+        // The error code of what is wrong, or 0.
+        public uint Check(Mesh mesh, uint pe, uint flags)
+        {
+            if(kind != Copy)
+            {
+                return ErrorKind;
+            }
+            var size = mesh.At(pe).Sram.Size;
+            if(multicast && (destination.Address == 0 || destination.Pe % 4 != 0 || destination.Pe + 8L * destination.Address > size))
+            {
+                return ErrorAddress;
+            }
+            var places = Destinations(mesh, pe).ToArray();
+            if(!mesh.Exists(SourcePe) || !mesh.Reaches(pe, SourcePe) || !places.All(to => mesh.Exists(to.Pe) && mesh.Reaches(SourcePe, to.Pe)))
+            {
+                return ErrorRoute;
+            }
+            if(!LiesIn(mesh, SourcePe, source, sourceStride) || !places.All(to => LiesIn(mesh, to.Pe, to.Address, destinationStride)))
+            {
+                return ErrorAddress;
+            }
+            return new[] { SourceFlag, DestinationFlag }.All(flag => flag < flags || flag == NoFlag) ? 0 : ErrorFlag;
+        }
+
+        public IEnumerable<NocPlace> Destinations(Mesh mesh, uint pe)
+        {
+            if(!multicast)
+            {
+                return new[] { destination };
+            }
+            var list = mesh.At(pe).Sram.ReadBytes(destination.Pe, 8 * (int)destination.Address);
+            return Enumerable.Range(0, (int)destination.Address).Select(
+                i => new NocPlace { Pe = BitConverter.ToUInt32(list, 8 * i), Address = BitConverter.ToUInt32(list, 8 * i + 4) });
+        }
+
+        public ulong Flits(Mesh mesh)
+        {
+            return (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes);
+        }
+
+        public byte[][] Read(Mesh mesh)
+        {
+            return Enumerable.Range(0, rows).Select(row => mesh.Read(SourcePe, source + (long)row * sourceStride, rowBytes)).ToArray();
+        }
+
+        public void Write(Mesh mesh, NocPlace to, byte[][] data)
+        {
+            for(var row = 0; row < rows; row++)
+            {
+                mesh.Write(to.Pe, to.Address + (long)row * destinationStride, data[row]);
+            }
+        }
+
+        public readonly uint Next, SourcePe, SourceFlag, DestinationFlag;
+
+        public const int Bytes = 48;
+        public const uint NoFlag = 0xFF;
+
+        private bool LiesIn(Mesh mesh, uint place, uint address, int stride)
+        {
+            long size = Mesh.IsDram(place) ? mesh.DramBytes : mesh.At(place).Sram.Size, span = (long)(rows - 1) * stride;
+            return rows == 0 || rowBytes == 0 || (address + Math.Min(span, 0) >= 0 && address + Math.Max(span, 0) + rowBytes <= size);
+        }
+
+        private readonly uint kind, source;
+        private readonly bool multicast;
+        private readonly NocPlace destination;
+        private readonly int rowBytes, rows, sourceStride, destinationStride;
+
+        private const uint Copy = 1, Multicast = 1 << 8;
+        private const uint ErrorKind = 3, ErrorRoute = 4, ErrorAddress = 5, ErrorFlag = 6;
+    }
+}
