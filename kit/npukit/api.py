@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +42,16 @@ def build(
     from npukit.build import build_folder
 
     return build_folder(Path(model), load_board(board), Path(output), options, progress or Silent())
+
+
+def fit(
+    model: Path | str, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
+) -> dict[str, Any]:
+    """What a build would be, before anything is compiled: engines, PEs, memory, predicted cycles. Or `DoesNotFit`."""
+    from npukit.build import compile_network, summary
+
+    compiled = compile_network(Path(model), load_board(board), options, progress or Silent())
+    return summary(compiled, compiled.plan)
 
 
 def load(folder: Path | str) -> Build:

@@ -121,7 +121,7 @@ def test_inputs_of_another_type(tmp_path: Path) -> None:
     check(done, 1, "in0 in floats.npz is float32, the model's input", tmp_path)
 
 
-@pytest.mark.parametrize("verb", ["build", "validate", "run", "bench", "boards", "doctor"])
+@pytest.mark.parametrize("verb", ["build", "fit", "validate", "run", "bench", "boards", "doctor"])
 def test_every_verb_explains_itself(verb: str, tmp_path: Path) -> None:
     done = npukit(verb, "--help", folder=tmp_path)
     assert done.returncode == 0

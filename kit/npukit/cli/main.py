@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from npukit import __version__
-from npukit.cli import bench, boards, build, doctor, validate
+from npukit.cli import bench, boards, build, doctor, fit, validate
 from npukit.cli import run as run_verb
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ def _npukit(
 
 
 app.command(epilog="Example: npukit build digits_int8.tflite --board pe-mesh -o out/digits")(build.build)
+app.command(epilog="Example: npukit fit mobilenet_int8.tflite --board pe-mesh")(fit.fit)
 app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(validate.validate)
 app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)

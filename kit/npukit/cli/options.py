@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,28 @@ import typer
 
 from npukit.cli.terminal import Terminal, errors_as_lines
 
+
+class Objective(StrEnum):
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    MEMORY = "memory"
+
+
+class Engine(StrEnum):
+    CPU = "cpu"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON value on stdout, for programs.")]
 Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
 BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
 On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, or a serial device.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite or .onnx file.")]
+BoardName = Annotated[str, typer.Option("--board", "-b", metavar="NAME", help="A board's name, or a board file.")]
+Pes = Annotated[int | None, typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs.")]
+OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]
+Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Any op off the accelerator is an error.")]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),

@@ -1,0 +1,50 @@
+"""`npukit fit`: whether and how a network fits a board, before anything is compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npukit.cli.options import (
+    Aim,
+    AsJson,
+    BoardName,
+    Model,
+    Objective,
+    OnlyEngine,
+    Pes,
+    Quiet,
+    Strict,
+    Verbose,
+    open_terminal,
+)
+from npukit.cli.summary import show_summary
+from npukit.errors import DoesNotFit
+
+
+def fit(
+    model: Model,
+    board: BoardName = "pe-mesh",
+    pes: Pes = None,
+    engine: OnlyEngine = None,
+    objective: Aim = Objective.LATENCY,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Say whether a model fits a board: engines, PEs, memory, predicted cycles; or what is missing and what helps."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+
+        options = api.Options(pes=pes, engine=engine, objective=objective, strict=strict)
+        try:
+            summary = api.fit(model, board=board, options=options, progress=terminal)
+        except DoesNotFit as error:
+            terminal.result(_refusal(model, board, error))
+            raise
+        terminal.result(summary)
+        show_summary(terminal, summary)
+
+
+def _refusal(model: Path, board: str, error: DoesNotFit) -> dict[str, object]:
+    return {"model": model.stem, "board": board, "fits": False, "fault": error.message, "remedies": list(error.tries)}
