@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from npukit.codegen.tvm_door import (
     Expr,
     Function,
@@ -29,6 +31,10 @@ def requantize(value: Expr, multiplier: Expr, shift: Expr) -> Expr:
     return call("requantize", value, multiplier, shift)
 
 
+def scale_down(value: Expr, multiplier: Expr, bits: Expr) -> Expr:
+    return call("scale_down", value, multiplier, bits)
+
+
 def high_product(a: Expr, b: Expr) -> Expr:
     return call("high_product", a, b)
 
@@ -41,34 +47,12 @@ def reciprocal(value: Expr) -> Expr:
     return call("reciprocal_of_one_plus", value)
 
 
-def helper_functions() -> tuple[tuple[str, Function], ...]:
+def helper_functions() -> list[tuple[str, Function]]:
     """Each function with the comment that stands above it, callees first."""
-    return (
-        ("value, or the bound it is beyond", _function("clamp", ("value", "low", "high"), _clamp)),
-        (
-            "The high half of 2 a b, rounded; a and b must not both be INT32_MIN",
-            _function("high_product", ("a", "b"), _high_product),
-        ),
-        (
-            "value / 2^bits, halves away from zero; 0 <= bits <= 31",
-            _function("rounded_shift", ("value", "bits"), _rounded_shift),
-        ),
-        (
-            "value * multiplier * 2^(shift - 31), rounded twice as TensorFlow Lite does",
-            _function("requantize", ("value", "multiplier", "shift"), _requantize),
-        ),
-        (
-            "value * 2^bits, or the end of the range it is beyond",
-            _function("saturating_shift", ("value", "bits"), _saturating_shift),
-        ),
-        (
-            "1 / (1 + value) for 0 <= value < 1, all in Q0.31: three Newton steps in Q2.29",
-            _function("reciprocal_of_one_plus", ("value",), _reciprocal),
-        ),
-    )
+    return [(comment, _function(name, parameters, body)) for name, parameters, body, comment in _HELPERS]
 
 
-def _function(name: str, parameters: tuple[str, ...], body) -> Function:
+def _function(name: str, parameters: tuple[str, ...], body: Callable[..., None]) -> Function:
     return define(name, [Parameter(p, "int32", "value") for p in parameters], body, result="int32")
 
 
@@ -88,11 +72,15 @@ def _rounded_shift(value: Expr, bits: Expr) -> None:
     give((value >> bits) + select((value & mask) > threshold, 1, 0))
 
 
+def _scale_down(value: Expr, multiplier: Expr, bits: Expr) -> None:
+    give(rounded_shift(high_product(value, multiplier), bits))
+
+
 def _requantize(value: Expr, multiplier: Expr, shift: Expr) -> None:
     left = let("left", select(shift > 0, shift, 0))
     right = let("right", select(shift > 0, 0, 0 - shift))
     shifted = let("shifted", cast("int32", cast("uint32", value) << cast("uint32", left)))
-    give(rounded_shift(high_product(shifted, multiplier), right))
+    give(scale_down(shifted, multiplier, right))
 
 
 def _saturating_shift(value: Expr, bits: Expr) -> None:
@@ -110,3 +98,30 @@ def _reciprocal(value: Expr) -> None:
         error = let("error", (1 << 29) - high_product(denominator, x.value))
         x.set(x.value + call("saturating_shift", high_product(x.value, error), 2))
     give(call("saturating_shift", x.value, 1))
+
+
+_HELPERS: tuple[tuple[str, tuple[str, ...], Callable[..., None], str], ...] = (
+    ("clamp", ("value", "low", "high"), _clamp, "value, or the bound it is beyond"),
+    ("high_product", ("a", "b"), _high_product, "The high half of 2 a b, rounded; not both may be INT32_MIN"),
+    ("rounded_shift", ("value", "bits"), _rounded_shift, "value / 2^bits, halves away from zero; 0 <= bits <= 31"),
+    (
+        "scale_down",
+        ("value", "multiplier", "bits"),
+        _scale_down,
+        "value * multiplier * 2^(-31 - bits), rounded twice as TensorFlow Lite does",
+    ),
+    (
+        "requantize",
+        ("value", "multiplier", "shift"),
+        _requantize,
+        "value * multiplier * 2^(shift - 31), rounded the same way; shifts to the left wrap",
+    ),
+    ("saturating_shift", ("value", "bits"), _saturating_shift, "value * 2^bits, or the end of the range it is beyond"),
+    (
+        "reciprocal_of_one_plus",
+        ("value",),
+        _reciprocal,
+        "1 / (1 + value) for 0 <= value < 1, all in Q0.31: three Newton steps in Q2.29",
+    ),
+)
+"""Name, parameters, statements, comment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir_ops.filters import Finish, wide
+from npukit.codegen.tir_ops.finish import Finish, wide
 from npukit.codegen.tir_ops.fixed_point import clamp, requantize
 from npukit.codegen.tir_ops.layout import Layout
 from npukit.codegen.tir_ops.pixels import each_pixel
@@ -24,14 +24,14 @@ def transpose_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
         base_y, first_y, end_y = _reached("y", y + start[1] + top, height, stride_y, given.rows)
         base_x, first_x, end_x = _reached("x", x + start[2] + left, width, stride_x, given.pixels)
         with loop("c", 0, made.channels) as c:
-            total = finish.start(c)
+            (total,) = sums = finish.start([c])
             with loop("row", first_y, end_y) as row, loop("column", first_x, end_x) as column:
                 pixel = let("pixel", given.index(n, row, column))
                 tap_y, tap_x = base_y - row * stride_y, base_x - column * stride_x
                 tap = let("tap", ((c * height + tap_y) * width + tap_x) * depth)
                 with loop("i", 0, depth) as i:
                     total.set(total.value + wide(source[pixel + i], zero) * wide(weights[tap + i]))
-            output[made.index(n, y, x, c)] = finish.result(total, c)
+            finish.store(output, made.index(n, y, x), [c], sums)
 
 
 def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple[Expr, Expr, Expr]:

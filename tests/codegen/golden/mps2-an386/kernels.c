@@ -15,19 +15,47 @@ void conv_0(const int8_t *restrict input, const int8_t *restrict weights, const 
             int32_t x_origin = x - 1;
             int32_t x_first = x_origin < 0 ? -x_origin : 0;
             int32_t x_end = x_origin + 2 >= 4 ? 4 - x_origin : 3;
-            for (int32_t c = 0; c < 6; c++) {
-                int32_t sum = 0;
-                for (int32_t ky = y_first; ky < y_end; ky++) {
-                    for (int32_t kx = x_first; kx < x_end; kx++) {
-                        int32_t pixel = (y_origin + ky) * 24 + (x_origin + kx) * 6;
-                        int32_t tap = ((c * 3 + ky) * 3 + kx) * 6;
-                        for (int32_t i = 0; i < 6; i++) {
-                            sum += ((int32_t)input[pixel + i] - 3) * (int32_t)weights[tap + i];
+            int32_t sum = 0;
+            int32_t sum_1 = 0;
+            int32_t sum_2 = 0;
+            int32_t sum_3 = 0;
+            for (int32_t ky = y_first; ky < y_end; ky++) {
+                for (int32_t kx = x_first; kx < x_end; kx++) {
+                    int32_t pixel = (y_origin + ky) * 24 + (x_origin + kx) * 6;
+                    int32_t tap = (ky * 3 + kx) * 6;
+                    int32_t tap_1 = ((3 + ky) * 3 + kx) * 6;
+                    int32_t tap_2 = ((6 + ky) * 3 + kx) * 6;
+                    int32_t tap_3 = ((9 + ky) * 3 + kx) * 6;
+                    for (int32_t i = 0; i < 6; i++) {
+                        int32_t value = (int32_t)input[pixel + i] - 3;
+                        sum += value * (int32_t)weights[tap + i];
+                        sum_1 += value * (int32_t)weights[tap_1 + i];
+                        sum_2 += value * (int32_t)weights[tap_2 + i];
+                        sum_3 += value * (int32_t)weights[tap_3 + i];
+                    }
+                }
+            }
+            output[y * 24 + x * 6] = (int8_t)clamp(scale_down(sum, multipliers[0], -(int32_t)shifts[0]) - 7, -128, 127);
+            output[y * 24 + x * 6 + 1] = (int8_t)clamp(scale_down(sum_1, multipliers[1], -(int32_t)shifts[1]) - 7, -128,
+                127);
+            output[y * 24 + x * 6 + 2] = (int8_t)clamp(scale_down(sum_2, multipliers[2], -(int32_t)shifts[2]) - 7, -128,
+                127);
+            output[y * 24 + x * 6 + 3] = (int8_t)clamp(scale_down(sum_3, multipliers[3], -(int32_t)shifts[3]) - 7, -128,
+                127);
+            for (int32_t block = 0; block < 2; block++) {
+                int32_t sum_4 = 0;
+                for (int32_t ky_1 = y_first; ky_1 < y_end; ky_1++) {
+                    for (int32_t kx_1 = x_first; kx_1 < x_end; kx_1++) {
+                        int32_t pixel_1 = (y_origin + ky_1) * 24 + (x_origin + kx_1) * 6;
+                        int32_t tap_4 = (((4 + block) * 3 + ky_1) * 3 + kx_1) * 6;
+                        for (int32_t i_1 = 0; i_1 < 6; i_1++) {
+                            int32_t value_1 = (int32_t)input[pixel_1 + i_1] - 3;
+                            sum_4 += value_1 * (int32_t)weights[tap_4 + i_1];
                         }
                     }
                 }
-                output[y * 24 + x * 6 + c] = (int8_t)clamp(requantize(sum, multipliers[c], (int32_t)shifts[c]) - 7,
-                    -128, 127);
+                output[y * 24 + x * 6 + (4 + block)] = (int8_t)clamp(scale_down(sum_4, multipliers[4 + block],
+                    -(int32_t)shifts[4 + block]) - 7, -128, 127);
             }
         }
     }

@@ -10,7 +10,7 @@ static inline int32_t clamp(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
-/* The high half of 2 a b, rounded; a and b must not both be INT32_MIN. */
+/* The high half of 2 a b, rounded; not both may be INT32_MIN. */
 static inline int32_t high_product(int32_t a, int32_t b)
 {
     int64_t product = (int64_t)a * (int64_t)b;
@@ -25,13 +25,19 @@ static inline int32_t rounded_shift(int32_t value, int32_t bits)
     return (value >> bits) + ((value & mask) > threshold ? 1 : 0);
 }
 
-/* value * multiplier * 2^(shift - 31), rounded twice as TensorFlow Lite does. */
+/* value * multiplier * 2^(-31 - bits), rounded twice as TensorFlow Lite does. */
+static inline int32_t scale_down(int32_t value, int32_t multiplier, int32_t bits)
+{
+    return rounded_shift(high_product(value, multiplier), bits);
+}
+
+/* value * multiplier * 2^(shift - 31), rounded the same way; shifts to the left wrap. */
 static inline int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
 {
     int32_t left = shift > 0 ? shift : 0;
     int32_t right = shift > 0 ? 0 : -shift;
     int32_t shifted = (int32_t)((uint32_t)value << (uint32_t)left);
-    return rounded_shift(high_product(shifted, multiplier), right);
+    return scale_down(shifted, multiplier, right);
 }
 
 /* value * 2^bits, or the end of the range it is beyond. */
