@@ -16,6 +16,7 @@ PLACES = {
     "one PE": ("pe-mesh", {"pes": 1}),
     "mesh": ("pe-mesh", {"pes": 16}),
     "core only": ("pe-mesh", {"engine": "cpu", "pes": 1}),
+    "compiled by zig": ("pe-mesh", {"pes": 1, "toolchain": "zig"}),
     "QEMU": ("mps2-an386", {}),
 }
 MESH_MODELS = ["ad01_int8", "pretrainedResnet_quant", "vww_96_int8"]
