@@ -96,7 +96,9 @@ def _tensor(random: np.random.Generator, shelf: Shelf, name: str, height: int, w
 
 
 def _output(random: np.random.Generator, shelf: Shelf, command: Command, size: int) -> dict[str, int]:
-    place = _tensor(random, shelf, "output", command.output_height, command.output_width, size * command.output_channels)
+    place = _tensor(
+        random, shelf, "output", command.output_height, command.output_width, size * command.output_channels
+    )
     low, high = sorted(int(value) for value in random.integers(-128, 128, 2))
     return {**place, "output_zero": _between(random, -128, 127), "clamp_min": low, "clamp_max": high}
 
@@ -116,9 +118,7 @@ def _depthwise(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> C
     return _with_filter(random, shelf, sram, replace(command, flags=flags), 16)
 
 
-def _with_filter(
-    random: np.random.Generator, shelf: Shelf, sram: np.ndarray, command: Command, block: int
-) -> Command:
+def _with_filter(random: np.random.Generator, shelf: Shelf, sram: np.ndarray, command: Command, block: int) -> Command:
     channels = -(-command.output_channels // block) * block
     effective = command.effective
     command = replace(

@@ -14,7 +14,17 @@ from npukit.project.image import Image
 
 _HERE = Path(__file__).parent / "c"
 _TARGET = ("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
-_FLAGS = ("-std=c11", "-O2", "-g", "-nostdlib", "-ffreestanding", "-fno-sanitize=undefined", "-Wall", "-Wextra", "-Werror")
+_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-g",
+    "-nostdlib",
+    "-ffreestanding",
+    "-fno-sanitize=undefined",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
 
 RESULTS = 0x1_0000
 """Where the programs leave their results: `RESULTS` in board.h."""
@@ -51,7 +61,14 @@ def _compile(source: str, elf: Path) -> None:
         main, made = Path(folder) / "main.c", Path(folder) / "made.elf"
         main.write_text(source)
         zig = [sys.executable, "-m", "ziglang", "cc", *_TARGET, *_FLAGS, f"-I{_HERE}"]
-        link = [str(main), str(_HERE / "start.c"), f"-Wl,-T,{_HERE / 'link.ld'}", "-Wl,-e,reset_handler", "-o", str(made)]
+        link = [
+            str(main),
+            str(_HERE / "start.c"),
+            f"-Wl,-T,{_HERE / 'link.ld'}",
+            "-Wl,-e,reset_handler",
+            "-o",
+            str(made),
+        ]
         result = subprocess.run([*zig, *link], capture_output=True, text=True, timeout=300, check=False)
         assert result.returncode == 0, result.stderr
         made.replace(elf)

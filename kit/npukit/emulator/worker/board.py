@@ -132,7 +132,6 @@ def _check(complaint: bytes | None) -> None:
         raise CannotStart(complaint.decode())
 
 
-def _decode(code: Any, size: int, address: int, progress: Any) -> int:
-    done, sends_event = block_costs(ctypes.string_at(code, size), address)
+def _decode(code: Any, size: int, address: int, progress: Any) -> None:
+    done = block_costs(ctypes.string_at(code, size), address)
     ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
-    return int(sends_event)

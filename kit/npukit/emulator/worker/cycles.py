@@ -8,6 +8,8 @@ these rules; both must say the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntFlag
 
 import capstone
 from capstone import arm_const as arm
@@ -65,40 +67,84 @@ _FIXED = {
     arm.ARM_INS_VDIV: _DIVIDE_FLOAT,
     arm.ARM_INS_VSQRT: _DIVIDE_FLOAT,
 }
-_SEV = arm.ARM_INS_SEV
+_SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
+_HINT_OR_IT = 0xBF
 
 _decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
 _decoder.detail = True
 
 
-def block_costs(code: bytes, address: int) -> tuple[list[tuple[int, int]], bool]:
-    """Instructions and cycles spent before each halfword of a block and at its end; and whether it has a SEV.
+class Remark(IntFlag):
+    """As `enum remark` in core/mesh.h."""
+
+    NONE = 0
+    SENDS_EVENT = 1
+    CONDITIONAL = 2
+    BEFORE_ACCESS = 4
+
+
+@dataclass(frozen=True)
+class _Instruction:
+    offset: int
+    size: int
+    cycles: int
+    accesses_memory: bool
+    sends_event: bool
+    conditional_after: int
+    """Of an IT instruction: how many instructions are under it."""
+
+
+def block_costs(code: bytes, address: int) -> list[tuple[int, int, Remark]]:
+    """Instructions and cycles spent before each halfword of a block and at its end, and remarks on what starts there.
 
     A taken branch costs `REFILL` more, which the caller adds when the next block does not follow on.
     """
-    done = [(0, 0)] * (len(code) // 2 + 1)
-    instructions = cycles = 0
-    sends_event = False
-    for offset, size, cost, is_sev in _costs(code, address):
-        instructions, cycles = instructions + 1, cycles + cost
-        for halfword in range(offset // 2 + 1, (offset + size) // 2 + 1):
-            done[halfword] = (instructions, cycles)
-        sends_event |= is_sev
-    return done, sends_event
+    instructions = list(_instructions(code, address))
+    remarks = _remarks(instructions)
+    found = [(0, 0, Remark.NONE)] * (len(code) // 2 + 1)
+    count = cycles = 0
+    for instruction, remark in zip(instructions, remarks, strict=True):
+        first = instruction.offset // 2
+        found[first] = (count, cycles, remark)
+        count, cycles = count + 1, cycles + instruction.cycles
+        for halfword in range(first + 1, min(first + instruction.size // 2, len(code) // 2) + 1):
+            found[halfword] = (count, cycles, Remark.NONE)
+    return found
 
 
-def _costs(code: bytes, address: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Offset, size and cycles of each instruction, and whether it is a SEV."""
+def _remarks(instructions: list[_Instruction]) -> list[Remark]:
+    remarks = [Remark.SENDS_EVENT if each.sends_event else Remark.NONE for each in instructions]
+    for index, each in enumerate(instructions):
+        under = range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
+        for conditional in under:
+            remarks[conditional] |= Remark.CONDITIONAL
+        if any(instructions[conditional].accesses_memory for conditional in under):
+            remarks[index] |= Remark.BEFORE_ACCESS
+    return remarks
+
+
+def _instructions(code: bytes, address: int) -> Iterator[_Instruction]:
     offset, loaded = 0, None
     while offset < len(code):
-        instruction = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
-        if instruction is None:
-            size, cost, loaded, is_sev = _size(code, offset), 1, None, False
+        decoded = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
+        halfword = int.from_bytes(code[offset : offset + 2], "little")
+        if decoded is None:
+            size, cycles, loaded, accesses = _size(code, offset), 1, None, False
         else:
-            size, is_sev = instruction.size, instruction.id == _SEV
-            cost, loaded = _cost(instruction, loaded)
-        yield offset, size, cost, is_sev
+            size, accesses = decoded.size, any(o.type == arm.ARM_OP_MEM for o in decoded.operands)
+            accesses |= decoded.id in _WITH_BASE or decoded.id in _WITHOUT_BASE
+            cycles, loaded = _cost(decoded, loaded)
+        sends_event = code[offset : offset + size] in _SEV
+        yield _Instruction(offset, size, cycles, accesses, sends_event, _conditional_after(halfword))
         offset += size
+
+
+def _conditional_after(halfword: int) -> int:
+    """How many instructions an IT instruction makes conditional: its mask ends with a one."""
+    mask = halfword & 0xF
+    if halfword >> 8 != _HINT_OR_IT or mask == 0:
+        return 0
+    return 4 - (mask & -mask).bit_length() + 1
 
 
 def _size(code: bytes, offset: int) -> int:

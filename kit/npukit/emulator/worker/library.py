@@ -30,9 +30,9 @@ class Figure(ctypes.Structure):
 
 
 class Progress(ctypes.Structure):
-    """Instructions and cycles spent."""
+    """Instructions and cycles spent, and a remark on the instruction that comes (`enum remark`)."""
 
-    _fields_ = (("instructions", c_uint16), ("cycles", c_uint16))
+    _fields_ = (("instructions", c_uint16), ("cycles", c_uint16), ("remarks", c_uint16))
 
 
 class Counters(ctypes.Structure):
@@ -46,7 +46,7 @@ class Fault(ctypes.Structure):
     _fields_ = (("kind", c_uint32), ("pe", c_uint32), ("address", c_uint32), ("registers", c_uint32 * 17))
 
 
-Decode = ctypes.CFUNCTYPE(c_int, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress))
+Decode = ctypes.CFUNCTYPE(None, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress))
 
 _UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_write", "mmio_map", "hook_add")
 _UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")

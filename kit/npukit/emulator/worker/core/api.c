@@ -128,7 +128,10 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
 struct image *mesh_add_image(struct mesh *mesh)
 {
     struct image *image = calloc(1, sizeof *image);
-    image->blocks = calloc(mesh->figures.sram_bytes / 2, sizeof *image->blocks);
+    image->blocks = malloc(mesh->figures.sram_bytes / 2 * sizeof(struct block *));
+    for (uint32_t i = 0; i < mesh->figures.sram_bytes / 2; i++) {
+        image->blocks[i] = &unknown_block;
+    }
     image->code_low = UINT32_MAX;
     return image;
 }
@@ -219,7 +222,7 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     }
     fault->registers[13] = pe_register(pe, UC_ARM_REG_SP);
     fault->registers[14] = pe_register(pe, UC_ARM_REG_LR);
-    fault->registers[15] = pe->pc;
+    fault->registers[15] = mesh->fault_pc != 0 ? mesh->fault_pc : pe->pc;
     fault->registers[16] = pe_register(pe, UC_ARM_REG_XPSR);
 }
 

@@ -9,21 +9,29 @@
 
 #include "mesh.h"
 
-enum { NO_SITE = 1, SEV = 0xBF40, WIDE_HINT = 0xF3AF, WIDE_SEV = 0x8004 };
+struct block unknown_block;
 
-static uint32_t halfword(const struct pe *pe, uint32_t address)
+static uint32_t block_start(const struct pe *pe)
 {
-    return address + 2 > pe->mesh->figures.sram_bytes ? 0 : (uint32_t)(pe->sram[address] | pe->sram[address + 1] << 8);
+    return pe->expected - pe->block->size;
+}
+
+static struct progress *progress_at(const struct pe *pe, uint32_t address)
+{
+    return &pe->block->progress[(address - block_start(pe)) / 2];
 }
 
 static void on_instruction(uc_engine *core, uint64_t address, uint32_t size, void *user)
 {
     struct pe *pe = user;
-    (void)core;
+    (void)core, (void)size;
     pe->site = (uint32_t)address;
-    const uint32_t first = halfword(pe, pe->site);
-    if (first == SEV || (size == 4 && first == WIDE_HINT && halfword(pe, pe->site + 2) == WIDE_SEV)) {
+    const uint32_t remarks = progress_at(pe, pe->site)->remarks;
+    if ((remarks & SENDS_EVENT) != 0) {
         pe->event = true;
+    }
+    if ((remarks & BEFORE_REGISTERS) != 0) {
+        bus_meet_the_others(pe);
     }
 }
 
@@ -43,41 +51,44 @@ static bool instrumented(const struct pe *pe, uint32_t from, uint32_t to)
     return false;
 }
 
-static void learn(struct pe *pe, struct block *block, uint32_t address, uint32_t size)
+static bool has_remarks(const struct block *block)
+{
+    uint32_t remarks = 0;
+    for (uint32_t i = 0; i < block->size / 2U; i++) {
+        remarks |= block->progress[i].remarks;
+    }
+    return (remarks & (SENDS_EVENT | BEFORE_ACCESS)) != 0;
+}
+
+static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
 {
     struct image *image = pe->image;
-    free(block->progress);
-    block->progress = calloc(size / 2 + 1, sizeof *block->progress);
-    const int sends_event = pe->mesh->decode(pe->sram + address, size, address, block->progress);
+    struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
+    pe->mesh->decode(pe->sram + address, size, address, block->progress);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;
-    block->key = sends_event ? 0 : (uint16_t)size;
+    block->key = has_remarks(block) ? 0 : (uint16_t)size;
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
+    image->blocks[address / 2] = block; /* the one before may still be run by another PE: it is kept */
+    return block;
 }
 
 static void enter(struct pe *pe, struct block *block, uint32_t address)
 {
-    pe->cycles += address == pe->expected ? 0 : pe->mesh->figures.refill_cycles;
-    pe->block = block;
-    pe->block_start = address;
-    pe->block_cycles = pe->cycles;
-    pe->block_instructions = pe->instructions;
-    pe->cycles += block->whole.cycles;
+    pe->cycles += block->whole.cycles + (address == pe->expected ? 0 : pe->refill_cycles);
     pe->instructions += block->whole.instructions;
     pe->expected = address + block->size;
-    pe->site = NO_SITE;
+    pe->block = block;
 }
 
 /* Go on with a block that was left before one of its instructions, as if it had not been. */
-static void enter_rest(struct pe *pe, uint32_t address)
+static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
 {
-    const struct progress *done = &pe->block->progress[(address - pe->block_start) / 2];
-    pe->block_cycles = pe->cycles - done->cycles;
-    pe->cycles = pe->block_cycles + pe->block->whole.cycles;
+    pe->expected = address + size;
+    const struct progress *done = progress_at(pe, address);
+    pe->cycles += (uint64_t)(pe->block->whole.cycles - done->cycles);
     pe->instructions += (uint64_t)(pe->block->whole.instructions - done->instructions);
-    pe->expected = pe->block_start + pe->block->size;
-    pe->site = NO_SITE;
 }
 
 static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
@@ -86,20 +97,19 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
         pe_fault(pe, FAULT_FETCH, address);
         return;
     }
-    if (pe->resumes && address == pe->expected && address + size == pe->block_start + pe->block->size) {
-        pe->resumes = false;
-        enter_rest(pe, address);
+    const bool rest = pe->resumes && address == pe->expected && address + size == pe->resumed_end;
+    pe->resumes = false;
+    if (rest) {
+        enter_rest(pe, address, size);
         return;
     }
-    pe->resumes = false;
-    struct block *block = &pe->image->blocks[address / 2];
+    struct block *block = pe->blocks[address / 2];
     if (block->size != size) {
-        learn(pe, block, address, size);
+        block = learn(pe, address, size);
     }
     if (block->key == 0 && !instrumented(pe, address, address + size)) {
-        pe->block_start = address;
-        pe->block = block;
-        stop_before_block(pe, STOP_INSTRUMENT_BLOCK);
+        blocks_instrument(pe, address, address + size);
+        stop_before_block(pe, STOP_AND_GO_ON);
         return;
     }
     enter(pe, block, address);
@@ -119,7 +129,7 @@ static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *use
         return;
     }
     const uint64_t place = address / 2;
-    struct block *block = &pe->image->blocks[place < pe->mesh->figures.sram_bytes / 2 ? place : 0];
+    struct block *block = pe->blocks[place < pe->block_places ? place : 0];
     if (block->key != size) {
         look_closer(pe, (uint32_t)address, size);
         return;
@@ -137,52 +147,77 @@ const char *blocks_watch(struct pe *pe)
 /* The core stopped inside its block, before the instruction at `pc`. */
 void blocks_rewind(struct pe *pe, uint32_t pc)
 {
-    const struct progress *done = &pe->block->progress[(pc - pe->block_start) / 2];
-    pe->cycles = pe->block_cycles + done->cycles;
-    pe->instructions = pe->block_instructions + done->instructions;
+    const struct progress *done = progress_at(pe, pc);
+    pe->cycles -= (uint64_t)(pe->block->whole.cycles - done->cycles);
+    pe->instructions -= (uint64_t)(pe->block->whole.instructions - done->instructions);
+    pe->resumed_end = pe->expected;
     pe->expected = pc;
     pe->resumes = true;
     pe->limit = 0; /* so that the block hook looks closer */
 }
 
-void blocks_instrument(struct pe *pe)
+void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
-    const struct code_range range = {pe->block_start, pe->block_start + pe->block->size};
+    const struct code_range range = {from, to};
     uc_hook hook;
-    unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_instruction, pe, range.from, range.to - 1);
-    unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), (uint64_t)range.from, (uint64_t)range.to);
+    unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_instruction, pe, from, to - 1);
+    unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), (uint64_t)from, (uint64_t)to);
     pe->instrumented = grow(pe->instrumented, &pe->instrumented_room, pe->instrumented_count + 1, sizeof range);
     pe->instrumented[pe->instrumented_count++] = range;
 }
 
-/* Whether `site` can be trusted: every instruction of the block that runs is instrumented. */
+/* Instrument the block that the core has been wound back in. */
+void blocks_instrument_left(struct pe *pe)
+{
+    blocks_instrument(pe, pe->resumed_end - pe->block->size, pe->resumed_end);
+}
+
+/* Whether `site` is the instruction that runs: every instruction of its block says so. */
 bool blocks_site_known(struct pe *pe)
 {
     if (pe->site == NO_SITE) {
         return false;
     }
-    if (pe->checked_start == pe->block_start && pe->checked_size == pe->block->size) {
+    if (pe->checked == pe->block && pe->checked_end == pe->expected) {
         return true;
     }
-    if (!instrumented(pe, pe->block_start, pe->block_start + pe->block->size)) {
+    if (!instrumented(pe, block_start(pe), pe->expected)) {
         return false;
     }
-    pe->checked_start = pe->block_start;
-    pe->checked_size = pe->block->size;
+    pe->checked = pe->block;
+    pe->checked_end = pe->expected;
     return true;
 }
 
 /* The cycle in which the instruction that runs starts. */
 uint64_t blocks_time(const struct pe *pe)
 {
-    return pe->block_cycles + pe->block->progress[(pe->site - pe->block_start) / 2].cycles;
+    return pe->cycles - pe->block->whole.cycles + progress_at(pe, pe->site)->cycles;
 }
 
 /* Instructions retired before the one that runs. */
 uint64_t blocks_instructions(const struct pe *pe)
 {
-    return pe->block_instructions + pe->block->progress[(pe->site - pe->block_start) / 2].instructions;
+    return pe->instructions - pe->block->whole.instructions + progress_at(pe, pe->site)->instructions;
+}
+
+/* Whether the instruction that runs is under an IT instruction. */
+bool blocks_site_conditional(const struct pe *pe)
+{
+    return (progress_at(pe, pe->site)->remarks & CONDITIONAL) != 0;
+}
+
+/* The conditional instruction that runs accesses registers: its IT instruction is the last one before it. */
+void blocks_remember_registers(struct pe *pe)
+{
+    for (uint32_t at = pe->site; at > block_start(pe); at -= 2) {
+        struct progress *before = progress_at(pe, at - 2);
+        if ((before->remarks & BEFORE_ACCESS) != 0) {
+            before->remarks |= BEFORE_REGISTERS;
+            return;
+        }
+    }
 }
 
 /* Memory was changed from outside the core: forget code that may have lain there. */
@@ -194,8 +229,7 @@ void blocks_forget(struct pe *pe, uint32_t from, uint32_t to)
     }
     const uint32_t first = from / 2 > BLOCK_HALFWORDS ? from / 2 - BLOCK_HALFWORDS : 0;
     for (uint32_t place = first; place < (to + 1) / 2; place++) {
-        image->blocks[place].key = 0;
-        image->blocks[place].size = 0;
+        image->blocks[place] = &unknown_block;
     }
     pe->mesh->unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), (uint64_t)from, (uint64_t)to);
 }

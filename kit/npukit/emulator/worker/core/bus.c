@@ -14,13 +14,24 @@ static void stop_before_access(struct pe *pe, enum stop reason)
     pe->mesh->unicorn->emu_stop(pe->core);
 }
 
-static bool meet_the_others(struct pe *pe, uint64_t time)
+/* Let everything happen up to the instruction that runs, and make that the present. False if the core stops before it
+ * because another is behind. */
+bool bus_meet_the_others(struct pe *pe)
 {
+    const uint64_t time = blocks_time(pe);
     if (!schedule_settle(pe->mesh, time)) {
         stop_before_access(pe, STOP_WAIT_FOR_OTHERS);
         return false;
     }
-    pe->mesh->now = time > pe->mesh->now ? time : pe->mesh->now;
+    pe->mesh->now = time;
+    return true;
+}
+
+static bool meet_them_unconditionally(struct pe *pe)
+{
+    blocks_remember_registers(pe);
+    schedule_settle_anyway(pe->mesh, blocks_time(pe));
+    pe->mesh->now = blocks_time(pe);
     return true;
 }
 
@@ -34,7 +45,10 @@ bool bus_begin(struct pe *pe, bool shared)
         stop_before_access(pe, STOP_INSTRUMENT);
         return false;
     }
-    return !shared || meet_the_others(pe, blocks_time(pe));
+    if (!shared) {
+        return true;
+    }
+    return blocks_site_conditional(pe) ? meet_them_unconditionally(pe) : bus_meet_the_others(pe);
 }
 
 static bool begin_register(const struct bus_port *port, uint64_t offset, unsigned size)
@@ -95,7 +109,6 @@ static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, 
     memcpy(&value, behind_window(pe, offset, &other), size);
     const uint64_t extra = 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + WINDOW_CYCLES;
     pe->cycles += extra;
-    pe->block_cycles += extra;
     return value;
 }
 

@@ -57,6 +57,6 @@ void events_happen(struct mesh *mesh)
     if (events->count > 0) {
         sink(events->heap, events->count, events->heap[events->count]);
     }
-    mesh->now = first.time > mesh->now ? first.time : mesh->now;
+    mesh->now = first.time;
     first.happen(mesh, first.subject);
 }

@@ -3,7 +3,10 @@
  * The emulated board: PEs that each run a Unicorn core in their own time, and the events between them.
  *
  * Time is exact because nobody looks ahead: a PE may run ahead of the others by up to a quantum, but before it reads or
- * writes anything that others can change (every register but the timer's), it waits until no PE is behind it. */
+ * writes anything that others can change (every register but the timer's), it waits until no PE is behind it.
+ *
+ * Under an IT instruction Unicorn cannot stop before an access. There the PE waits before the IT instruction, once it is
+ * known that registers are accessed under it; the first time of all it does not wait. */
 #ifndef MESH_H
 #define MESH_H
 
@@ -16,16 +19,26 @@
 #define NEVER UINT64_MAX
 
 enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
+enum { NO_SITE = 1 }; /* no instruction lies at an odd address */
 
 struct mesh;
 struct pe;
 
 /* ---- code: what each block of instructions costs (blocks.c) ---- */
 
+/* What to know of an instruction. */
+enum remark {
+    SENDS_EVENT = 1,       /* SEV */
+    CONDITIONAL = 2,       /* under an IT instruction */
+    BEFORE_ACCESS = 4,     /* an IT instruction with a load or store under it */
+    BEFORE_REGISTERS = 8,  /* ... that has been seen to access registers */
+};
+
 /* Instructions and cycles of a block before each of its halfwords, and of the whole of it. */
 struct progress {
     uint16_t instructions;
     uint16_t cycles;
+    uint16_t remarks; /* on the instruction that starts here */
 };
 
 /* A block: instructions that run one after another up to a branch. */
@@ -33,15 +46,18 @@ struct block {
     uint16_t key; /* its size in bytes; 0 if it needs a closer look each time it runs */
     uint16_t size;
     struct progress whole;
-    struct progress *progress;
+    struct progress progress[];
 };
 
-/* Fills `progress` (size / 2 + 1 entries) for the code; returns 1 if a SEV is in it. */
-typedef int decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress);
+/* Where no code has run yet. */
+extern struct block unknown_block;
+
+/* Fills `progress` (size / 2 + 1 entries) for the code. */
+typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress);
 
 /* A program, and what is known of its code. Shared by the PEs that run it. */
 struct image {
-    struct block *blocks; /* one for each halfword of SRAM */
+    struct block **blocks; /* the one that starts at each halfword of SRAM; never changed, only replaced */
     uint32_t code_low, code_high;
 };
 
@@ -68,7 +84,7 @@ void events_happen(struct mesh *mesh);
 /* ---- processing elements (pe.c) ---- */
 
 enum pe_state { PE_ABSENT, PE_RUNNING, PE_ASLEEP, PE_FAULTED };
-enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_INSTRUMENT_BLOCK, STOP_FAULT };
+enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_AND_GO_ON, STOP_FAULT };
 
 enum fault_kind {
     FAULT_NONE,
@@ -121,30 +137,33 @@ struct code_range {
 };
 
 struct pe {
-    /* What the block hook touches at every block comes first. */
+    /* What the block hook touches at every block comes first. `cycles` and `instructions` count the whole of the block
+     * that runs. */
     uint64_t cycles;
     uint64_t limit;
     uint64_t instructions;
-    struct image *image;
-    uint32_t expected; /* where the next block starts if no branch is taken */
-    uint32_t block_start;
-    struct block *block;
-    uint64_t block_cycles; /* before the block */
-    uint64_t block_instructions;
-    uint32_t site; /* the instruction of the block that runs, if it is instrumented */
+    struct block **blocks; /* of the image */
+    struct block *block;   /* that runs */
+    uint32_t block_places;
+    uint32_t refill_cycles;
+    uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
+    uint32_t site;     /* the instruction that runs, if its block is instrumented */
     uint32_t stop;
     uint64_t slice_end;
 
     struct mesh *mesh;
+    struct image *image;
     uc_engine *core;
     uint32_t number;
     uint32_t state;
     uint32_t pc;
     size_t queue_place;
-    uint32_t checked_start, checked_size; /* the block last found instrumented */
+    const struct block *checked; /* the block last found instrumented, and where it ends */
+    uint32_t checked_end;
     struct code_range *instrumented;
     size_t instrumented_count, instrumented_room;
-    bool resumes; /* the next block is the rest of `block` */
+    bool resumes; /* the next block is the rest of `block`, up to here: */
+    uint32_t resumed_end;
 
     bool event;
     uint64_t event_taken; /* events up to this cycle are used up by a WFE */
@@ -175,16 +194,20 @@ uint32_t pe_register(const struct pe *pe, int name);
 /* blocks.c */
 const char *blocks_watch(struct pe *pe);
 void blocks_rewind(struct pe *pe, uint32_t pc);
-void blocks_instrument(struct pe *pe);
+void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to);
+void blocks_instrument_left(struct pe *pe);
 bool blocks_site_known(struct pe *pe);
 uint64_t blocks_time(const struct pe *pe);
 uint64_t blocks_instructions(const struct pe *pe);
+bool blocks_site_conditional(const struct pe *pe);
+void blocks_remember_registers(struct pe *pe);
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
 
 /* bus.c */
 const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port);
 const char *bus_attach_window(struct pe *pe);
 bool bus_begin(struct pe *pe, bool shared);
+bool bus_meet_the_others(struct pe *pe);
 
 /* devices.c: accelerators. */
 const char *devices_attach(struct pe *pe);
@@ -279,7 +302,7 @@ struct mesh {
     struct uart uart;
     bool output; /* the UART has sent what it had to send */
     struct pe *faulted;
-    uint32_t fault_kind, fault_address;
+    uint32_t fault_kind, fault_address, fault_pc;
     struct noc *noc;
 };
 
@@ -288,6 +311,7 @@ enum outcome { RAN_TO_CYCLE, RAN_TO_OUTPUT, RAN_TO_IDLE, RAN_TO_FAULT, RAN_OUT_O
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);
 void schedule_add(struct mesh *mesh, struct pe *pe);
 bool schedule_settle(struct mesh *mesh, uint64_t time);
+void schedule_settle_anyway(struct mesh *mesh, uint64_t time);
 
 void *grow(void *array, size_t *room, size_t needed, size_t item);
 

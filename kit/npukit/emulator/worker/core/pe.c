@@ -9,7 +9,10 @@
 enum { TRANSLATION_BUFFER_BYTES = 1 << 20, NOWHERE = 0xFFFFFFF0 };
 enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
 enum { SYSTEM_CONTROL_SPACE = 0xE000E000, SYSTEM_CONTROL_BYTES = 0x1000, CPUID = 0xE000ED00, CPUID_VALUE = 0x410FC241 };
-enum { INTERRUPT_SVC = 2, INTERRUPT_BREAKPOINT = 7 };
+enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7 };
+
+/* Jumping at or above it returns from an exception. */
+#define FIRST_EXCEPTION_RETURN 0xF0000000U
 
 static uint32_t word(const uint8_t *at)
 {
@@ -40,19 +43,33 @@ void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)
         mesh->faulted = pe;
         mesh->fault_kind = kind;
         mesh->fault_address = address;
+        mesh->fault_pc = blocks_site_known(pe) ? pe->site : 0;
     }
     pe->stop = STOP_FAULT;
     mesh->unicorn->emu_stop(pe->core);
+}
+
+static uint32_t interrupt_kind(uint32_t number, uint32_t pc)
+{
+    switch (number) {
+    case INTERRUPT_SVC:
+        return FAULT_SVC;
+    case INTERRUPT_BREAKPOINT:
+        return FAULT_BREAKPOINT;
+    case INTERRUPT_FETCH:
+        return pc >= FIRST_EXCEPTION_RETURN ? FAULT_EXCEPTION : FAULT_FETCH;
+    default:
+        return FAULT_OTHER;
+    }
 }
 
 static void on_interrupt(uc_engine *core, uint32_t number, void *user)
 {
     struct pe *pe = user;
     (void)core;
-    const uint32_t kind = number == INTERRUPT_SVC          ? FAULT_SVC
-                          : number == INTERRUPT_BREAKPOINT ? FAULT_BREAKPOINT
-                                                           : FAULT_EXCEPTION;
-    pe_fault(pe, kind, 0);
+    const uint32_t pc = pe_register(pe, UC_ARM_REG_PC);
+    pe->site = NO_SITE;
+    pe_fault(pe, interrupt_kind(number, pc), pc);
 }
 
 static bool on_bad_access(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
@@ -93,6 +110,9 @@ static bool open_core(struct pe *pe)
 const char *pe_power_up(struct pe *pe, struct image *image)
 {
     pe->image = image;
+    pe->blocks = image->blocks;
+    pe->block_places = pe->mesh->figures.sram_bytes / 2;
+    pe->refill_cycles = pe->mesh->figures.refill_cycles;
     if (!open_core(pe)) {
         return "Unicorn does not start";
     }
@@ -114,6 +134,7 @@ void pe_reset(struct pe *pe)
     write_register(pe, UC_ARM_REG_LR, UINT32_MAX);
     pe->pc = word(pe->sram + 4) & ~1U;
     pe->expected = pe->pc;
+    pe->site = NO_SITE;
     pe->state = PE_RUNNING;
     schedule_add(pe->mesh, pe);
 }
@@ -192,10 +213,9 @@ static bool answer_stop(struct pe *pe, uc_err error)
         return false;
     case STOP_INSTRUMENT:
         blocks_rewind(pe, pe->pc);
-        blocks_instrument(pe);
+        blocks_instrument_left(pe);
         return true;
-    case STOP_INSTRUMENT_BLOCK:
-        blocks_instrument(pe);
+    case STOP_AND_GO_ON:
         return true;
     default:
         return false;

@@ -62,11 +62,19 @@ bool schedule_settle(struct mesh *mesh, uint64_t time)
     return false;
 }
 
+/* The same where the PE cannot wait: what others do at earlier cycles, and is not known yet, comes later. */
+void schedule_settle_anyway(struct mesh *mesh, uint64_t time)
+{
+    while (events_first_time(mesh) <= time) {
+        events_happen(mesh);
+    }
+}
+
 static void run_first(struct mesh *mesh, uint64_t until)
 {
     struct pe *pe = take_first(mesh);
     const uint64_t slice_end = pe->cycles + QUANTUM;
-    mesh->now = pe->cycles > mesh->now ? pe->cycles : mesh->now;
+    mesh->now = pe->cycles;
     pe_run(pe, slice_end < until ? slice_end : until);
     if (pe->state == PE_RUNNING) {
         schedule_add(mesh, pe);

@@ -1,0 +1,256 @@
+"""DMA and network-on-chip: bytes against the numpy model, cycles against the manual's rules worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulator.programs import RESULTS, program, run_to_sleep, running, words
+from npukit.data import data_folder
+from npukit.emulator.builtin import Emulator
+from npukit.emulator.dma_model import DRAM, MULTICAST, Descriptor, copy
+
+DESCRIPTORS = 0x1_1000
+DATA = 0x1_2000
+SENT, CAME = 1, 2
+"""Flags."""
+
+# PEs with a descriptor ring at the same cycle; then everyone leaves the cycles at which it was woken.
+PROGRAM = """
+#include "board.h"
+
+static uint32_t ring(void)
+{
+    uint32_t before;
+    /* The store starts 3 cycles after the load of the time. */
+    __asm volatile("ldr %0, [%1]\\n\\tnop\\n\\tstr %2, [%3]"
+        : "=&r"(before) : "r"(0xE1000000U), "r"(WORK), "r"(0xE2000000U) : "memory");
+    return before + 3;
+}
+
+static uint32_t sleep_until_event(void)
+{
+    uint32_t now;
+    __asm volatile("wfe\\n\\tldr %0, [%1]" : "=r"(now) : "r"(0xE1000000U) : "memory");
+    return now;
+}
+
+int main(void)
+{
+    const uint32_t sends = REGISTER(WORK + 4U) != 0;
+    while (TIMER_CYCLES < 1000U) {
+    }
+    RESULTS[0] = sends ? ring() : 0;
+    for (uint32_t i = 1; i < 9; i++) {
+        RESULTS[i] = sleep_until_event();
+    }
+    return 0;
+}
+"""
+
+
+def board_with(folder: Path, old: str, new: str) -> str:
+    """The pe-mesh board with a change."""
+    text = (data_folder("boards") / "pe-mesh.toml").read_text()
+    assert old in text
+    path = folder / "changed.toml"
+    path.write_text(text.replace(old, new))
+    return str(path)
+
+
+def start(descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: str = "pe-mesh") -> Emulator:
+    """Every PE runs the program; some have chains of descriptors to ring for."""
+    emulator = running((program(PROGRAM), tuple(range(pes))), board=board)
+    for pe, chain in descriptors.items():
+        for number, descriptor in enumerate(chain):
+            here = DESCRIPTORS + 48 * number
+            linked = replace(descriptor, next=here + 48 if number + 1 < len(chain) else 0)
+            emulator.write_memory(pe, here, linked.pack())
+    return emulator
+
+
+def run(descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: str = "pe-mesh") -> dict[int, list[int]]:
+    """Cycles after the ringing at which each PE was woken."""
+    with start(descriptors, pes, board) as emulator:
+        run_to_sleep(emulator)
+        times = {pe: words(emulator, pe, 9) for pe in range(pes)}
+    rung = times[min(descriptors)][0]
+    return {pe: [time - rung for time in found[1:] if time] for pe, found in times.items()}
+
+
+def send(source_pe: int, destination_pe: int, size: int, rows: int = 1) -> Descriptor:
+    return Descriptor(
+        source_pe=source_pe,
+        source=DATA,
+        destination_pe=destination_pe,
+        destination=DATA,
+        row_bytes=size,
+        rows=rows,
+        source_stride=size,
+        destination_stride=size,
+        source_flag=SENT,
+        destination_flag=CAME,
+    )
+
+
+def test_to_a_neighbour() -> None:
+    woken = run({0: [send(0, 1, 64)]})  # 4 flits
+    assert woken[0] == [20 + 4]
+    assert woken[1] == [20 + 4 + 4]
+
+
+def test_across_the_chip() -> None:
+    woken = run({0: [send(0, 15, 64)]})
+    assert woken[15] == [20 + 6 * 4 + 4]
+
+
+def test_each_row_starts_a_flit() -> None:
+    woken = run({0: [send(0, 1, 20, rows=3)]})  # 3 rows of 2 flits
+    assert woken[1] == [20 + 4 + 6]
+
+
+def test_a_copy_of_nothing_is_a_signal_of_one_flit() -> None:
+    woken = run({0: [send(0, 1, 0)]})
+    assert woken[1] == [20 + 4 + 1]
+
+
+def test_within_a_pe() -> None:
+    here = replace(send(0, 0, 64), destination=DATA + 64, source_flag=0xFF)
+    assert run({0: [here]})[0] == [20 + 2 * 4]
+
+
+def test_fetched_from_another_pe() -> None:
+    woken = run({0: [send(5, 0, 64)]})  # two hops there, two back
+    assert woken[0] == [20 + 8 + 4, 20 + 8 + 8 + 4]
+    assert woken[5] == []
+
+
+def test_a_chain_goes_on_when_the_source_is_done() -> None:
+    woken = run({0: [send(0, 1, 64), send(0, 1, 64)]})
+    assert woken[0] == [24, 48]
+    assert woken[1] == [28, 52]
+
+
+def test_heads_wait_for_busy_links() -> None:
+    """PE 1 takes the link to PE 2 at 20 for 10 cycles; the head from PE 0 is there at 24."""
+    woken = run({0: [send(0, 2, 160)], 1: [send(1, 2, 160)]})
+    assert woken[2] == [20 + 4 + 10, 30 + 4 + 10]
+    assert woken[0] == [20 + 10]
+
+
+def test_multicast_reaches_everyone_over_each_link_once() -> None:
+    places = [1, 2, 4, 6]
+    listed = np.array([[pe, DATA] for pe in places], "<u4").tobytes()
+    cast = replace(send(0, 0, 64), kind=1 | MULTICAST, destination_pe=RESULTS + 0x800, destination=len(places))
+    with start({0: [cast]}) as emulator:
+        emulator.write_memory(0, RESULTS + 0x800, listed)
+        emulator.write_memory(0, DATA, bytes(range(64)))
+        run_to_sleep(emulator)
+        rung = words(emulator, 0, 1)[0]
+        woken = {pe: words(emulator, pe, 2)[1] - rung for pe in places}
+        for pe in places:
+            assert emulator.read_memory(pe, DATA, 64) == bytes(range(64))
+    assert woken == {1: 28, 2: 32, 4: 28, 6: 36}  # PE 6 by way of 1 and 2
+
+
+def test_dram() -> None:
+    there = replace(send(0, DRAM, 64), destination_flag=0xFF)
+    back = replace(send(DRAM, 1, 64), source_flag=0xFF)
+    with start({0: [there, back]}) as emulator:
+        emulator.write_memory(0, DATA, bytes(range(64)))
+        run_to_sleep(emulator)
+        rung, sent, *_ = words(emulator, 0, 9)
+        came = words(emulator, 1, 2)[1]
+        assert emulator.read_memory(1, DATA, 64) == bytes(range(64))
+        assert emulator.read_memory(DRAM, DATA, 64) == bytes(range(64))
+    assert sent - rung == 20 + 4
+    assert came - rung == 24 + 20 + 60 + 4 + 4
+
+
+def test_chip_borders(tmp_path: Path) -> None:
+    board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
+    woken = run({0: [send(0, 16, 64)]}, 32, board)  # three hops, then the border: 4 bytes a cycle
+    assert woken[0] == [20 + 4]
+    assert woken[16] == [20 + 3 * 4 + 40 + 16]
+
+
+def test_a_border_has_two_links(tmp_path: Path) -> None:
+    board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
+    woken = run({pe: [send(pe, pe + 13, 64)] for pe in (3, 7, 11)}, 32, board)  # each across the border in its row
+    assert woken[16] == woken[20] == [20 + 40 + 16]
+    assert woken[24] == [20 + 16 + 40 + 16]
+
+
+def test_dead_things_are_refused(tmp_path: Path) -> None:
+    dead_pe = board_with(tmp_path, "dead_pes = []", "dead_pes = [5]")
+    alive = tuple(pe for pe in range(16) if pe != 5)
+    with running((program(PROGRAM), alive), board=dead_pe) as emulator:
+        emulator.write_memory(0, DESCRIPTORS, send(0, 5, 16).pack())
+        run_to_sleep(emulator)
+        assert emulator.counters(0).device_errors == 1
+    dead_link = board_with(tmp_path, "dead_links = []", "dead_links = [[1, 2]]")
+    with start({0: [send(0, 2, 16)], 2: [send(2, 0, 16)], 4: [send(4, 6, 16)]}, board=dead_link) as emulator:
+        run_to_sleep(emulator)
+        assert [emulator.counters(pe).device_errors for pe in (0, 2, 4)] == [1, 1, 0]
+
+
+def test_random_copies_leave_the_same_bytes() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(40):
+        size, rows = int(random.integers(1, 70)), int(random.integers(1, 12))
+        strides = [int(value) for value in random.integers(-90, 90, 2)]
+        source_pe, destination_pe = (int(pe) for pe in random.integers(0, 16, 2))
+        descriptor = Descriptor(
+            source_pe=source_pe,
+            source=0x1_4000 + int(random.integers(0, 64)),
+            destination_pe=destination_pe,
+            destination=0x1_8000 + int(random.integers(0, 64)),
+            row_bytes=size,
+            rows=rows,
+            source_stride=strides[0],
+            destination_stride=strides[1],
+        )
+        memories = {pe: random.integers(0, 256, 0x2_0000, np.uint8) for pe in {source_pe, destination_pe}}
+        with start({0: [descriptor]}) as emulator:
+            for pe, memory in memories.items():
+                emulator.write_memory(pe, 0x1_3000, memory[0x1_3000:0x1_A000].tobytes())
+            run_to_sleep(emulator)
+            copy(memories, descriptor)
+            for pe, memory in memories.items():
+                assert emulator.read_memory(pe, 0x1_3000, 0x7000) == memory[0x1_3000:0x1_A000].tobytes(), descriptor
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"kind": 2}, 3),
+        ({"destination_pe": 16}, 4),
+        ({"source": 0x2_0000}, 5),
+        ({"destination": 0x1_FFF8}, 5),
+        ({"source_flag": 64}, 6),
+    ],
+)
+def test_errors(wrong: dict[str, int], error: int) -> None:
+    source = """
+#include "board.h"
+int main(void)
+{
+    DMA_DOORBELL = WORK;
+    wait_for_event();
+    RESULTS[0] = DMA_STATUS;
+    RESULTS[1] = DMA_ERROR;
+    DMA_ERROR = 0;
+    RESULTS[2] = DMA_STATUS;
+    DMA_DOORBELL = WORK + 4U;
+    RESULTS[3] = DMA_ERROR;
+    return 0;
+}
+"""
+    with running((program(source), (0,))) as emulator:
+        emulator.write_memory(0, DESCRIPTORS, replace(send(0, 1, 64), **wrong).pack())
+        run_to_sleep(emulator)
+        assert words(emulator, 0, 4) == [2, error, 0, 2]
