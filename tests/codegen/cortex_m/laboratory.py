@@ -17,6 +17,7 @@ from npukit.codegen.cortex_m.kernel import Kernel
 
 CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
 GUARD = 64
+UNTOUCHED = 0xC3
 _GCC = ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-x", "assembler")
 _ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
 
@@ -44,8 +45,8 @@ def run(kernel: Kernel, *inputs: np.ndarray) -> Run:
         writes.append((free, data.tobytes() + b"\x5a" * kernel.over_read))
         free = (free + data.nbytes + 2 * GUARD) & ~15
     output, scratch = free + GUARD, (free + 3 * GUARD + kernel.output.bytes) & ~15
-    writes.append((output - GUARD, b"\xc3" * (kernel.output.bytes + 2 * GUARD)))
-    writes.append((scratch, b"\xc3" * (kernel.scratch_bytes + GUARD)))
+    writes.append((output - GUARD, bytes([UNTOUCHED]) * (kernel.output.bytes + 2 * GUARD)))
+    writes.append((scratch, bytes([UNTOUCHED]) * (kernel.scratch_bytes + GUARD)))
     reads = [(output - GUARD, kernel.output.bytes + 2 * GUARD), (scratch + kernel.scratch_bytes, GUARD)]
     memory, instructions, stack, error = _ask((code, entry, writes, [*arguments, output, scratch], reads))
     assert not error, error
@@ -54,9 +55,9 @@ def run(kernel: Kernel, *inputs: np.ndarray) -> Run:
 
 
 def _check_guards(memory: list[bytes], kernel: Kernel) -> None:
-    assert memory[0][:GUARD] == b"\xc3" * GUARD, "wrote before the output"
-    assert memory[0][-GUARD:] == b"\xc3" * GUARD, "wrote after the output"
-    assert memory[1] == b"\xc3" * GUARD, "wrote after the scratch"
+    assert memory[0][:GUARD] == bytes([UNTOUCHED]) * GUARD, "wrote before the output"
+    assert memory[0][-GUARD:] == bytes([UNTOUCHED]) * GUARD, "wrote after the output"
+    assert memory[1] == bytes([UNTOUCHED]) * GUARD, "wrote after the scratch"
 
 
 @cache

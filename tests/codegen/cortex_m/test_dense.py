@@ -12,6 +12,7 @@ from npukit.codegen.cortex_m.block import Density
 from npukit.codegen.cortex_m.dense import dense
 from npukit.codegen.cortex_m.kernel import Kernel, Refusal
 from npukit.codegen.cortex_m.layer import DenseLayer
+from npukit.codegen.cortex_m.layout import Layout, Order
 
 
 def with_one_multiplier(layer: DenseLayer) -> DenseLayer:
@@ -20,8 +21,13 @@ def with_one_multiplier(layer: DenseLayer) -> DenseLayer:
     return replace(layer, requantization=replace(r, multipliers=multipliers, shifts=shifts))
 
 
+def kernel_for(layer: DenseLayer, density: Density) -> Kernel | Refusal:
+    source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
+    return dense(layer, source, target, density)
+
+
 def check(layer: DenseLayer, density: Density, x: np.ndarray) -> Kernel:
-    kernel = dense(layer, density)
+    kernel = kernel_for(layer, density)
     assert isinstance(kernel, Kernel), kernel.reason
     run = laboratory.run(kernel, x.view(np.uint8))
     np.testing.assert_array_equal(run.output.view(np.int8), reference.dense(layer, x).ravel())
@@ -68,13 +74,13 @@ def test_one_multiplier_leaves_weights_and_biases_only():
 
 def test_both_assemblers_agree_with_the_predicted_size():
     for density in Density:
-        kernel = dense(layers.dense(np.random.default_rng(3), 70, 9, relu=False), density)
+        kernel = kernel_for(layers.dense(np.random.default_rng(3), 70, 9, relu=False), density)
         assert isinstance(kernel, Kernel)
         laboratory.check_assemblers(kernel)
 
 
 def test_a_weight_of_minus_128_does_not_fit_beside_another():
     layer = layers.dense(np.random.default_rng(3), 16, 4)
-    refused = dense(replace(layer, weights=np.full((4, 16), -128, np.int8)), Density.BYTES)
+    refused = kernel_for(replace(layer, weights=np.full((4, 16), -128, np.int8)), Density.BYTES)
     assert isinstance(refused, Refusal)
     assert "-128" in refused.reason

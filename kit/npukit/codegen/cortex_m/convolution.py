@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -250,6 +251,7 @@ def _window_origin(layer: ConvLayer, source: Layout) -> int:
     return source.origin - top * source.row_stride - left * source.column_stride
 
 
+@cache
 def _emit(plan: Plan, unrolling: Unrolling) -> Assembly:
     asm = Assembly()
     _emit_prologue(asm, plan, unrolling)

@@ -7,6 +7,7 @@ Blocks alternate between reading the inputs forwards and backwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from npukit.codegen.cortex_m.assembly import Assembly
 from npukit.codegen.cortex_m.block import Density
 from npukit.codegen.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.codegen.cortex_m.layer import DenseLayer
-from npukit.codegen.cortex_m.layout import Layout, Order
+from npukit.codegen.cortex_m.layout import Layout
 from npukit.codegen.cortex_m.ranges import accumulators
 from npukit.codegen.cortex_m.requantize import (
     FastRequantization,
@@ -81,9 +82,11 @@ class Plan:
         return weights + 16 + (0 if self.shared else 4 * (8 + 4 * self.ties + shifts))
 
 
-def dense(layer: DenseLayer, density: Density) -> Kernel | Refusal:
-    """The product with weights of one density."""
+def dense(layer: DenseLayer, source: Layout, target: Layout, density: Density) -> Kernel | Refusal:
+    """The product with weights of one density, of any tensor whose elements lie together."""
     variant = f"dense{density.value}"
+    if not (source.plain and target.plain):
+        return Refusal(variant, "the elements do not lie together in the order of the model")
     reason = clamp_refusal(layer.requantization)
     if reason:
         return Refusal(variant, reason)
@@ -96,7 +99,7 @@ def dense(layer: DenseLayer, density: Density) -> Kernel | Refusal:
     reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude)
     if reason:
         return Refusal(variant, reason)
-    return _fastest(layer, fast, density, shared, variant)
+    return _fastest(layer, (source, target), fast, density, shared)
 
 
 def _shared(layer: DenseLayer) -> bool:
@@ -122,7 +125,9 @@ def _density_refusal(
     return None
 
 
-def _fastest(layer: DenseLayer, fast: FastRequantization, density: Density, shared: bool, variant: str) -> Kernel:
+def _fastest(
+    layer: DenseLayer, layouts: tuple[Layout, Layout], fast: FastRequantization, density: Density, shared: bool
+) -> Kernel:
     outputs, inputs = layer.weights.shape
     left = bool(fast.prescale[0::2].min() >= _BYTE_BITS)
     plans = [
@@ -135,12 +140,12 @@ def _fastest(layer: DenseLayer, fast: FastRequantization, density: Density, shar
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
-        variant=variant,
+        variant=f"dense{density.value}",
         condition=f"common exponent {fast.exponent}, " + ("one multiplier" if shared else "a multiplier per channel"),
         routine=routine(body),
         constants=(Constant(f"{layer.name}_stream", _stream(layer, fast, plan)),),
-        inputs=(Layout(Order.PIXELS, layer.input_shape),),
-        output=Layout(Order.PIXELS, layer.output_shape),
+        inputs=layouts[:1],
+        output=layouts[1],
         instructions=instructions,
         cycles=cycles,
         scratch_bytes=2 * STEP * plan.steps,
@@ -201,6 +206,7 @@ def _block_constants(fast: FastRequantization, plan: Plan, rows: slice, shifts: 
     return [*words, *(table[pair : pair + 2] for pair in (0, 2) for table in tables)]
 
 
+@cache
 def _emit(plan: Plan) -> Assembly:
     asm = Assembly()
     _emit_prologue(asm, plan)

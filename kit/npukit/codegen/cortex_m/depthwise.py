@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 
 import numpy as np
@@ -79,7 +80,8 @@ class Group:
 class Plan:
     """Everything the emitter needs to know."""
 
-    layer: DepthwiseLayer
+    channels: int
+    row_step: int
     source: Layout
     target: Layout
     exponent: int
@@ -144,7 +146,8 @@ def _fastest(layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRe
     layer = _along_planes(layer, source)
     tiles, groups = tuple(_tiles(layer)), tuple(_groups(layer, source))
     plans = [
-        Plan(layer, source, target, fast.exponent, tiles, groups, rounds) for rounds in (*_COLUMN_ROUNDS, len(groups))
+        Plan(layer.input_shape[2], layer.strides[0], source, target, fast.exponent, tiles, groups, rounds)
+        for rounds in (*_COLUMN_ROUNDS, len(groups))
     ]
     emitted = [(plan, _emit(plan)) for plan in plans]
     fitting = [e for e in emitted if e[1].bytes <= _CODE_BUDGET] or [min(emitted, key=lambda e: e[1].bytes)]
@@ -155,7 +158,7 @@ def _fastest(layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRe
         variant=variant,
         condition=f"common exponent {fast.exponent}, zero points {INT8[0]}",
         routine=routine(body),
-        constants=(Constant(f"{layer.name}_channels", _constants(plan, fast)),),
+        constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
         inputs=(source,),
         output=target,
         instructions=instructions,
@@ -226,11 +229,11 @@ def _group(layer: DepthwiseLayer, source: Layout, column: int, columns: int) -> 
     return Group(column, columns, base, taps)
 
 
-def _constants(plan: Plan, fast: FastRequantization) -> np.ndarray:
+def _constants(layer: DepthwiseLayer, plan: Plan, fast: FastRequantization) -> np.ndarray:
     """Per channel: weight registers, multiplier, addend, bias."""
-    weights = plan.layer.weights.astype(np.int64) << fast.prescale
+    weights = layer.weights.astype(np.int64) << fast.prescale
     columns = [*_weight_words(plan, weights.transpose(2, 0, 1))]
-    biases = plan.layer.bias.astype(np.int64) << fast.prescale
+    biases = layer.bias.astype(np.int64) << fast.prescale
     words = np.stack([*columns, fast.multipliers, fast.addends, biases], axis=1)
     return (words & 0xFFFFFFFF).astype(np.uint32).ravel()
 
@@ -257,15 +260,15 @@ def _row_weights(plan: Plan, row: int) -> Weights:
     return Weights({(0, 2): outer}, {0: (outer, "b"), 1: middle, 2: (outer, "t")})
 
 
+@cache
 def _emit(plan: Plan) -> Assembly:
     asm = Assembly()
-    channels = plan.layer.input_shape[2]
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
-    asm.add("r3", "r12", plan.constants_bytes * channels, "r4")
+    asm.add("r3", "r12", plan.constants_bytes * plan.channels, "r4")
     asm.add("r1", "r1", plan.target.origin, "r4")
     asm.emit(f"strd r12, r3, [sp, #{FRAME_CONSTANTS}]", f"strd r0, r1, [sp, #{FRAME_PLANE}]")
     closing = (f"ldrd r0, r1, [sp, #{FRAME_CONSTANTS}]", "cmp r0, r1")
-    with asm.loop(channels, closing=closing):
+    with asm.loop(plan.channels, closing=closing):
         _emit_channel_start(asm, plan)
         _emit_plane(asm, plan)
     asm.emit(f"add sp, sp, #{FRAME_BYTES}", "pop {r4-r11, pc}")
@@ -291,7 +294,7 @@ def _emit_plane(asm: Assembly, plan: Plan) -> None:
         tiles = list(run)
         asm.add(INPUT, INPUT, (tiles[0].first_input - input_row) * row_stride, "r12")
         asm.add(OUTPUT, OUTPUT, (tiles[0].row - output_row) * out_stride, "r12")
-        step = tiles[0].height * plan.layer.strides[0]
+        step = tiles[0].height * plan.row_step
         if len(tiles) > 1:
             asm.add("r12", INPUT, len(tiles) * step * row_stride, "r12")
             asm.emit(f"str r12, [sp, #{FRAME_ROWS_END}]")

@@ -187,7 +187,20 @@ class SoftmaxLayer:
         return self.input_shape
 
 
-Layer = ConvLayer | DepthwiseLayer | DenseLayer | AddLayer | PoolLayer | SoftmaxLayer
+@dataclass(frozen=True)
+class CopyLayer:
+    """The same tensor in another place, where it may have a border of zero points."""
+
+    name: str
+    input_shape: Shape
+    zero_point: int
+
+    @property
+    def output_shape(self) -> Shape:
+        return self.input_shape
+
+
+Layer = CopyLayer | ConvLayer | DepthwiseLayer | DenseLayer | AddLayer | PoolLayer | SoftmaxLayer
 
 
 def window_positions(shape: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair = (1, 1)) -> Pair:

@@ -64,6 +64,11 @@ class Layout:
         planes = 1 if self.order is Order.PIXELS else self.shape[2]
         return planes * self._stored_rows * self._line_bytes
 
+    @property
+    def plain(self) -> bool:
+        """Whether the bytes are the elements in the order of the model, nothing between them."""
+        return self.order is Order.PIXELS and not any(self.border) and not (self.transposed and min(self.shape[:2]) > 1)
+
     def pack(self, values: np.ndarray, zero_point: int) -> np.ndarray:
         """The bytes of a tensor of int8 values in this layout."""
         memory = np.full(self.bytes, zero_point & 0xFF if self.order is Order.PIXELS else 0, np.uint8)

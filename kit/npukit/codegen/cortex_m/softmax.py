@@ -10,7 +10,7 @@ import numpy as np
 from npukit.codegen.cortex_m.assembly import Assembly
 from npukit.codegen.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.codegen.cortex_m.layer import SoftmaxLayer
-from npukit.codegen.cortex_m.layout import Layout, Order
+from npukit.codegen.cortex_m.layout import Layout
 
 LONGEST = 256
 ENTRIES = 256
@@ -20,23 +20,24 @@ _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
-def softmax(layer: SoftmaxLayer) -> Kernel | Refusal:
+def softmax(layer: SoftmaxLayer, source: Layout, target: Layout) -> Kernel | Refusal:
     """The softmax of each row."""
+    if not (source.plain and target.plain):
+        return Refusal("softmax by table", "the elements do not lie together in the order of the model")
     if len(layer.exponentials) != ENTRIES:
         return Refusal("softmax by table", f"the table has {len(layer.exponentials)} entries, not {ENTRIES}")
     if layer.length > LONGEST:
         return Refusal("softmax by table", f"sums of {layer.length} exponentials leave 32 bits")
     body = _emit(layer)
     instructions, cycles = entry_costs(body, constants=True)
-    layout = Layout(Order.PIXELS, layer.input_shape)
     return Kernel(
         symbol=layer.name,
         variant="softmax by table",
         condition=f"rows of {layer.length}",
         routine=routine(body),
         constants=(Constant(f"{layer.name}_table", layer.exponentials[::-1].astype(np.uint32)),),
-        inputs=(layout,),
-        output=layout,
+        inputs=(source,),
+        output=target,
         instructions=instructions,
         cycles=cycles,
         scratch_bytes=0,

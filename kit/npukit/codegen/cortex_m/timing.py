@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 _LOADS = frozenset({"ldr", "ldrb", "ldrh", "ldrsb", "ldrsh"})
 _STORES = frozenset({"str", "strb", "strh"})
@@ -23,11 +24,11 @@ class Instruction:
     mnemonic: str
     operands: tuple[str, ...]
 
-    @property
+    @cached_property
     def loads(self) -> bool:
         return self.mnemonic in _LOADS
 
-    @property
+    @cached_property
     def branches(self) -> bool:
         return self.mnemonic in _BRANCHES
 
@@ -40,12 +41,14 @@ class Instruction:
         return re.split(r"[\[\],!]", self.operands[1])[1].strip() if len(self.operands) > 1 else ""
 
 
+@cache
 def parse(text: str) -> Instruction:
     mnemonic, _, rest = text.partition(" ")
     operands = re.findall(r"\[[^\]]*\]!?|\{[^}]*\}|[^,\s][^,]*", rest)
     return Instruction(mnemonic, tuple(operand.strip() for operand in operands))
 
 
+@cache
 def cycles(instruction: Instruction, before: Instruction | None) -> int:
     """Cycles of an instruction that follows `before`; a taken branch costs one more."""
     name = instruction.mnemonic
@@ -61,6 +64,7 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
     return {"sdiv": 6, "udiv": 6, "mla": 2, "mls": 2, "bx": 2}.get(name, 1)
 
 
+@cache
 def size(instruction: Instruction) -> int:
     """Bytes of the encoding both assemblers choose."""
     return 2 if _narrow(instruction) else 4

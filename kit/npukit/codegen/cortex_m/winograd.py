@@ -3,8 +3,8 @@
 With G doubled the transformed weights are integers; the outputs come out four times too large, which is two bits of the
 prescaling that the requantisation wants anyway. Two tiles side by side, 2x4 outputs, are the pixel pair of a 2x2 block.
 
-Inputs are transformed down columns once for a whole line of tiles, then across for each pair of tiles. In the middle the
-four products of a row of transformed points are accumulated onto each other in the order 1, 2, 3, 0, so that the
+Inputs are transformed down columns once for a whole line of tiles, then across for each pair of tiles. In the middle
+the four products of a row of transformed points are accumulated onto each other in the order 1, 2, 3, 0, so that the
 output's transformation across happens in the accumulators: after points 1 and 2 they hold the sum, twice the first
 minus the sum is the difference, and the weights of point 3 are negated.
 """
@@ -12,6 +12,7 @@ minus the sum is the difference, and the weights of point 3 are negated.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -184,6 +185,7 @@ def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization) -> 
     return (np.concatenate(blocks) & 0xFFFFFFFF).astype(np.uint32)
 
 
+@cache
 def _emit(plan: Plan) -> Assembly:
     asm = Assembly()
     lines = -(-plan.target.shape[0] // TILE_ROWS)

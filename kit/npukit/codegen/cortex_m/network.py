@@ -1,0 +1,246 @@
+"""Choosing the kernels of a whole network together with the layouts of the tensors between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+from npukit.codegen.cortex_m.border import fill_border
+from npukit.codegen.cortex_m.kernel import Kernel, Refusal
+from npukit.codegen.cortex_m.layer import NO_PADDING, ConvLayer, CopyLayer, DepthwiseLayer, Layer, Padding
+from npukit.codegen.cortex_m.layout import Layout, Order
+from npukit.codegen.cortex_m.variants import kernels
+from npukit.errors import DoesNotFit
+
+INPUT = -1
+_KEPT = 32
+_UNGENERATED_COST = 40
+_BYTES_WORTH = 200
+
+
+@dataclass(frozen=True)
+class Node:
+    """A layer and the nodes whose outputs it reads; INPUT is the network's input."""
+
+    layer: Layer
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel to call, on the outputs of nodes; `None` where no variant applies, with the reasons."""
+
+    node: int
+    kernel: Kernel | None
+    inputs: tuple[int, ...]
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The calls of a network in order, and the layout of each node's output. `nodes` may begin with a copy."""
+
+    nodes: tuple[Node, ...]
+    calls: tuple[Call, ...]
+    layouts: Mapping[int, Layout]
+    live_bytes: int
+    """the largest sum of tensors alive and scratch during a call"""
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(call.kernel for call in self.calls if call.kernel is not None)
+
+    @property
+    def instructions(self) -> int:
+        return sum(kernel.instructions for kernel in self.kernels)
+
+    @property
+    def cycles(self) -> int:
+        return sum(kernel.cycles for kernel in self.kernels)
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(kernel.constant_bytes for kernel in self.kernels)
+
+    @property
+    def code_bytes(self) -> int:
+        """Routines that kernels share count once."""
+        routines = {kernel.routine.name: kernel.routine.bytes for kernel in self.kernels}
+        return sum(routines.values()) + sum(kernel.entry_bytes for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """The best known calls of the first nodes that leave the live tensors in certain layouts."""
+
+    cost: float
+    flash: int
+    live_bytes: int
+    routines: frozenset[str]
+    calls: tuple[Call, ...]
+    layouts: Mapping[int, Layout]
+
+
+State = tuple[tuple[int, Layout], ...]
+
+
+def choose(
+    nodes: Sequence[Node], *, objective: str = "latency", sram: int | None = None, flash: int | None = None
+) -> Choice:
+    """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
+
+    `sram` bounds tensors and scratch alive together, `flash` code and constants.
+    """
+    nodes = _with_copy(nodes)
+    search = _Search(nodes, objective, sram, flash)
+    partials = {((INPUT, search.input_layout),): [search.start]}
+    for index in range(len(nodes)):
+        partials = search.extended(index, partials)
+        if not partials:
+            limits = f"{sram} bytes of SRAM and {flash} of flash"
+            raise DoesNotFit(
+                f"{nodes[index].layer.name} does not fit {limits}", tries=["--objective memory", "a board with more memory"]
+            )
+    best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
+    return Choice(nodes, best.calls, best.layouts, best.live_bytes)
+
+
+def _with_copy(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes after a copy of the input, if a convolution pads the input itself."""
+    padded = [n for n in nodes if INPUT in n.inputs and isinstance(n.layer, ConvLayer) and any(n.layer.padding)]
+    if not padded:
+        return tuple(nodes)
+    layer = padded[0].layer
+    assert isinstance(layer, ConvLayer)
+    copy = Node(CopyLayer(f"{layer.name}_input", layer.input_shape, layer.input_zero), (INPUT,))
+    moved = (replace(node, inputs=tuple(i + 1 for i in node.inputs)) for node in nodes)
+    return (copy, *moved)
+
+
+class _Search:
+    """Dynamic programming over the nodes in order; a state is the layouts of the tensors still needed."""
+
+    def __init__(self, nodes: tuple[Node, ...], objective: str, sram: int | None, flash: int | None) -> None:
+        self._nodes = nodes
+        self._objective = objective
+        self._sram = sram
+        self._flash = flash
+        self._consumers = {
+            index: [i for i, node in enumerate(nodes) if index in node.inputs] for index in range(INPUT, len(nodes))
+        }
+        self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
+        first = next(node.layer for node in nodes if INPUT in node.inputs)
+        self.input_layout = Layout(Order.PIXELS, first.input_shape)
+        self.start = _Partial(0.0, 0, 0, frozenset(), (), {INPUT: self.input_layout})
+
+    def extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
+        """All states after one more node, the best partial choices of each."""
+        result: dict[State, list[_Partial]] = {}
+        for state, kept in partials.items():
+            for target in self._candidates(index):
+                self._extend(index, dict(state), kept, target, result)
+        return {state: _best(found) for state, found in result.items()}
+
+    def _extend(
+        self,
+        index: int,
+        layouts: dict[int, Layout],
+        kept: list[_Partial],
+        target: Layout,
+        result: dict[State, list[_Partial]],
+    ) -> None:
+        sources = tuple(layouts[i] for i in self._nodes[index].inputs)
+        live = sum(layout.bytes for layout in layouts.values()) + target.bytes
+        after = {**layouts, index: target}
+        state = tuple((i, layout) for i, layout in after.items() if any(c > index for c in self._consumers[i]))
+        for calls in self._calls(index, sources, target):
+            needed = live + max((call.kernel.scratch_bytes for call in calls if call.kernel), default=0)
+            if self._sram is not None and needed > self._sram:
+                continue
+            added = (self._with(partial, calls, needed, index, target) for partial in kept)
+            fitting = [p for p in added if self._flash is None or p.flash <= self._flash]
+            if fitting:
+                result.setdefault(state, []).extend(fitting)
+
+    def _with(self, before: _Partial, calls: tuple[Call, ...], live: int, index: int, target: Layout) -> _Partial:
+        cost, flash, routines = before.cost, before.flash, before.routines
+        for call in calls:
+            added = 0
+            if call.kernel is not None:
+                added = call.kernel.constant_bytes + call.kernel.entry_bytes
+                added += 0 if call.kernel.routine.name in routines else call.kernel.routine.bytes
+                routines = routines | {call.kernel.routine.name}
+            cost += self._cost(call, added)
+            flash += added
+        layouts = {**before.layouts, index: target}
+        return _Partial(cost, flash, max(before.live_bytes, live), routines, before.calls + calls, layouts)
+
+    def _cost(self, call: Call, flash: int) -> float:
+        """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
+        if call.kernel is None:
+            layer = self._nodes[call.node].layer
+            time = _UNGENERATED_COST * (layer.macs if isinstance(layer, ConvLayer | DepthwiseLayer) else 1000)
+        else:
+            time = call.kernel.instructions + call.kernel.cycles
+        return time if self._objective == "latency" else flash + time / _BYTES_WORTH
+
+    def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[Call, ...]]:
+        """Each way to make a node's output, with the filling of its border."""
+        node = self._nodes[index]
+        found, refused = self._kernels(index, sources, target)
+        fill = self._fill(index, target)
+        for kernel in found:
+            yield (Call(index, kernel, node.inputs), *fill)
+        if not found and target.plain and all(source.plain for source in sources):
+            yield (Call(index, None, node.inputs, refused), *fill)
+
+    def _kernels(
+        self, index: int, sources: tuple[Layout, ...], target: Layout
+    ) -> tuple[list[Kernel], tuple[Refusal, ...]]:
+        key = (index, sources, target)
+        if key not in self._found:
+            everything = list(kernels(self._nodes[index].layer, sources, target))
+            accepted = [k for k in everything if isinstance(k, Kernel)]
+            self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
+        return self._found[key]
+
+    def _fill(self, index: int, target: Layout) -> tuple[Call, ...]:
+        if not any(target.border) or isinstance(self._nodes[index].layer, CopyLayer):
+            return ()
+        reader = next(self._nodes[i].layer for i in self._consumers[index] if self._padding(i) != NO_PADDING)
+        assert isinstance(reader, ConvLayer)
+        kernel = fill_border(f"{self._nodes[index].layer.name}_border", target, reader.input_zero)
+        return (Call(index, kernel, ()),) if isinstance(kernel, Kernel) else ()
+
+    def _padding(self, index: int) -> Padding:
+        layer = self._nodes[index].layer
+        return layer.padding if isinstance(layer, ConvLayer) else NO_PADDING
+
+    def _candidates(self, index: int) -> list[Layout]:
+        """The layouts a node's output could have, given who reads it."""
+        shape = self._nodes[index].layer.output_shape
+        readers = [self._nodes[i].layer for i in self._consumers[index]]
+        borders = {NO_PADDING, _hull([self._padding(i) for i in self._consumers[index]])}
+        sides = (False, True) if shape[0] > shape[1] > 1 and readers else (False,)
+        layouts = [Layout(Order.PIXELS, shape, b, t) for b, t in product(sorted(borders), sides)]
+        if readers and all(isinstance(reader, DepthwiseLayer) for reader in readers):
+            layouts += [Layout(o, shape, NO_PADDING, t) for o, t in product((Order.PLANES8, Order.PLANES16), sides)]
+        return layouts
+
+
+def _hull(paddings: Sequence[Padding]) -> Padding:
+    if not paddings:
+        return NO_PADDING
+    top, left, bottom, right = (max(side) for side in zip(*paddings, strict=True))
+    return top, left, bottom, right
+
+
+def _best(partials: list[_Partial]) -> list[_Partial]:
+    """The cheapest, and those that cost more but take less flash."""
+    kept: list[_Partial] = []
+    for partial in sorted(partials, key=lambda p: (p.cost, p.flash)):
+        if not kept or partial.flash < kept[-1].flash:
+            kept.append(partial)
+    return kept[:_KEPT]
