@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,12 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_ops import readable_converters
+from npukit.frontend.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names
 
 LARGEST_TENSOR = 1 << 31
 PER_CHANNEL_OPSET = 13
-"""The first in which scales may differ by channel; quantisers write them into older models all the same."""
+"""The first in which scales may differ by channel."""
 
 _from_onnx: Any = from_onnx
 """TVM annotates the model as a graph; it takes and wants a model."""
@@ -30,14 +34,22 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     model = _parse(data, path.name)
     _check_external_data(model, path)
     _check_structure(model, path.name)
+    model = rewritten(model, path.name)
     _check_ops(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     try:
-        with readable_converters():
+        with readable_converters(), _quiet():
             return _from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as fault:
         raise NpukitError(f"{path.name} cannot be imported: {_first_line(fault)}") from fault
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """TVM prints what it is about to raise, and warns of attributes that it reads all the same."""
+    with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
+        yield
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
@@ -83,11 +95,21 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
         if any(size < 0 for size in tensor.dims) or prod(tensor.dims) > LARGEST_TENSOR:
             raise NpukitError(f"{name}: tensor {tensor.name!r} has the impossible shape {list(tensor.dims)}")
     try:
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(_as_the_checker_wants(model))
     except Exception as fault:
-        old = min(entry.version for entry in model.opset_import) < PER_CHANNEL_OPSET
-        tries = ["bring it to opset 17 before quantising it: onnx.version_converter.convert_version"] if old else []
-        raise NpukitError(f"{name} is not a valid ONNX model: {_first_line(fault)}", tries=tries) from fault
+        raise NpukitError(f"{name} is not a valid ONNX model: {_first_line(fault)}") from fault
+
+
+def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Quantisers write scales by channel into models of opsets that did not have them, and every runtime takes them."""
+    if min(entry.version for entry in model.opset_import) >= PER_CHANNEL_OPSET:
+        return model
+    plain = onnx.ModelProto()
+    plain.CopyFrom(model)
+    for node in plain.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            del node.attribute[:]
+    return plain
 
 
 def _check_ops(model: onnx.ModelProto, name: str) -> None:

@@ -182,6 +182,9 @@ def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str)
 
 def _check_references(model: TfliteModel, file: str) -> None:
     """Each op reads what is there already: constants, inputs, results of earlier ops."""
+    for index in (*model.inputs, *model.outputs):
+        if not 0 <= index < len(model.tensors):
+            raise ValueError(f"the model's inputs or outputs name tensor {index}, which is not there")
     known = {*model.inputs, *(index for index, tensor in enumerate(model.tensors) if tensor.value is not None)}
     for op in model.ops:
         for index in (*op.inputs, *op.outputs):

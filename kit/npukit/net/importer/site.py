@@ -56,9 +56,9 @@ class Site:
         return self.quantization.zero_point + int(np.copysign(np.floor(abs(steps) + 0.5), steps))
 
 
-def site_of(core: Any, quantization: Quantization, dtype: str, definitions: Definitions) -> Site:
-    """Peel the clips off what is quantised."""
-    site = Site(resolve(core, definitions), quantization, dtype)
+def site_of(site: Site, definitions: Definitions) -> Site:
+    """The site with the clips peeled off its core."""
+    site = replace(site, core=resolve(site.core, definitions))
     while True:
         limits = _limits(site.core, definitions)
         if limits is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm import relax
@@ -234,12 +234,19 @@ def _quantize(walk: Walk, call: Any) -> View:
     quantization = as_int8(quantization_of(call, walk.definitions), dtype)
     if quantization.axis is not None:
         raise NpukitError("its result has a scale for each channel; activations have one")
-    site = site_of(call.args[0], quantization, "int8", walk.definitions)
+    return _computed(walk, site_of(Site(call.args[0], quantization, "int8"), walk.definitions))
+
+
+def _computed(walk: Walk, site: Site) -> View:
+    """The op of a site, and the moves between it and its quantize."""
     if isinstance(site.core, relax.Var):
         return _quantized_input(walk, site)
-    operator = OPERATORS.get(callee(site.core))
-    if operator:
-        return operator(walk, site)
+    name = callee(site.core)
+    if name in OPERATORS:
+        return OPERATORS[name](walk, site)
+    if name in MOVEMENTS and walk.operand(site.core) is None:
+        source = replace(site, core=moved_from(site.core, walk.definitions))
+        return MOVEMENTS[name](walk, _computed(walk, site_of(source, walk.definitions)), site.core)
     return walk.settled(walk.activation(site.core), site)
 
 
