@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ from npukit.accel.engines import assign_engines, engines_of, refuse_cpu_ops
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
+from npukit.emulator.renode.render import objection, render_renode
+from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.frontend.models import load_net_from_model
-from npukit.measure.cases import golden_cases
+from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.net import Net, Op
 from npukit.net.store import save_net
@@ -36,6 +38,7 @@ from npukit.project.build_folder import (
     write_manifest,
 )
 from npukit.project.compile import BuiltImage, build_images
+from npukit.project.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.report.page import write_report
@@ -102,7 +105,9 @@ def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, 
     plan = _with_measured_memory(compiled.plan, images)
     save_plan(plan, folder / PLAN)
     progress.stage("evaluate the reference")
-    _write_golden(net, folder)
+    cases = golden_cases(net)
+    _write_golden(cases, folder)
+    _write_renode(folder, compiled, cases, build_id, images)
     write_manifest(folder, _manifest(folder, model, compiled, plan, images, toolchain, build_id))
     write_report(load_build(folder))
 
@@ -120,11 +125,21 @@ def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
     return replace(plan, pes=tuple(replace(pe, memory=measured[pe.pe]) for pe in plan.pes))
 
 
-def _write_golden(net: Net, folder: Path) -> None:
-    cases = golden_cases(net)
+def _write_golden(cases: Cases, folder: Path) -> None:
     arrays = {f"in{i}": array for i, array in enumerate(cases.inputs)}
     arrays |= {f"out{i}": array for i, array in cases.expected.items()}
     np.savez(folder / GOLDEN, **arrays)  # pyright: ignore[reportArgumentType]
+
+
+def _write_renode(folder: Path, compiled: _Compiled, cases: Cases, build_id: str, built: Sequence[BuiltImage]) -> None:
+    """`project/renode/`, unless Renode cannot be this board."""
+    images, target = [Image(each.elf, each.pes) for each in built], folder / "project/renode"
+    if objection(compiled.board, images) is not None:
+        return
+    outputs = [cases.expected[i] for i in range(len(compiled.net.outputs))]
+    inputs, expected = (tuple(array[0].tobytes() for array in arrays) for arrays in (cases.inputs, outputs))
+    render_renode(compiled.board, images, target)
+    render_suite(compiled.board, images, GoldenFrame(compiled.net.name, build_id, inputs, expected), target)
 
 
 def _manifest(

@@ -6,6 +6,7 @@ using System.Threading;
 using Antmicro.Migrant;
 using Antmicro.Renode.Backends.Terminals;
 using Antmicro.Renode.Core;
+using Antmicro.Renode.Peripherals.UART;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
@@ -25,6 +26,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         {
             this.leave = leave;
             listener = new TcpListener(IPAddress.Loopback, port);
+        }
+
+        // Nobody can call before somebody would hear.
+        public override void AttachTo(IUART uart)
+        {
+            base.AttachTo(uart);
             listener.Start();
             new Thread(Serve) { IsBackground = true, Name = "Link terminal" }.Start();
         }

@@ -86,9 +86,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             busy = true;
             var cycles = command.Cycles(figures);
-            // At least a microsecond: Renode 1.15 knows no shorter time.
-            var delay = TimeInterval.FromCPUCycles(Math.Max(cycles, cpu.PerformanceInMips), cpu.PerformanceInMips, out ulong rest);
-            machine.ScheduleAction(delay, now => Finish(command, cycles));
+            // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
+            var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
+            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now => Finish(command, cycles));
         }
 
         // The operands are read and the results appear only now, so that software that does not wait is found out.

@@ -164,9 +164,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private void After(ulong cycles, Action action)
         {
-            // At least a microsecond: Renode 1.15 knows no shorter time.
-            var delay = TimeInterval.FromCPUCycles(Math.Max(cycles, cpu.PerformanceInMips), cpu.PerformanceInMips, out ulong rest);
-            machine.ScheduleAction(delay, now => action());
+            // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
+            var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
+            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now => action());
         }
 
         private void Fail(uint number, uint address)

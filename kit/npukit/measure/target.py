@@ -1,4 +1,4 @@
-"""Where a build runs: the built-in emulator, QEMU, or a device on a serial port."""
+"""Where a build runs: the built-in emulator, Renode, QEMU, or a device on a serial port."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from npukit.board.board import Board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.qemu import QemuMachine
+from npukit.emulator.renode.machine import RenodeMachine
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.link.transport import Transport
@@ -49,7 +50,7 @@ def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
 
 
 def _start(build: Build, name: str) -> Transport:
-    if name not in ("emulator", "qemu"):
+    if name not in ("emulator", "renode", "qemu"):
         return open_serial(name, build.board.uart.baud)
     if name not in build.board.runs_on:
         raise NpukitError(
@@ -58,4 +59,6 @@ def _start(build: Build, name: str) -> Transport:
         )
     if name == "qemu":
         return QemuMachine(build.board, build.images()[0].elf)
+    if name == "renode":
+        return RenodeMachine(build.board, build.images())
     return Emulator(build.board, build.images())

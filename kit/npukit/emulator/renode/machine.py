@@ -16,7 +16,7 @@ from types import TracebackType
 
 from npukit.board.board import Board
 from npukit.emulator.renode.program import find_renode
-from npukit.emulator.renode.render import SCRIPT, check_renode, render_renode
+from npukit.emulator.renode.render import SCRIPT, objection, render_renode
 from npukit.errors import NpukitError
 from npukit.project.image import Image
 
@@ -33,7 +33,8 @@ class RenodeMachine:
     """
 
     def __init__(self, board: Board, images: Sequence[Image]) -> None:
-        check_renode(board, images)
+        if (refusal := objection(board, images)) is not None:
+            raise refusal
         program = find_renode()
         self._folder = tempfile.TemporaryDirectory(prefix="npukit-renode-")
         self._log = Path(self._folder.name) / "log.txt"

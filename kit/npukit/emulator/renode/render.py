@@ -60,9 +60,8 @@ class _Patch:
 def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     """The board with these images, as Renode loads it: `include @FOLDER/run.resc`, then `start`.
 
-    Only PEs that have an image are there. Paths of images are written relative to the folder.
+    There must be no `objection`. Only PEs with an image are there. Paths of images are written relative to the folder.
     """
-    check_renode(board, images)
     folder.mkdir(parents=True, exist_ok=True)
     for model in MODELS:
         shutil.copyfile(data_folder("templates") / "renode" / model, folder / model)
@@ -72,20 +71,21 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     write_template(folder / SCRIPT, "run.resc.j2", board=board, port=PORT, models=MODELS, loads=loads, patches=patches)
 
 
-def check_renode(board: Board, images: Sequence[Image]) -> None:
-    """Refuse what the platform here cannot be."""
+def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
+    """Why Renode cannot be this board with these images, if it cannot."""
     others = [f"--on {other}" for other in board.runs_on if other != "renode"]
     if "renode" not in board.runs_on or board.noc is None or len(board.memory) != 1:
-        raise NpukitError(f"board {board.name} does not run on Renode", tries=others)
-    for slot in board.accelerator:
-        if slot.name not in MODELLED:
-            raise NpukitError(f"there is no Renode model of the accelerator {slot.name}", tries=others)
+        return NpukitError(f"board {board.name} does not run on Renode", tries=others)
+    strange = next((slot.name for slot in board.accelerator if slot.name not in MODELLED), None)
+    if strange is not None:
+        return NpukitError(f"there is no Renode model of the accelerator {strange}", tries=others)
     count = len(pes_of(images))
     if count > MOST_PES:
-        raise DoesNotFit(
+        return DoesNotFit(
             f"{count} PEs do not fit in a Renode machine: it has at most {MOST_PES} cores",
             tries=[f"npukit build --pes {MOST_PES}", *others],
         )
+    return None
 
 
 def pes_of(images: Sequence[Image]) -> list[int]:

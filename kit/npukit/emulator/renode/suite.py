@@ -1,0 +1,70 @@
+"""The Robot suite: the firmware answers over its link and reproduces the golden frame, and a broken image does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from npukit.board.board import Board
+from npukit.data import data_folder
+from npukit.emulator.renode.render import SCRIPT, pes_of, write_template
+from npukit.errors import NpukitError
+from npukit.project.elf import Elf
+from npukit.project.image import Image
+
+SUITE, LIBRARY, GOLDEN = "firmware.robot", "FirmwareLink.py", "golden.json"
+
+_CONSTANTS = ".constants"
+_ARRAY_ERROR, _DMA_ERROR = 0x10, 0x0C
+_SIXTEENTHS = (8, 12, 4, 14, 10, 6, 2, 15)
+"""Where in the constants a byte is changed, one after another until a change shows: weights are in the middle."""
+
+
+@dataclass(frozen=True)
+class GoldenFrame:
+    """Inputs and outputs of one frame of a build, as bytes. `build_id` is hexadecimal."""
+
+    model: str
+    build_id: str
+    inputs: tuple[bytes, ...]
+    outputs: tuple[bytes, ...]
+
+
+def render_suite(board: Board, images: Sequence[Image], golden: GoldenFrame, folder: Path) -> None:
+    """The suite beside the script, for `renode-test FOLDER/firmware.robot`."""
+    pes = pes_of(images)
+    shutil.copyfile(data_folder("templates") / "renode" / LIBRARY, folder / LIBRARY)
+    _write_golden(golden, folder / GOLDEN)
+    write_template(
+        folder / SUITE,
+        f"{SUITE}.j2",
+        board=board,
+        golden=golden,
+        script=SCRIPT,
+        pes=pes,
+        root=pes[0],
+        error_registers=_error_registers(board),
+        bytes_to_change=_bytes_to_change(next(image for image in images if pes[0] in image.pes)),
+    )
+
+
+def _write_golden(golden: GoldenFrame, path: Path) -> None:
+    values = asdict(golden)
+    for name in ("inputs", "outputs"):
+        values[name] = [data.hex() for data in values[name]]
+    path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def _error_registers(board: Board) -> list[int]:
+    noc = [board.noc.base + _DMA_ERROR] if board.noc else []
+    return [*noc, *(slot.base + _ARRAY_ERROR for slot in board.accelerator)]
+
+
+def _bytes_to_change(image: Image) -> list[int]:
+    constants = Elf(image.elf).sections.get(_CONSTANTS)
+    if constants is None or not constants.size:
+        raise NpukitError(f"image {image.elf} has no constants")
+    return [constants.address + constants.size * part // 16 for part in _SIXTEENTHS]
