@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 from onnx_models import Graph, run_onnx, saved
 
+from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
@@ -247,3 +249,31 @@ def test_uint8_activations_are_int8_inside(tmp_path: Path) -> None:
     (expected,) = run_onnx(path, {"f": (data.astype(np.float32) - 9) * np.float32(0.04)})
     (got,) = run_reference(net, [data])
     assert np.abs((got + 128.0) * 0.03 - expected).max() <= 0.0301
+
+
+def test_dropout_is_nothing(tmp_path: Path) -> None:
+    graph = one("Dropout")
+    graph.node("Sigmoid", ["r"], "s")
+    graph.quantized("s", 1 / 256, -128, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(24, *SHAPE)).ops] == ["lookup"]
+
+
+def test_several_outputs_and_a_shared_input(tmp_path: Path) -> None:
+    graph = one("Relu")
+    graph.quantized("r", 0.04, -9, "y")
+    graph.node("Tanh", ["x_real"], "t")
+    graph.quantized("t", 1 / 128, 0, "z")
+    model = graph.model({"x": SHAPE}, "y")
+    model.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.INT8, SHAPE))
+    path, data = saved(model, tmp_path), int8(25, *SHAPE)
+    got = run_reference(load_net_from_model(path), [data])
+    for ours, theirs in zip(got, run_onnx(path, {"x": data}), strict=True):
+        assert np.abs(ours.astype(int) - theirs).max() <= 1
+
+
+def test_what_has_no_int8_form_is_named(tmp_path: Path) -> None:
+    graph = one("CumSum", tuple(integers(Graph(), axis=[1])))
+    graph.constant("axis", np.array(1, np.int64))
+    graph.quantized("r", 0.3, 0, "y")
+    with pytest.raises(NpukitError, match=r"model: op cumsum \(gv\): "):
+        load_net_from_model(saved(graph.model({"x": SHAPE}, "y"), tmp_path))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tflite_models import Model, run_litert
 
 from npukit.frontend.models import load_net_from_model
@@ -320,3 +322,52 @@ def test_shapes_computed_in_the_model(tmp_path: Path) -> None:
     model.op("PACK", ["batch", "rest"], ["wanted"], "Pack", ValuesCount=2)
     model.op("RESHAPE", ["x", "wanted"], ["y"])
     assert [op.kind for op in compared(model, ["y"], tmp_path, int8(26, *SHAPE)).ops] == ["reshape"]
+
+
+@pytest.mark.parametrize("also_read", [False, True])
+def test_padding_before_a_convolution_is_the_convolution_s(also_read: bool, tmp_path: Path) -> None:
+    """As exporters write a stride of 2 with padding on one side; where somebody else reads it too, it stays."""
+    model = Model()
+    model.input("x", SHAPE, 0.05, -3)
+    model.constant("around", np.array([[0, 0], [0, 1], [1, 2], [0, 0]], np.int32))
+    model.constant("w", int8(27, 8, 3, 3, 4), 0.01)
+    model.constant("b", np.arange(8, dtype=np.int32), 0.0005)
+    model.tensor("p", (1, 7, 10, 4), 0.05, -3)
+    model.tensor("y", (1, 3, 4, 8), 0.3, 7)
+    model.op("PAD", ["x", "around"], ["p"])
+    model.op("CONV_2D", ["p", "w", "b"], ["y"], "Conv2D", Padding=VALID, StrideH=2, StrideW=2)
+    kinds = [op.kind for op in compared(model, ["y", "p"] if also_read else ["y"], tmp_path, int8(28, *SHAPE)).ops]
+    assert kinds == (["pad", "conv2d"] if also_read else ["conv2d"])
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    window=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+    zeros=st.tuples(st.integers(-128, 127), st.integers(-128, 127)),
+    scale=st.floats(0.001, 2.0),
+    seed=st.integers(0, 2**16),
+)
+def test_random_convolutions(
+    window: tuple[int, int],
+    stride: int,
+    dilation: int,
+    zeros: tuple[int, int],
+    scale: float,
+    seed: int,
+    tmp_path: Path,
+) -> None:
+    dilation = dilation if stride == 1 else 1
+    model = Model()
+    model.input("x", SHAPE, 0.05, zeros[0])
+    scales = np.random.default_rng(seed).uniform(0.0005, 0.05, 5)
+    model.constant("w", int8(seed, 5, *window, 4) | 1, scales)
+    biases = np.random.default_rng(seed).integers(-5000, 5000, 5, np.int32)
+    model.constant("b", biases, scales.astype(np.float32) * np.float32(0.05))
+    model.tensor("y", (1, -(-6 // stride), -(-7 // stride), 5), scale, zeros[1])
+    sizes = {"StrideH": stride, "StrideW": stride, "DilationHFactor": dilation, "DilationWFactor": dilation}
+    model.op("CONV_2D", ["x", "w", "b"], ["y"], "Conv2D", Padding=SAME, **sizes)
+    path, data = tmp_path / "model.tflite", int8(seed + 1, *SHAPE)
+    path.write_bytes(model.bytes(["y"]))
+    assert np.array_equal(run_reference(load_net_from_model(path), [data])[0], run_litert(path, [data])[0])

@@ -20,8 +20,8 @@ from npukit.errors import NpukitError
 from npukit.frontend.onnx_ops import readable_converters
 from npukit.frontend.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names
+from npukit.net.check import LARGEST_TENSOR
 
-LARGEST_TENSOR = 1 << 31
 PER_CHANNEL_OPSET = 13
 """The first in which scales may differ by channel."""
 

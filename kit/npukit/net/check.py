@@ -15,6 +15,8 @@ from npukit.net.shapes import output_shape
 from npukit.net.tensor import Quantization, Tensor
 
 LARGEST_TENSOR = 1 << 31
+"""Elements; a device of this kind holds far fewer, a model that says more is damaged or hostile."""
+
 LONGEST_NAME = 256
 OPERANDS = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),

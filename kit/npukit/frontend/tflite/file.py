@@ -12,13 +12,12 @@ import numpy as np
 import tflite
 
 from npukit.errors import NpukitError
+from npukit.net.check import LARGEST_TENSOR
 from npukit.net.tensor import Quantization
 
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError, KeyError)
 """What reading damaged bytes raises from within flatbuffers and numpy."""
 
-LARGEST_TENSOR = 1 << 31
-"""Elements; a device of this kind holds far fewer, a file that says more is damaged or hostile."""
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",

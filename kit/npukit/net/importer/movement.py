@@ -71,8 +71,12 @@ def _sliced(walk: Walk, source: View, call: Any, ranges: list[range]) -> View:
 
 
 def split_part(walk: Walk, source: View, call: Any) -> View:
-    """One output of a split."""
+    """One output of a split; the first of a dropout is its input."""
     split = resolve(call.tuple_value, walk.definitions)
+    if callee(split) == "nn.dropout" and call.index == 0:
+        return source
+    if callee(split) != "split":
+        raise NpukitError(f"it takes a part of {callee(split) or 'a tuple'}, which npukit does not compute yet")
     full, axis = shape_of(split.args[0]), int(split.attrs.axis)
     axis %= len(full)
     sizes = [int(part.shape[axis]) for part in split.ty.fields]

@@ -100,15 +100,12 @@ def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
 
 def _is_hard_swish(walk: Walk, core: Any) -> bool:
     """x * (clip(x + 3, 0, 6) / 6)"""
-    shape = ["multiply", "divide", "clip", "add"]
-    found, expression = [], core
-    for _ in shape:
-        found.append(callee(expression))
-        if not found[-1]:
+    expression = core
+    for name, argument in (("multiply", 1), ("divide", 0), ("clip", 0), ("add", 0)):
+        if callee(expression) != name:
             return False
-        inner = expression.args[1] if found == ["multiply"] else expression.args[0]
-        expression = resolve(inner, walk.definitions)
-    return found == shape
+        expression = resolve(expression.args[argument], walk.definitions)
+    return True
 
 
 def _leaves(walk: Walk, expression: Any) -> list[View]:

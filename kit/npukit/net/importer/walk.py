@@ -28,6 +28,7 @@ from npukit.net.importer.reduction import argmax, cast_result
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize
+from npukit.net.simplify import fold_padding
 from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
 
@@ -136,14 +137,14 @@ def net_from_relax(module: IRModule, name: str) -> Net:
     result = resolve(main.body.body, walk.definitions)
     fields = list(result.fields) if isinstance(result, relax.Tuple) else [main.body.body]
     outputs = [_output(walk, expression) for expression in fields]
-    return check_net(walk.assembly.net(tuple(inputs), tuple(outputs)))
+    return check_net(fold_padding(walk.assembly.net(tuple(inputs), tuple(outputs))))
 
 
 def _refuse_float(main: Any, name: str) -> None:
     values = [binding.value for block in main.body.blocks for binding in block.bindings]
     calls = [callee(value) for value in values]
     if not any(_is_quantisation(value) for value in values):
-        first = next(filter(None, calls), "none")
+        first = next((call for call in calls if call not in ("", "dequantize", *MOVEMENTS)), "none")
         raise NpukitError(
             f"{name} is a float model: its first op, {first}, has no int8 quantisation",
             tries=[
@@ -208,16 +209,17 @@ def _bind(walk: Walk, binding: Any) -> None:
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             walk.views[binding.var] = _move(walk, binding.value)
     except NpukitError as error:
-        place = f"{walk.assembly.name}: {_describe(walk, binding)}"
-        raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
+        raise NpukitError(f"{_describe(walk, binding)}: {error.message}", tries=error.tries) from error
+    except Exception as fault:
+        raise NpukitError(f"{_describe(walk, binding)} is in a form that npukit does not read ({fault!r})") from fault
 
 
 def _describe(walk: Walk, binding: Any) -> str:
-    """The op of a binding, past quantize, by the name of its result."""
+    """The model and the op of a binding, past quantize, by the name of its result."""
     expression = binding.value
     if callee(expression) == "quantize":
         expression = resolve(expression.args[0], walk.definitions)
-    return f"op {callee(expression) or 'quantize'} ({binding.var.name})"
+    return f"{walk.assembly.name}: op {callee(expression) or 'quantize'} ({binding.var.name})"
 
 
 def _move(walk: Walk, call: Any) -> View:
