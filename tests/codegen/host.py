@@ -70,11 +70,14 @@ class HostProgram:
 
     def run(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> list[bytes]:
         """One frame; the bytes of the outputs."""
+        assert self.status(inputs, observer) == 0
+        return [_read(self.description.outputs[i]) for i in range(self.description.output_count)]
+
+    def status(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> int:
+        """One frame; what `net_run` returns."""
         for index, values in enumerate(inputs):
             _write(self.description.inputs[index], values.tobytes())
-        callback = _OBSERVER(observer) if observer else None
-        assert self._library.net_run(callback) == 0
-        return [_read(self.description.outputs[i]) for i in range(self.description.output_count)]
+        return self._library.net_run(_OBSERVER(observer) if observer else None)
 
     def layer(self, index: int) -> bytes:
         """What a layer has left, while it is still in place."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from npukit.accel.interface import Address, Call, CommandFormat
 from npukit.codegen.c_text import function_bodies
 from npukit.codegen.tvm_door import (
-    Array,
     Function,
     Local,
     Parameter,
@@ -65,18 +65,19 @@ FrameStep = KernelStep | ChainStep | SendStep | WaitStep
 
 def frame_function(steps: Sequence[FrameStep], *, observable: bool) -> Function:
     """The whole frame. `observable`: it takes whether it is observed, and then runs command by command."""
-    symbols = list(dict.fromkeys(_symbols(steps)))
-    arrays = [Parameter(symbol, "uint8") for symbol in symbols]
+    parameters = [Parameter(symbol, "uint8") for symbol in dict.fromkeys(_symbols(steps))]
+    parameters += [Parameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
+    names = [parameter.name for parameter in parameters]
 
-    def observed_body(observed: object, *arrays: Array) -> None:
-        _Writer(observed, dict(zip(symbols, arrays, strict=True))).write(steps)
+    def observed_body(observed: object, *values: Any) -> None:
+        _Writer(observed, dict(zip(names, values, strict=True))).write(steps)
 
-    def body(*arrays: Array) -> None:
-        _Writer(None, dict(zip(symbols, arrays, strict=True))).write(steps)
+    def body(*values: Any) -> None:
+        _Writer(None, dict(zip(names, values, strict=True))).write(steps)
 
     if observable:
-        return define(NAME, [Parameter(OBSERVED, "int32", "value"), *arrays], observed_body, result="int32")
-    return define(NAME, arrays, body, result="int32")
+        return define(NAME, [Parameter(OBSERVED, "int32", "value"), *parameters], observed_body, result="int32")
+    return define(NAME, parameters, body, result="int32")
 
 
 def frame_as_c(function: Function, place: Callable[[str, int], str]) -> str:
@@ -95,10 +96,17 @@ def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
                 yield step.symbol
 
 
+def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
+    """C constants that calls name."""
+    for step in steps:
+        if isinstance(step, KernelStep):
+            yield from (a for a in step.call.arguments if isinstance(a, str))
+
+
 class _Writer:
-    def __init__(self, observed: object | None, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, observed: object | None, values: Mapping[str, Any]) -> None:
         self._observed = observed
-        self._arrays = arrays
+        self._values = values
         self._status: Local | None = None
 
     def write(self, steps: Sequence[FrameStep]) -> None:
@@ -132,7 +140,7 @@ class _Writer:
             _mark(layer)
 
     def _checked(self, function: str, symbol: str) -> None:
-        self._stop_on_error(call(function, self._arrays[symbol].address(0)))
+        self._stop_on_error(call(function, self._values[symbol].address(0)))
 
     def _kernel(self, step: KernelStep) -> None:
         made = call(step.call.function, *(self._argument(a) for a in step.call.arguments))
@@ -143,7 +151,9 @@ class _Writer:
         _mark(step.layer)
 
     def _argument(self, value: object) -> object:
-        return self._arrays[value.symbol].address(value.offset) if isinstance(value, Address) else value
+        if isinstance(value, Address):
+            return self._values[value.symbol].address(value.offset)
+        return self._values[value] if isinstance(value, str) else value
 
     def _stop_on_error(self, made: object) -> None:
         assert self._status is not None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from npukit.accel.interface import Accelerator, Call
+from npukit.accel.interface import Accelerator, Address, Call
 from npukit.codegen.constants import Constants, Record, lay_out
 from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
-from npukit.codegen.kernels import CFunction, kernel, kernels_as_c
+from npukit.codegen.kernels import C_TYPES, CFunction, kernel, kernels_as_c
 from npukit.codegen.messages import Descriptors, foreign_arenas
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
@@ -30,6 +30,8 @@ class Program:
     steps: tuple[FrameStep, ...]
     headers: tuple[str, ...]
     foreign_arenas: tuple[str, ...]
+    wrappers: tuple[str, ...]
+    """Prototypes of the functions of plug-ins that are called by name."""
 
     @property
     def layers(self) -> list[Part]:
@@ -59,6 +61,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator],
         steps=tuple(_step(run, names, descriptors) for run in runs),
         headers=_headers(pe, parts),
         foreign_arenas=tuple(foreign_arenas(plan, pe.pe)),
+        wrappers=_wrappers(parts),
     )
 
 
@@ -121,3 +124,16 @@ def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
     found = {part.engine.commands.header for part in parts if part.engine.commands}
     messages = any(isinstance(step, Send | Wait) for step in pe.steps)
     return tuple(sorted({*found, *([NOC_HEADER] if messages else [])}))
+
+
+def _wrappers(parts: Sequence[Part]) -> tuple[str, ...]:
+    calls = [p for p in parts if isinstance(p.lowered.code, Call) and p.engine.name != CPU]
+    return tuple(dict.fromkeys(_prototype(part) for part in calls))
+
+
+def _prototype(part: Part) -> str:
+    code = part.lowered.code
+    assert isinstance(code, Call)
+    types = {array.symbol: f"const {C_TYPES[str(array.values.dtype)]} *" for array in part.lowered.constants}
+    arguments = (types.get(a.symbol, "void *") if isinstance(a, Address) else "int32_t" for a in code.arguments)
+    return f"int32_t {code.function}({', '.join(arguments) or 'void'});"
