@@ -228,6 +228,16 @@ def test_open_shapes_are_asked_for_and_then_closed(tmp_path: Path) -> None:
         load_net_from_model(path, input_shapes={"z": (1, 6, 7, 5)})
 
 
+def test_open_shapes_in_tflite_too(tmp_path: Path) -> None:
+    model = Model()
+    model.input("x", (-1, 6, 7, 4), 0.05, -3)
+    model.tensor("y", (-1, 6, 7, 4), 0.03, -3)
+    model.op("RELU", ["x"], ["y"])
+    path = tflite_file(tmp_path, model)
+    refused(path, r"model.tflite: input 'x' has the open shape \?x6x7x4")
+    assert load_net_from_model(path, input_shapes={"x": (3, 6, 7, 4)}).tensor("x").shape == (3, 6, 7, 4)
+
+
 def test_an_onnx_op_that_is_not_read(tmp_path: Path) -> None:
     graph = relu_graph()
     model = graph.model({"x": SHAPE}, "y")

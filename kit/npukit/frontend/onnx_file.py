@@ -19,7 +19,7 @@ from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_ops import readable_converters
 from npukit.frontend.qoperator import rewritten
-from npukit.frontend.shapes import InputShapes, check_input_names
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 from npukit.net.check import LARGEST_TENSOR
 
 PER_CHANNEL_OPSET = 13
@@ -130,22 +130,8 @@ def _inputs(model: onnx.ModelProto) -> list[Any]:
 def _shape(value: Any, input_shapes: InputShapes, name: str) -> list[int]:
     """The input's shape, with open sizes as the user says."""
     sizes = value.type.tensor_type.shape.dim
-    stated = [size.dim_value if size.HasField("dim_value") else 0 for size in sizes]
-    shape = list(input_shapes.get(value.name, stated))
-    if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
-        raise NpukitError(f"{name}: input {value.name!r} is {_open(stated)}, not {_open(shape)}")
-    if any(size < 0 for size in shape) or prod(shape) > LARGEST_TENSOR:
-        raise NpukitError(f"{name}: input {value.name!r} has the impossible shape {shape}")
-    if 0 in shape:
-        raise NpukitError(
-            f"{name}: input {value.name!r} has the open shape {_open(shape)}",
-            tries=[f"say its sizes: --input {value.name}:{_open(shape)}"],
-        )
-    return shape
-
-
-def _open(shape: list[int]) -> str:
-    return "x".join(str(size or "?") for size in shape)
+    stated = tuple(size.dim_value if size.HasField("dim_value") else 0 for size in sizes)
+    return list(closed_shape(name, value.name, stated, input_shapes))
 
 
 def _first_line(fault: Exception) -> str:

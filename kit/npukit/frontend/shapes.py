@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from npukit.errors import NpukitError
+from npukit.net.check import LARGEST_TENSOR
 
 InputShapes = Mapping[str, tuple[int, ...]]
 """The shape of each input that the model leaves open, by name."""
@@ -15,3 +17,22 @@ def check_input_names(model: str, names: Sequence[str], given: InputShapes) -> N
     for name in given:
         if name not in names:
             raise NpukitError(f"{model} has no input {name!r}", tries=["its inputs are: " + ", ".join(names)])
+
+
+def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputShapes) -> tuple[int, ...]:
+    """The shape of input `name`, which states 0 where it is open, with the open sizes as the user gives them."""
+    shape = tuple(given.get(name, stated))
+    if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
+        raise NpukitError(f"{model}: input {name!r} is {_spelled(stated)}, not {_spelled(shape)}")
+    if any(size < 0 for size in shape) or prod(shape) > LARGEST_TENSOR:
+        raise NpukitError(f"{model}: input {name!r} has the impossible shape {list(shape)}")
+    if 0 in shape:
+        raise NpukitError(
+            f"{model}: input {name!r} has the open shape {_spelled(shape)}",
+            tries=[f"say its sizes: --input {name}:{_spelled(shape)}"],
+        )
+    return shape
+
+
+def _spelled(shape: Sequence[int]) -> str:
+    return "x".join(str(size or "?") for size in shape)

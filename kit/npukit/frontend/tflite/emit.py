@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
-from npukit.frontend.shapes import InputShapes, check_input_names
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.tensor import Quantization
 
@@ -104,7 +104,7 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
     builder = relax.BlockBuilder()
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
-    variables = [_input(model.tensors[index], input_shapes) for index in model.inputs]
+    variables = [_input(model.tensors[index], input_shapes, name) for index in model.inputs]
     emitter.values.update(zip(model.inputs, variables, strict=True))
     fault: NpukitError | None = None
     with builder.function("main", variables):
@@ -127,13 +127,8 @@ def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> rela
     return relax.Tuple([emitter.value(index) for index in emitter.model.outputs])
 
 
-def _input(tensor: TfliteTensor, input_shapes: InputShapes) -> relax.Var:
-    shape = input_shapes.get(tensor.name, tensor.shape)
-    if 0 in shape:
-        raise NpukitError(
-            f"input {tensor.name!r} has the open shape {list(shape)}",
-            tries=[f"give its shape: --input {tensor.name}:" + "x".join(str(size or "?") for size in shape)],
-        )
+def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.Var:
+    shape = closed_shape(name, tensor.name, tensor.shape, input_shapes)
     return relax.Var(tensor.name, tensor_type(shape, tensor.dtype))
 
 

@@ -19,6 +19,9 @@ DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, Attrib
 """What reading damaged bytes raises from within flatbuffers and numpy."""
 
 
+OPEN = -1
+"""A size that is left open; it is 0 in a TfliteTensor."""
+
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
     tflite.TensorType.INT8: "int8",
@@ -137,7 +140,7 @@ def _fields(options: type) -> Iterator[str]:
 
 def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
     name = (tensor.Name() or b"").decode(errors="replace")
-    shape = _indices(tensor.ShapeAsNumpy())
+    shape = tuple(0 if size == OPEN else size for size in _indices(tensor.ShapeAsNumpy()))
     if any(size < 0 for size in shape) or prod(shape) > LARGEST_TENSOR:
         raise NpukitError(f"{file}: tensor {name!r} has the impossible shape {list(shape)}")
     dtype = DTYPES.get(tensor.Type(), f"type {tensor.Type()}")
