@@ -13,6 +13,7 @@ from emulator.programs import RESULTS, program, run_to_sleep, running, words
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.dma_model import DRAM, MULTICAST, Descriptor, copy
+from npukit.emulator.mac_array_model import Command, Kind
 
 DESCRIPTORS = 0x1_1000
 DATA = 0x1_2000
@@ -198,30 +199,122 @@ def test_dead_things_are_refused(tmp_path: Path) -> None:
         assert [emulator.counters(pe).device_errors for pe in (0, 2, 4)] == [1, 1, 0]
 
 
+SERVER = """
+#include "board.h"
+int main(void)
+{
+    while (DMA_PE == 0) {
+        while (!(UART_STATUS & 1)) {
+            wait_for_event();
+        }
+        (void)UART_DATA;
+        DMA_DOORBELL = WORK;
+        while (DMA_STATUS & 1) {
+        }
+        UART_DATA = DMA_ERROR;
+    }
+    return 0;
+}
+"""
+
+
+def random_descriptor(random: np.random.Generator) -> Descriptor:
+    source_stride, destination_stride = (int(value) for value in random.integers(-90, 90, 2))
+    return Descriptor(
+        source_pe=int(random.integers(0, 16)),
+        source=0x1_4000 + int(random.integers(0, 64)),
+        destination_pe=int(random.integers(0, 16)),
+        destination=0x1_8000 + int(random.integers(0, 64)),
+        row_bytes=int(random.integers(1, 70)),
+        rows=int(random.integers(1, 12)),
+        source_stride=source_stride,
+        destination_stride=destination_stride,
+    )
+
+
 def test_random_copies_leave_the_same_bytes() -> None:
     random = np.random.default_rng(3)
-    for _ in range(40):
-        size, rows = int(random.integers(1, 70)), int(random.integers(1, 12))
-        strides = [int(value) for value in random.integers(-90, 90, 2)]
-        source_pe, destination_pe = (int(pe) for pe in random.integers(0, 16, 2))
-        descriptor = Descriptor(
-            source_pe=source_pe,
-            source=0x1_4000 + int(random.integers(0, 64)),
-            destination_pe=destination_pe,
-            destination=0x1_8000 + int(random.integers(0, 64)),
-            row_bytes=size,
-            rows=rows,
-            source_stride=strides[0],
-            destination_stride=strides[1],
-        )
-        memories = {pe: random.integers(0, 256, 0x2_0000, np.uint8) for pe in {source_pe, destination_pe}}
-        with start({0: [descriptor]}) as emulator:
+    first, last = 0x1_3000, 0x1_A000
+    with running((program(SERVER), tuple(range(16)))) as emulator:
+        for _ in range(200):
+            descriptor = random_descriptor(random)
+            pes = {descriptor.source_pe, descriptor.destination_pe}
+            memories = {pe: random.integers(0, 256, 0x2_0000, np.uint8) for pe in pes}
             for pe, memory in memories.items():
-                emulator.write_memory(pe, 0x1_3000, memory[0x1_3000:0x1_A000].tobytes())
-            run_to_sleep(emulator)
+                emulator.write_memory(pe, first, memory[first:last].tobytes())
+            emulator.write_memory(0, DESCRIPTORS, descriptor.pack())
+            emulator.write(b"!")
+            assert emulator.read(20) == b"\0"  # long after the last byte has come
             copy(memories, descriptor)
             for pe, memory in memories.items():
-                assert emulator.read_memory(pe, 0x1_3000, 0x7000) == memory[0x1_3000:0x1_A000].tobytes(), descriptor
+                assert emulator.read_memory(pe, first, last - first) == memory[first:last].tobytes(), descriptor
+
+
+def test_dma_takes_the_port_from_the_mac_array() -> None:
+    """PE 1's MAC array works for 1000s of cycles while PE 0 sends 100 flits into its SRAM."""
+    source = """
+#include "board.h"
+int main(void)
+{
+    if (DMA_PE == 0) {
+        wait_for_event();
+    } else {
+        ARRAY_DOORBELL = WORK + 64U;
+        DMA_DOORBELL = WORK;
+        while (ARRAY_STATUS & 1) {
+            wait_for_event();
+        }
+        RESULTS[0] = ARRAY_BUSY_CYCLES;
+    }
+    return 0;
+}
+"""
+    add = Command(kind=Kind.ADD, output_height=64, output_width=64, output_channels=16, input=0x8000, weights=0x8000)
+    add = replace(add, parameters=0x8000, output=0x8000)  # every pixel at the same place
+    busy = []
+    for size in (0, 1600):
+        with running((program(source), (0, 1))) as emulator:
+            emulator.write_memory(1, DESCRIPTORS, replace(send(0, 1, size), destination=0x1_4000).pack())
+            emulator.write_memory(1, DESCRIPTORS + 64, add.pack())
+            run_to_sleep(emulator)
+            busy += words(emulator, 1, 1)
+    assert busy == [40 + 3 * 64 * 64 + 1, 40 + 3 * 64 * 64 + 100]  # a copy of nothing is one flit
+
+
+POLLING_RING = """
+#include "board.h"
+static _Alignas(16) uint32_t descriptor[12];
+int main(void)
+{
+    const uint32_t pe = DMA_PE, next = (pe + 1U) % 16U;
+    const uint32_t fields[12] = {0, 1, pe, 0, next, 0, 0, 0, 0, 0x01FFU, 0, 0};
+    for (uint32_t i = 0; i < 12; i++) {
+        ((volatile uint32_t *)descriptor)[i] = fields[i];
+    }
+    for (uint32_t round = 1; round <= 8; round++) {
+        uint32_t now;
+        __asm volatile(
+            "0: ldr %0, [%1]\\n\\tcmp %0, %2\\n\\tblo 0b\\n\\tldr %0, [%3]\\n\\tnop\\n\\tstr %4, [%5]"
+            : "=&r"(now) : "r"(0xE2000104U), "r"(pe == 0 ? round - 1U : round), "r"(0xE1000000U), "r"(descriptor),
+              "r"(0xE2000000U) : "cc", "memory");
+        RESULTS[round] = now;
+    }
+    return 0;
+}
+"""
+
+
+def test_whoever_polls_sees_a_flag_at_the_cycle_it_changes() -> None:
+    """Sixteen PEs poll at once, each for the one before it: none sees a flag early or late, however they take turns."""
+    with running((program(POLLING_RING), tuple(range(16)))) as emulator:
+        run_to_sleep(emulator)
+        rung = [words(emulator, pe, 9)[1:] for pe in range(16)]
+    for turn in range(1, 16 * 8):
+        before, pe = (turn - 1) % 16, turn % 16
+        hops = abs(pe % 4 - before % 4) + abs(pe // 4 - before // 4)
+        comes = rung[before][(turn - 1) // 16] + 3 + 20 + 4 * hops + 1
+        # The poll that sees it starts 4 cycles before the time is read; polls are 5 cycles apart.
+        assert 0 <= rung[pe][turn // 16] - 4 - comes < 5, turn
 
 
 @pytest.mark.parametrize(

@@ -18,37 +18,38 @@ static void stop_before_access(struct pe *pe, enum stop reason)
  * because another is behind. */
 bool bus_meet_the_others(struct pe *pe)
 {
-    const uint64_t time = blocks_time(pe);
-    if (!schedule_settle(pe->mesh, time)) {
+    const bool met = schedule_settle(pe->mesh, blocks_time(pe));
+    if (!met) {
         stop_before_access(pe, STOP_WAIT_FOR_OTHERS);
-        return false;
     }
-    pe->mesh->now = time;
-    return true;
+    pe->mesh->now = blocks_time(pe);
+    return met;
 }
 
-static bool meet_them_unconditionally(struct pe *pe)
+/* Under an IT instruction, where the core cannot stop. */
+static bool go_on_with_others_behind(struct pe *pe)
 {
     blocks_remember_registers(pe);
-    schedule_settle_anyway(pe->mesh, blocks_time(pe));
+    schedule_settle(pe->mesh, blocks_time(pe));
     pe->mesh->now = blocks_time(pe);
     return true;
 }
 
-/* Make the present the cycle of the access. False if the core stops instead, and the access comes again later. */
-bool bus_begin(struct pe *pe, bool shared)
+/* False if the core stops instead, and the access comes again later. */
+static bool begin(struct pe *pe)
 {
-    if (pe->stop != STOP_NONE) {
-        return false;
-    }
-    if (!blocks_site_known(pe)) {
+    if (pe->stop == STOP_NONE && !blocks_site_known(pe)) {
         stop_before_access(pe, STOP_INSTRUMENT);
+    }
+    return pe->stop == STOP_NONE;
+}
+
+static bool begin_shared(struct pe *pe)
+{
+    if (!begin(pe)) {
         return false;
     }
-    if (!shared) {
-        return true;
-    }
-    return blocks_site_conditional(pe) ? meet_them_unconditionally(pe) : bus_meet_the_others(pe);
+    return blocks_site_conditional(pe) ? go_on_with_others_behind(pe) : bus_meet_the_others(pe);
 }
 
 static bool begin_register(const struct bus_port *port, uint64_t offset, unsigned size)
@@ -57,7 +58,7 @@ static bool begin_register(const struct bus_port *port, uint64_t offset, unsigne
         pe_fault(port->pe, FAULT_ACCESS_SIZE, (uint32_t)offset);
         return false;
     }
-    return bus_begin(port->pe, port->shared);
+    return port->shared ? begin_shared(port->pe) : begin(port->pe);
 }
 
 static uint64_t on_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
@@ -103,7 +104,7 @@ static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, 
     struct pe *other;
     uint64_t value = 0;
     (void)core;
-    if (!bus_begin(pe, true)) {
+    if (!begin_shared(pe)) {
         return 0;
     }
     memcpy(&value, behind_window(pe, offset, &other), size);
@@ -117,7 +118,7 @@ static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uin
     struct pe *pe = user;
     struct pe *other;
     (void)core;
-    if (!bus_begin(pe, true)) {
+    if (!begin_shared(pe)) {
         return;
     }
     uint8_t *place = behind_window(pe, offset, &other);

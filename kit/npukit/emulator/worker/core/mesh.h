@@ -5,8 +5,9 @@
  * Time is exact because nobody looks ahead: a PE may run ahead of the others by up to a quantum, but before it reads or
  * writes anything that others can change (every register but the timer's), it waits until no PE is behind it.
  *
- * Under an IT instruction Unicorn cannot stop before an access. There the PE waits before the IT instruction, once it is
- * known that registers are accessed under it; the first time of all it does not wait. */
+ * Under an IT instruction Unicorn cannot stop before an access. There the PE waits before the IT instruction, so it may miss
+ * what happens in the few cycles between; and the very first time, when nobody knows yet that registers are accessed
+ * under that instruction, it does not wait at all. */
 #ifndef MESH_H
 #define MESH_H
 
@@ -206,7 +207,6 @@ void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
 /* bus.c */
 const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port);
 const char *bus_attach_window(struct pe *pe);
-bool bus_begin(struct pe *pe, bool shared);
 bool bus_meet_the_others(struct pe *pe);
 
 /* devices.c: accelerators. */
@@ -311,7 +311,6 @@ enum outcome { RAN_TO_CYCLE, RAN_TO_OUTPUT, RAN_TO_IDLE, RAN_TO_FAULT, RAN_OUT_O
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);
 void schedule_add(struct mesh *mesh, struct pe *pe);
 bool schedule_settle(struct mesh *mesh, uint64_t time);
-void schedule_settle_anyway(struct mesh *mesh, uint64_t time);
 
 void *grow(void *array, size_t *room, size_t needed, size_t item);
 

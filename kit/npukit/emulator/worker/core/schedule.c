@@ -50,24 +50,14 @@ static uint64_t first_time(const struct mesh *mesh)
 }
 
 /* Let everything happen up to and including a cycle, for the PE that runs and is not in the queue.
- * False if another PE is still behind that cycle: then the one that runs must wait. */
+ * False if another PE is still behind that cycle: then the one that runs must wait, or it would see too little, and let
+ * the other see too much. */
 bool schedule_settle(struct mesh *mesh, uint64_t time)
 {
-    while (first_time(mesh) >= time) {
-        if (events_first_time(mesh) > time) {
-            return true;
-        }
+    while (events_first_time(mesh) <= time && events_first_time(mesh) <= first_time(mesh)) {
         events_happen(mesh);
     }
-    return false;
-}
-
-/* The same where the PE cannot wait: what others do at earlier cycles, and is not known yet, comes later. */
-void schedule_settle_anyway(struct mesh *mesh, uint64_t time)
-{
-    while (events_first_time(mesh) <= time) {
-        events_happen(mesh);
-    }
+    return first_time(mesh) >= time;
 }
 
 static void run_first(struct mesh *mesh, uint64_t until)
@@ -79,6 +69,16 @@ static void run_first(struct mesh *mesh, uint64_t until)
     if (pe->state == PE_RUNNING) {
         schedule_add(mesh, pe);
     }
+}
+
+/* When the last PE fell asleep, or something last happened. */
+static uint64_t last_activity(const struct mesh *mesh)
+{
+    uint64_t last = mesh->now;
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        last = mesh->pes[i].cycles > last ? mesh->pes[i].cycles : last;
+    }
+    return last;
 }
 
 static double clock_seconds(void)
@@ -104,7 +104,7 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
             return RAN_TO_OUTPUT;
         }
         if (event >= until && core >= until) {
-            mesh->now = until == NEVER || mesh->now > until ? mesh->now : until;
+            mesh->now = until == NEVER ? last_activity(mesh) : until;
             return until == NEVER ? RAN_TO_IDLE : RAN_TO_CYCLE;
         }
         if (event <= core) {
