@@ -1,6 +1,6 @@
 """How long a build takes, and how fast the emulator runs the same network on the core alone.
 
-    python benchmarks/build_and_emulate.py MODEL
+python benchmarks/build_and_emulate.py MODEL
 """
 
 from __future__ import annotations

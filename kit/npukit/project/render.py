@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.board.board import Board
-from npukit.codegen.names import comment_text
 from npukit.codegen.messages import foreign_arena
+from npukit.codegen.names import comment_text
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
