@@ -12,9 +12,10 @@ from npukit.accel.interface import Address
 from npukit.codegen.constants import Fields, Record
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import link_to
+from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.copies import Copy, copies
-from npukit.plan.plan import SENT_FLAG, Landing, Message, Plan
+from npukit.plan.plan import SENT_FLAG, Landing, Message, PePlan, Plan, Send
 
 DESCRIPTOR_BYTES = 48
 DESCRIPTOR_ALIGN = 16
@@ -42,6 +43,25 @@ def foreign_arenas(plan: Plan, pe: int) -> list[str]:
     """Those that a PE's messages go to."""
     sent = [message for message in plan.messages if message.source_pe == pe]
     return [foreign_arena(number) for number in sorted({landing.pe for m in sent for landing in m.landings} - {pe})]
+
+
+def refuse_what_has_no_descriptors(plan: Plan, pe: PePlan) -> None:
+    """An error for what a plan may hold and this generator does not make, so that no program is quietly wrong."""
+    for step in pe.steps:
+        if not isinstance(step, Send):
+            continue
+        message = plan.messages[step.message]
+        if message.source_pe != pe.pe or not message.tensor:
+            raise NpukitError(
+                f"PE {pe.pe}: message {step.message} is not a part of a tensor of its own, and no C is made for that",
+                tries=["--objective latency"],
+            )
+    for buffer in pe.buffers:
+        if buffer.slots > 1:
+            raise NpukitError(
+                f"PE {pe.pe}: {buffer.name} has {buffer.slots} slots, and no C is made for that",
+                tries=["--objective latency"],
+            )
 
 
 class Descriptors:

@@ -9,7 +9,7 @@ from npukit.accel.interface import Accelerator, Address, Call
 from npukit.codegen.constants import Constants, Record, lay_out
 from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
 from npukit.codegen.kernels import C_TYPES, CFunction, kernel, kernels_as_c
-from npukit.codegen.messages import Descriptors, foreign_arenas
+from npukit.codegen.messages import Descriptors, foreign_arenas, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
 from npukit.net.net import Net
@@ -45,6 +45,7 @@ Piece = Part | Send | Wait
 
 def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], *, serves_host: bool) -> Program:
     """The program of one PE."""
+    refuse_what_has_no_descriptors(plan, pe)
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines, with_layers=serves_host)
     runs = list(_runs(_pieces(pe.steps, parts)))

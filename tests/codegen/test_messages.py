@@ -1,0 +1,142 @@
+"""Messages as descriptors: what the C says is what the plan says, and what cannot be said is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from net.small_nets import op_net, quantized
+from npukit.accel.engines import assign_engines, engines_of
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.ops import Conv2d
+from npukit.plan.plan import Message, Plan, Send, View
+from npukit.plan.planner import plan_network
+
+BOARD = load_board("pe-mesh")
+PES = 6
+
+
+def _net() -> Net:
+    weights = np.random.default_rng(12).integers(-127, 128, (64, 3, 3, 32)).astype(np.int8)
+    output = quantized("y", (1, 24, 24, 64), 0.5)
+    filters = quantized("w", weights.shape, 0.01)
+    net = op_net(Conv2d(padding=(1, 1, 1, 1)), [quantized("x", (1, 24, 24, 32), 0.1, 4)], output, {filters: weights})
+    return assign_engines(net, engines_of(BOARD))
+
+
+def _plan(net: Net) -> Plan:
+    plan = plan_network(net, BOARD, engines_of(BOARD), max_pes=PES)
+    assert plan.messages
+    return plan
+
+
+def _generated(net: Net, plan: Plan) -> dict[int, Mapping[str, str]]:
+    made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
+    return {sources.pes[0]: sources.files for sources in made}
+
+
+def test_the_bytes_that_move_are_those_of_the_plan() -> None:
+    """Read back from the C: every byte of every landing is written once by its message, from the right place."""
+    net = _net()
+    plan = _plan(net)
+    files = _generated(net, plan)
+    for number, message in enumerate(plan.messages):
+        descriptors = _descriptors(files[message.source_pe], number)
+        assert descriptors
+        for landing in message.landings:
+            moved = [move for each in descriptors for move in _moves(each, files[message.source_pe], landing.pe)]
+            target = _places(net, plan, landing.pe, message.tensor, landing.view)
+            source = _places(net, plan, message.source_pe, message.tensor, message.source)
+            assert sorted(moved) == sorted(zip(source, target, strict=True))
+        counted = [int(each["destination_flag"]) for each in descriptors if each["destination_flag"] != "NOC_NO_FLAG"]
+        assert sorted(counted) == sorted({landing.flag for landing in message.landings})
+        assert [each["source_flag"] for each in descriptors].count("0") == 1
+        assert descriptors[-1]["source_flag"] == "0"
+
+
+def _descriptors(files: Mapping[str, str], number: int) -> list[dict[str, str]]:
+    texts = re.findall(rf"\.message_{number}_descriptor_\d+ = {{(.*?)}},", files["constants.c"], re.S)
+    return [dict(re.findall(r"\.(\w+) = (.*),", text)) for text in texts]
+
+
+def _moves(descriptor: dict[str, str], files: Mapping[str, str], pe: int) -> list[tuple[int, int]]:
+    """(source byte, destination byte), as offsets in the arenas, that a descriptor moves to a PE."""
+    start = _destinations(descriptor, files).get(pe)
+    if start is None:
+        return []
+    offsets = dict(re.findall(r"(at_\w+) = (\d+),", files["memory.h"]))
+    name, _, more = descriptor["source"].removeprefix("ARENA(").removesuffix(")").partition(" + ")
+    source = int(offsets[name]) + int(more or 0)
+    row_bytes, rows = int(descriptor["row_bytes"]), int(descriptor["rows"])
+    strides = int(descriptor["source_stride"]), int(descriptor["destination_stride"])
+    return [
+        (source + row * strides[0] + byte, start + row * strides[1] + byte)
+        for row in range(rows)
+        for byte in range(row_bytes)
+    ]
+
+
+def _destinations(descriptor: dict[str, str], files: Mapping[str, str]) -> dict[int, int]:
+    if "options" not in descriptor:
+        return {int(descriptor["destination_pe"]): _offset(descriptor["destination"])}
+    listed = descriptor["destination_pe"].rpartition(".")[2]
+    text = re.search(rf"\.{listed} = {{(.*?)\n}},", files["constants.c"], re.S)
+    assert text is not None
+    found = {int(pe): _offset(address) for pe, address in re.findall(r"\.pe = (\d+), \.address = (.*?) }", text[1])}
+    assert len(found) == int(descriptor["destination"])
+    return found
+
+
+def _offset(address: str) -> int:
+    found = re.fullmatch(r"\(uint32_t\)&net_activations(?:_of_pe_\d+)?\[(\d+)\]", address)
+    assert found is not None
+    return int(found[1])
+
+
+def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]:
+    """Where in a PE's arena each byte of a view lies, in the box's order."""
+    buffer = next(each for each in plan.pes if each.pe == pe).buffer(view.buffer)
+    size = net.tensor(tensor).bytes // net.tensor(tensor).elements
+    places = np.arange(buffer.box.elements * size).reshape(*buffer.box.shape, size) + buffer.offset
+    inner = zip(view.box.offset_in(buffer.box), view.box.shape, strict=True)
+    return places[tuple(slice(o, o + n) for o, n in inner)].ravel().tolist()
+
+
+def _with_first_message(plan: Plan, **changes: Any) -> Plan:
+    first: Message = replace(plan.messages[0], **changes)
+    return replace(plan, messages=(first, *plan.messages[1:]))
+
+
+def test_streamed_constants_and_signals_are_refused() -> None:
+    net = _net()
+    plan = _plan(net)
+    with pytest.raises(NpukitError, match="no C is made for that"):
+        _generated(net, _with_first_message(plan, tensor=""))
+
+
+def test_buffers_of_several_frames_are_refused() -> None:
+    net = _net()
+    plan = _plan(net)
+    root = plan.pes[0]
+    slots = tuple(replace(buffer, slots=2) for buffer in root.buffers)
+    with pytest.raises(NpukitError, match="2 slots"):
+        _generated(net, replace(plan, pes=(replace(root, buffers=slots), *plan.pes[1:])))
+
+
+def test_messages_sent_one_after_the_other_are_one_chain() -> None:
+    """As many doorbells as runs of sends."""
+    net = _net()
+    plan = _plan(net)
+    files = _generated(net, plan)
+    for pe in plan.pes:
+        sends = [isinstance(step, Send) for step in pe.steps]
+        runs = sum(now and not before for before, now in zip([False, *sends], sends, strict=False))
+        assert files[pe.pe]["net.c"].count("noc_send(") == runs
