@@ -14,6 +14,7 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from npukit.codegen.cortex_m.kernel import Kernel
+from npukit.codegen.cortex_m.network import INPUT, Choice
 
 CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
 GUARD = 64
@@ -31,8 +32,22 @@ class Run:
     stack_bytes: int
 
 
-def run(kernel: Kernel, *inputs: np.ndarray) -> Run:
-    """Call a kernel on inputs already in its layouts. Memory around output and scratch must stay untouched."""
+def run_network(choice: Choice, x: np.ndarray) -> tuple[np.ndarray, int]:
+    """The bytes of the network's output for the bytes of its input, and the instructions of all calls."""
+    tensors, instructions = {INPUT: x.view(np.uint8).ravel()}, 0
+    for call in choice.calls:
+        assert call.kernel is not None, call.refusals
+        found = run(call.kernel, *(tensors[i] for i in call.inputs), before=tensors.get(call.node))
+        tensors[call.node] = found.output
+        instructions += found.instructions
+    return tensors[choice.calls[-1].node], instructions
+
+
+def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None) -> Run:
+    """Call a kernel on inputs already in its layouts. Memory around output and scratch must stay untouched.
+
+    `before` is what the output holds already.
+    """
     symbols, writes, free = {}, [], FLASH
     for constant in kernel.constants:
         symbols[constant.symbol] = free
@@ -46,6 +61,8 @@ def run(kernel: Kernel, *inputs: np.ndarray) -> Run:
         free = (free + data.nbytes + 2 * GUARD) & ~15
     output, scratch = free + GUARD, (free + 3 * GUARD + kernel.output.bytes) & ~15
     writes.append((output - GUARD, bytes([UNTOUCHED]) * (kernel.output.bytes + 2 * GUARD)))
+    if before is not None:
+        writes.append((output, before.tobytes()))
     writes.append((scratch, bytes([UNTOUCHED]) * (kernel.scratch_bytes + GUARD)))
     reads = [(output - GUARD, kernel.output.bytes + 2 * GUARD), (scratch + kernel.scratch_bytes, GUARD)]
     memory, instructions, stack, error = _ask((code, entry, writes, [*arguments, output, scratch], reads))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,30 @@ def test_random_convolutions(seed: int):
     order = Order.PIXELS if not relu else list(Order)[seed // 2 % 3]
     x = layers.activations(rng, shape, extreme=seed % 3 == 2)
     check(layer, kernel_for(layer, (HALFWORDS, BYTES)[seed % 2], order), x)
+
+
+@pytest.mark.parametrize("channels", [5, 6, 7, 8, 106])
+def test_inputs_scaled_for_pair_words(channels: int):
+    """Right shifts of real layers are 6 to 8, where both pixels of a channel are stored as one word."""
+    rng = np.random.default_rng(channels)
+    layer = layers.conv(rng, (4, 6, channels), 8, spread=1)
+    shifts = np.clip(layer.requantization.shifts, -8, -6)
+    layer = replace(layer, requantization=replace(layer.requantization, shifts=shifts))
+    kernel = kernel_for(layer, HALFWORDS, Order.PLANES16)
+    assert "pair words" in kernel.variant
+    check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
+
+
+@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("relu", [True, False])
+def test_a_right_shift_for_each_channel(relu: bool, order: Order):
+    rng = np.random.default_rng(7)
+    layer = layers.conv(rng, (4, 6, 12), 8, relu=relu or order is not Order.PIXELS)
+    shifts = layer.requantization.shifts - rng.integers(0, 12, 8)
+    layer = replace(layer, requantization=replace(layer.requantization, shifts=np.maximum(shifts, -19)))
+    kernel = kernel_for(layer, HALFWORDS, order)
+    assert ".." in kernel.condition.split(",")[0]
+    check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
 
 
 def test_dilation():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,15 @@ def test_planes_to_planes(order: Order, target: Order):
     layer = layers.depthwise(rng, (6, 9, 5))
     kernel = kernel_for(layer, order, Layout(target, layer.output_shape))
     check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
+
+
+@pytest.mark.parametrize("order", [HALFWORDS, BYTES])
+def test_a_right_shift_for_each_channel(order: Order):
+    rng = np.random.default_rng(9)
+    layer = layers.depthwise(rng, (6, 7, 8))
+    shifts = np.maximum(layer.requantization.shifts - rng.integers(0, 14, 8), -19)
+    layer = replace(layer, requantization=replace(layer.requantization, shifts=shifts))
+    check(layer, kernel_for(layer, order), layers.activations(rng, layer.input_shape, extreme=False))
 
 
 def test_an_output_with_a_border():

@@ -72,7 +72,8 @@ class Shape:
     depth: int
     channels: int
     density: Density
-    exponent: int
+    exponent: int | None
+    """E of all channels, or None if the stream brings one for each"""
     ties: bool
     left_shift: bool
     stores: Stores
@@ -93,7 +94,7 @@ class Shape:
     @property
     def block_bytes(self) -> int:
         """What one block reads of the stream."""
-        constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES)
+        constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
         weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
         return 4 * (weights + constants)
 
@@ -165,12 +166,14 @@ KINDS = (EVEN, ODD)
 
 def constants_order(shape: Shape, kind: int) -> tuple[tuple[str, ...], ...]:
     """The loads at a block's end, as the names of the words each brings."""
+    before = ("shift",) if shape.density is Density.BYTES else ()
+    after = ("exponent",) if shape.exponent is None else ()
     own = ("multiplier", "addend")
-    if shape.ties:
-        ties = ("tie", *own) if kind else (*own, "tie")
-        return (*((("shift",),) if shape.density is Density.BYTES else ()), ties, ("next bias",))
-    shift = ("shift",) if shape.density is Density.BYTES else ()
-    return (("next bias", *own, *shift) if kind else (*own, "next bias", *shift),)
+    if shape.ties or (before and after):
+        ties = (("tie", *own) if kind else (*own, "tie")) if shape.ties else own
+        return tuple(names for names in (before, ties, after, ("next bias",)) if names)
+    last = before or after
+    return (("next bias", *own, *last) if kind else (*own, "next bias", *last),)
 
 
 def emit_blocks(asm: Assembly, shape: Shape, unrolling: Unrolling) -> None:
@@ -264,9 +267,11 @@ def _emit_requantization(asm: Assembly, shape: Shape, r: Registers, kind: int) -
             _emit_shifts(asm, shape, r)
         if "multiplier" in names:
             _emit_multiplications(asm, shape, r)
+        if "exponent" in names:
+            asm.emit(*(f"asr {a}, {a}, {r.shifts[channel]}" for a, channel in r.accumulators))
     if shape.stores.packing is not Packing.PAIR_WORDS:
-        for accumulator, _ in r.accumulators:
-            asm.emit(f"{shape.stores.saturate} {accumulator}, #8, {accumulator}, asr #{shape.exponent}")
+        shift = f", asr #{shape.exponent}" if shape.exponent else ""
+        asm.emit(*(f"{shape.stores.saturate} {a}, #8, {a}{shift}" for a, _ in r.accumulators))
 
 
 def _loaded(r: Registers, names: tuple[str, ...]) -> list[str]:
@@ -275,6 +280,7 @@ def _loaded(r: Registers, names: tuple[str, ...]) -> list[str]:
         "addend": r.addends,
         "tie": r.ties,
         "shift": r.shifts,
+        "exponent": r.shifts,
         "next bias": r.next_biases,
     }
     return [register for name in names for register in registers[name]]

@@ -34,6 +34,7 @@ from npukit.codegen.cortex_m.requantize import (
     fast_requantization,
     overflow,
     smallest_exponent,
+    smallest_exponents,
 )
 from npukit.codegen.cortex_m.stream import Blocks, block_stream, byte_pairs_refusal
 
@@ -47,7 +48,7 @@ FRAME_LINES_END = 40
 FRAME_BYTES = 44
 _PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
-_SCALE_BITS = 8
+_BYTE_BITS = 8
 _LARGEST_WEIGHT = 32767
 _CODE_BUDGET = 3072
 _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 6, 8, 16) for steps in (4, 8, 16))
@@ -89,7 +90,11 @@ def convolution(layer: ConvLayer, source: Layout, target: Layout, density: Densi
     walk = walk_over(layer, source, target)
     if walk is None:
         return Refusal(variant, "a single output pixel has no pair")
-    choices = [_attempt(layer, source, target, density, packing, walk) for packing in _packings(target)]
+    choices = [
+        _attempt(layer, source, target, density, packing, exponents, walk)
+        for packing in _packings(target)
+        for exponents in _exponent_choices(layer, density, packing)
+    ]
     kernels = [choice for choice in choices if isinstance(choice, Kernel)]
     if not kernels:
         return Refusal(variant, "; ".join(dict.fromkeys(str(choice) for choice in choices)))
@@ -110,6 +115,17 @@ def _packings(target: Layout) -> tuple[Packing, ...]:
     if target.order is Order.PLANES16:
         return Packing.PAIR_WORDS, Packing.HALFWORDS
     return (Packing.BYTES,)
+
+
+def _exponent_choices(layer: ConvLayer, density: Density, packing: Packing) -> list[int | np.ndarray]:
+    """Common exponents worth trying, and one for each channel where a single shift at the end can be a register's."""
+    if packing is Packing.PAIR_WORDS:
+        return [_PAIR_WORDS_EXPONENT]
+    smallest = smallest_exponent(layer.requantization)
+    if density is Density.HALFWORDS:
+        return [smallest, smallest_exponents(layer.requantization)]
+    lowest = int(smallest_exponents(layer.requantization).min())
+    return [smallest, max(lowest + _BYTE_BITS - 2, smallest), smallest + _BYTE_BITS - 2]
 
 
 def walk_over(layer: ConvLayer, source: Layout, target: Layout) -> Walk | None:
@@ -143,13 +159,17 @@ def _runs(layer: ConvLayer, source: Layout) -> Iterator[Run]:
 
 
 def _attempt(
-    layer: ConvLayer, source: Layout, target: Layout, density: Density, packing: Packing, walk: Walk
+    layer: ConvLayer,
+    source: Layout,
+    target: Layout,
+    density: Density,
+    packing: Packing,
+    exponents: int | np.ndarray,
+    walk: Walk,
 ) -> Kernel | str:
-    pair_words = packing is Packing.PAIR_WORDS
-    exponent = _PAIR_WORDS_EXPONENT if pair_words else smallest_exponent(layer.requantization)
     unsigned = target.order is not Order.PIXELS
-    fast = fast_requantization(layer.requantization, exponent, unsigned=unsigned)
-    scaled = pair_words and density is Density.HALFWORDS
+    fast = fast_requantization(layer.requantization, exponents, unsigned=unsigned)
+    scaled = packing is Packing.PAIR_WORDS and density is Density.HALFWORDS
     gather = Gather(
         tuple(_runs(layer, source)),
         walk.input_step,
@@ -161,7 +181,7 @@ def _attempt(
     if isinstance(blocks, str):
         return blocks
     stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
-    shape = Shape(gather.depth, len(layer.weights), density, exponent, fast.needs_ties, blocks.left_shift, stores)
+    shape = Shape(gather.depth, len(layer.weights), density, fast.exponent, fast.needs_ties, blocks.left_shift, stores)
     return _fastest(layer, source, target, walk, gather, shape, blocks)
 
 
@@ -175,7 +195,7 @@ def _blocks(layer: ConvLayer, gather: Gather, fast: FastRequantization, density:
     weights = np.where(gather.order >= 0, flat[:, np.maximum(gather.order, 0)], 0)
     biases = np.asarray(layer.bias, np.int64) - layer.input_zero * flat.sum(1)
     if density is Density.HALFWORDS:
-        return _prescaled(weights, biases, fast, _SCALE_BITS if gather.scaled else 0)
+        return _prescaled(weights, biases, fast, _BYTE_BITS if gather.scaled else 0)
     return _shifted(weights, biases, fast, found.magnitude)
 
 
@@ -196,11 +216,11 @@ def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, 
     reason = byte_pairs_refusal(weights)
     if reason:
         return reason
-    if first.min() < _SCALE_BITS < first.max():
+    if first.min() < _BYTE_BITS < first.max():
         return "some channels shift left and some right"
-    left = bool(first.min() >= _SCALE_BITS)
+    left = bool(first.min() >= _BYTE_BITS)
     shifts = fast.prescale.copy()
-    shifts[0::2] = first - _SCALE_BITS if left else _SCALE_BITS - first
+    shifts[0::2] = first - _BYTE_BITS if left else _BYTE_BITS - first
     return Blocks(weights, biases, fast, shifts, left)
 
 
@@ -218,7 +238,7 @@ def _fastest(
     return Kernel(
         symbol=symbol,
         variant=f"gemm{shape.density.value} to {target.order.value}, {shape.stores.packing.value}",
-        condition=f"common exponent {shape.exponent}, prescaling by {_powers(blocks.fast.prescale)}",
+        condition=f"exponents {_span(blocks.fast.exponents)}, prescaled by 2^{_span(blocks.fast.prescale)}",
         routine=routine(body),
         constants=(Constant(f"{symbol}_stream", stream),),
         inputs=(source,),
@@ -231,8 +251,9 @@ def _fastest(
     )
 
 
-def _powers(prescale: np.ndarray) -> str:
-    return f"2^{prescale.min()}..2^{prescale.max()}"
+def _span(values: np.ndarray) -> str:
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low}..{high}"
 
 
 def _unrollings(shape: Shape) -> Iterator[Unrolling]:

@@ -131,7 +131,7 @@ def _fastest(
     outputs, inputs = layer.weights.shape
     left = bool(fast.prescale[0::2].min() >= _BYTE_BITS)
     plans = [
-        Plan(inputs, outputs, density, fast.exponent, fast.needs_ties, shared, left, blocks, steps)
+        Plan(inputs, outputs, density, int(fast.exponents[0]), fast.needs_ties, shared, left, blocks, steps)
         for blocks, steps in _UNROLLINGS
     ]
     emitted = [(plan, _emit(plan)) for plan in plans]
@@ -141,7 +141,7 @@ def _fastest(
     return Kernel(
         symbol=layer.name,
         variant=f"dense{density.value}",
-        condition=f"common exponent {fast.exponent}, " + ("one multiplier" if shared else "a multiplier per channel"),
+        condition=f"exponent {plan.exponent}, " + ("one multiplier" if shared else "a multiplier per channel"),
         routine=routine(body),
         constants=(Constant(f"{layer.name}_stream", _stream(layer, fast, plan)),),
         inputs=layouts[:1],

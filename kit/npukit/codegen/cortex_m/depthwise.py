@@ -24,6 +24,7 @@ from npukit.codegen.cortex_m.requantize import (
     fast_requantization,
     overflow,
     smallest_exponent,
+    smallest_exponents,
 )
 from npukit.codegen.cortex_m.stream import packed
 from npukit.codegen.cortex_m.taps import Weights, products, tap_under
@@ -38,7 +39,8 @@ FRAME_ROWS_END = 12
 FRAME_CONSTANTS = 16
 FRAME_PLANE = 24
 FRAME_COLUMNS_END = 32
-FRAME_BYTES = 36
+FRAME_EXPONENT = 36
+FRAME_BYTES = 44
 _PUSHED_BYTES = 36
 _LARGEST_WEIGHT = 32767
 _REACH = 4095
@@ -84,7 +86,8 @@ class Plan:
     row_step: int
     source: Layout
     target: Layout
-    exponent: int
+    exponent: int | None
+    """E of all channels, or None if each brings its own"""
     tiles: tuple[Tile, ...]
     groups: tuple[Group, ...]
     unrolled_groups: int
@@ -100,7 +103,7 @@ class Plan:
     @property
     def constants_bytes(self) -> int:
         """Constants of one channel."""
-        return 4 * (self.weight_registers + 3)
+        return 4 * (self.weight_registers + 3 + (self.exponent is None))
 
 
 def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout) -> Kernel | Refusal:
@@ -109,12 +112,12 @@ def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout) -> Kernel |
     reason = _refusal(layer, source, target)
     if reason:
         return Refusal(variant, reason)
-    exponent = smallest_exponent(layer.requantization)
-    fast = fast_requantization(layer.requantization, exponent, unsigned=target.order is not Order.PIXELS)
-    reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(layer, fast)
-    if reason:
-        return Refusal(variant, reason)
-    return _fastest(layer, source, target, fast, variant)
+    for exponents in (smallest_exponent(layer.requantization), smallest_exponents(layer.requantization)):
+        fast = fast_requantization(layer.requantization, exponents, unsigned=target.order is not Order.PIXELS)
+        reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(layer, fast)
+        if not reason:
+            return _fastest(layer, source, target, fast, variant)
+    return Refusal(variant, str(reason))
 
 
 def _refusal(layer: DepthwiseLayer, source: Layout, target: Layout) -> str | None:
@@ -156,7 +159,7 @@ def _fastest(layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRe
     return Kernel(
         symbol=layer.name,
         variant=variant,
-        condition=f"common exponent {fast.exponent}, zero points {INT8[0]}",
+        condition=f"exponents up to {fast.exponents.max()}, zero points {INT8[0]}",
         routine=routine(body),
         constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
         inputs=(source,),
@@ -230,11 +233,12 @@ def _group(layer: DepthwiseLayer, source: Layout, column: int, columns: int) -> 
 
 
 def _constants(layer: DepthwiseLayer, plan: Plan, fast: FastRequantization) -> np.ndarray:
-    """Per channel: weight registers, multiplier, addend, bias."""
+    """Per channel: weight registers, multiplier, addend, bias, and the exponent if it has its own."""
     weights = layer.weights.astype(np.int64) << fast.prescale
     columns = [*_weight_words(plan, weights.transpose(2, 0, 1))]
     biases = layer.bias.astype(np.int64) << fast.prescale
-    words = np.stack([*columns, fast.multipliers, fast.addends, biases], axis=1)
+    last = [fast.exponents] if plan.exponent is None else []
+    words = np.stack([*columns, fast.multipliers, fast.addends, biases, *last], axis=1)
     return (words & 0xFFFFFFFF).astype(np.uint32).ravel()
 
 
@@ -279,8 +283,11 @@ def _emit_channel_start(asm: Assembly, plan: Plan) -> None:
     """The channel's constants into registers and frame, the frame's pointers on to the next channel."""
     last = plan.weight_registers - 1
     asm.emit(f"ldr r12, [sp, #{FRAME_CONSTANTS}]", f"ldrd {INPUT}, {OUTPUT}, [sp, #{FRAME_PLANE}]")
-    asm.emit(f"ldmia r12!, {{r0-r{last}, r8, r9, r10}}", f"strd r8, r9, [sp, #{FRAME_MULTIPLIER}]")
+    own = "" if plan.exponent is not None else ", r11"
+    asm.emit(f"ldmia r12!, {{r0-r{last}, r8, r9, r10{own}}}", f"strd r8, r9, [sp, #{FRAME_MULTIPLIER}]")
     asm.emit(f"str r10, [sp, #{FRAME_BIAS}]" if plan.halfwords else "mov r5, r10", f"str r12, [sp, #{FRAME_CONSTANTS}]")
+    if plan.exponent is None:
+        asm.emit(f"str r11, [sp, #{FRAME_EXPONENT}]")
     asm.add("r8", INPUT, plan.source.channel_stride, "r10")
     asm.add("r9", OUTPUT, plan.target.channel_stride, "r10")
     asm.emit(f"strd r8, r9, [sp, #{FRAME_PLANE}]")
@@ -437,7 +444,11 @@ def _emit_results(asm: Assembly, plan: Plan, tile: Tile, group: Group, position:
     unsigned = plan.target.order is not Order.PIXELS
     asm.emit(f"ldrd {FIRST}, {SECOND}, [sp, #{FRAME_MULTIPLIER}]")
     asm.emit(*(f"smmla {a}, {a}, {FIRST}, {SECOND}" for a in used))
-    asm.emit(*(f"{'usat' if unsigned else 'ssat'} {a}, #8, {a}, asr #{plan.exponent}" for a in used))
+    shift = f", asr #{plan.exponent}"
+    if plan.exponent is None:
+        shift = ""
+        asm.emit(f"ldr {FIRST}, [sp, #{FRAME_EXPONENT}]", *(f"asr {a}, {a}, {FIRST}" for a in used))
+    asm.emit(*(f"{'usat' if unsigned else 'ssat'} {a}, #8, {a}{shift}" for a in used))
     store = "strh" if plan.target.order is Order.PLANES16 else "strb"
     if (group.column - position.output) * out_column + tile.height * out_row + out_column > _REACH:
         asm.add(OUTPUT, OUTPUT, (group.column - position.output) * out_column, FIRST)

@@ -16,8 +16,9 @@ from npukit.errors import DoesNotFit
 
 INPUT = -1
 _KEPT = 32
-_UNGENERATED_COST = 40
-_BYTES_WORTH = 200
+_NO_KERNEL_COST = 1e12
+"""more than any kernel's: a layer goes without only where nothing applies"""
+_CYCLES_WORTH_A_BYTE = 1000
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel to call, on the outputs of nodes; `None` where no variant applies, with the reasons."""
+    """A kernel to call, on the outputs of nodes, to make (or fill the border of) the output of `node`.
+
+    `None` where no variant applies, with the reasons.
+    """
 
     node: int
     kernel: Kernel | None
@@ -101,7 +105,8 @@ def choose(
         if not partials:
             limits = f"{sram} bytes of SRAM and {flash} of flash"
             raise DoesNotFit(
-                f"{nodes[index].layer.name} does not fit {limits}", tries=["--objective memory", "a board with more memory"]
+                f"{nodes[index].layer.name} does not fit {limits}",
+                tries=["--objective memory", "a board with more memory"],
             )
     best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
     return Choice(nodes, best.calls, best.layouts, best.live_bytes)
@@ -180,11 +185,9 @@ class _Search:
     def _cost(self, call: Call, flash: int) -> float:
         """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
         if call.kernel is None:
-            layer = self._nodes[call.node].layer
-            time = _UNGENERATED_COST * (layer.macs if isinstance(layer, ConvLayer | DepthwiseLayer) else 1000)
-        else:
-            time = call.kernel.instructions + call.kernel.cycles
-        return time if self._objective == "latency" else flash + time / _BYTES_WORTH
+            return _NO_KERNEL_COST
+        time = call.kernel.instructions + call.kernel.cycles
+        return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
 
     def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[Call, ...]]:
         """Each way to make a node's output, with the filling of its border."""
@@ -212,7 +215,7 @@ class _Search:
         reader = next(self._nodes[i].layer for i in self._consumers[index] if self._padding(i) != NO_PADDING)
         assert isinstance(reader, ConvLayer)
         kernel = fill_border(f"{self._nodes[index].layer.name}_border", target, reader.input_zero)
-        return (Call(index, kernel, ()),) if isinstance(kernel, Kernel) else ()
+        return (Call(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
 
     def _padding(self, index: int) -> Padding:
         layer = self._nodes[index].layer

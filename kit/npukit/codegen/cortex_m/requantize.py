@@ -17,18 +17,24 @@ import numpy as np
 from npukit.codegen.cortex_m.layer import INT8, Requantization
 
 LARGEST_EXPONENT = 22
+_LEAST_PRESCALE = 2
 INT32_LIMIT = 1 << 31
 
 
 @dataclass(frozen=True)
 class FastRequantization:
-    """Per channel: log2 of the prescaling, multiplier, addend and tie step. `exponent` is E."""
+    """Per channel: E, log2 of the prescaling, multiplier, addend and tie step."""
 
-    exponent: int
+    exponents: np.ndarray
     prescale: np.ndarray
     multipliers: np.ndarray
     addends: np.ndarray
     ties: np.ndarray
+
+    @property
+    def exponent(self) -> int | None:
+        """E, if all channels have the same."""
+        return int(self.exponents[0]) if (self.exponents == self.exponents[0]).all() else None
 
     @property
     def needs_ties(self) -> bool:
@@ -51,9 +57,17 @@ def clamp_refusal(requantization: Requantization) -> str | None:
     return None
 
 
-def fast_requantization(requantization: Requantization, exponent: int, *, unsigned: bool = False) -> FastRequantization:
-    """The constants for a common exponent. `unsigned` leaves out the zero point: results count from it."""
+def smallest_exponents(requantization: Requantization) -> np.ndarray:
+    """The smallest E of each channel."""
+    return np.maximum(exponents(requantization) + 1, 1)
+
+
+def fast_requantization(
+    requantization: Requantization, exponent: int | np.ndarray, *, unsigned: bool = False
+) -> FastRequantization:
+    """The constants for a common E or one per channel. `unsigned` leaves out the zero point: results count from it."""
     e = exponents(requantization)
+    exponent = np.broadcast_to(np.asarray(exponent, np.int64), e.shape)
     zero = 0 if unsigned else requantization.zero_point
     half = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e - 1, 0), 0)
     addends = (np.int64(zero) << exponent) + (np.int64(1) << (exponent - 1)) + half
@@ -66,10 +80,10 @@ def fast_requantization(requantization: Requantization, exponent: int, *, unsign
 
 def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
     """Why a prescaled accumulator leaves 32 bits, given the largest magnitude of each channel's, or None."""
-    if fast.exponent > LARGEST_EXPONENT:
-        return f"a common right shift of {fast.exponent} exceeds {LARGEST_EXPONENT}"
-    if fast.prescale.min() < 0:
-        return "a channel's right shift exceeds the common one"
+    if fast.exponents.max() > LARGEST_EXPONENT:
+        return f"a right shift of {int(fast.exponents.max())} exceeds {LARGEST_EXPONENT}"
+    if fast.prescale.min() < _LEAST_PRESCALE:
+        return "a channel's right shift is not below the common one"
     bits = np.ceil(np.log2(np.maximum(largest, 1).astype(np.float64) + 1)) + fast.prescale
     if bits.max() > 31:
         return f"an accumulator of {int(bits.max())} bits after prescaling does not fit 32"

@@ -28,6 +28,7 @@ def block_stream(blocks: Blocks, shape: Shape) -> np.ndarray:
         "multiplier": _pairs(blocks.fast.multipliers),
         "addend": _pairs(blocks.fast.addends),
         "tie": _pairs(blocks.fast.ties),
+        "exponent": _pairs(blocks.fast.exponents),
         "shift": _pairs(blocks.shifts) if blocks.shifts is not None else np.zeros_like(biases),
         "next bias": np.concatenate([biases[1:], np.zeros((1, 2), np.int64)]),
     }

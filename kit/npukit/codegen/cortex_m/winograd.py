@@ -114,7 +114,7 @@ def winograd(layer: ConvLayer, source: Layout, target: Layout) -> Kernel | Refus
     return Kernel(
         symbol=layer.name,
         variant=VARIANT,
-        condition=f"common exponent {exponent}, transformed weights within 16 bits",
+        condition=f"exponent {exponent}, transformed weights within 16 bits",
         routine=routine(body),
         constants=(Constant(f"{layer.name}_stream", stream),),
         inputs=(source,),
