@@ -255,7 +255,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public ulong Flits(Mesh mesh)
         {
-            return (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes);
+            return Math.Max(1, (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes)); // nothing is a signal
         }
 
         public byte[][] Read(Mesh mesh)

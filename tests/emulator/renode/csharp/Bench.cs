@@ -1,0 +1,59 @@
+// A mesh of devices that another process asks, over stdin and stdout, to read and write registers and memory and to let
+// time pass. Arguments: the figures of Mesh, then PEs, SRAM bytes, flags, then the figures of MacArray.
+using System;
+using System.IO;
+using System.Linq;
+using Antmicro.Renode.Core;
+using Antmicro.Renode.Peripherals.Bus;
+using Antmicro.Renode.Peripherals.CPU;
+using Antmicro.Renode.Peripherals.Memory;
+using Antmicro.Renode.Peripherals.PeMesh;
+
+public static class Bench
+{
+    public static void Main(string[] arguments)
+    {
+        var n = arguments.Take(22).Select(uint.Parse).ToArray();
+        var machine = new Machine();
+        var mesh = new Mesh(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], arguments[22]);
+        var memories = Enumerable.Range(0, (int)n[12]).Select(_ => new MappedMemory((int)n[13])).ToArray();
+        var cores = memories.Select(_ => new CortexM(machine)).ToArray();
+        var nocs = memories.Select((memory, pe) => new Noc(machine, cores[pe], memory, mesh, (uint)pe, n[14])).ToArray();
+        var arrays = memories.Select(
+            (memory, pe) => new MacArray(machine, cores[pe], memory, n[15], n[16], n[17], n[18], n[19], n[20], n[21])).ToArray();
+        var input = new BinaryReader(Console.OpenStandardInput());
+        var output = new BinaryWriter(Console.OpenStandardOutput());
+        for(var request = input.ReadChar(); request != 'Q'; request = input.ReadChar())
+        {
+            var pe = input.ReadInt32();
+            var device = request == 'a' || request == 'A' ? (IDoubleWordPeripheral)arrays[pe] : nocs[pe];
+            switch(request)
+            {
+            case 'a':
+            case 'n':
+                output.Write(device.ReadDoubleWord(input.ReadInt32()));
+                break;
+            case 'A':
+            case 'N':
+                device.WriteDoubleWord(input.ReadInt32(), input.ReadUInt32());
+                break;
+            case 'm':
+                output.Write(memories[pe].ReadBytes(input.ReadInt32(), input.ReadInt32()));
+                break;
+            case 'M':
+                memories[pe].WriteBytes(input.ReadInt32(), input.ReadBytes(input.ReadInt32()));
+                break;
+            case 'e':
+                output.Write(cores[pe].Events.Count);
+                cores[pe].Events.ForEach(output.Write);
+                cores[pe].Events.Clear();
+                break;
+            case 'T':
+                machine.Run();
+                machine.Now = 0;
+                break;
+            }
+            output.Flush();
+        }
+    }
+}
