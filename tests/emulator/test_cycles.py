@@ -92,3 +92,21 @@ def measured() -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("snippet", SNIPPETS)
 def test_an_instruction_costs_what_the_trm_says(measured: dict[str, tuple[int, int]], snippet: str) -> None:
     assert measured[snippet] == SNIPPETS[snippet]
+
+
+def test_long_code_costs_the_same_wherever_the_emulator_cuts_it() -> None:
+    """Five thousand pipelined loads and as many bytes as several pages: n loads take n + 1 cycles."""
+    source = """
+#include "board.h"
+int main(void)
+{
+    uint32_t before, after, value;
+    __asm volatile("ldr %0, [%3]\\n\\tnop\\n\\t.rept 5000\\n\\tldr %2, [%4]\\n\\t.endr\\n\\tnop\\n\\tldr %1, [%3]"
+        : "=&r"(before), "=&r"(after), "=&r"(value) : "r"(0xE1000000U), "r"(WORK));
+    RESULTS[0] = after - before;
+    return 0;
+}
+"""
+    with running((program(source), (0,))) as emulator:
+        run_to_sleep(emulator)
+        assert words(emulator, 0, 1) == [2 + 1 + 5001 + 1]

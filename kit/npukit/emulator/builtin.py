@@ -5,13 +5,14 @@ The work is done by `worker/`, a process of its own under the GPL; this side hol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from npukit.board.board import Board
+from npukit.board.board import AcceleratorSlot, Board
 from npukit.emulator.faults import explain
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments
@@ -39,11 +40,15 @@ class Emulator:
 
     Every PE starts from its image's vector table at cycle 0. Time passes only in `read` and `run`. A core that does
     what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
+
+    `models` are compiled models of accelerators that npukit does not bring, by the accelerator's name: shared libraries
+    that export a `struct device_model NAME_device` (`worker/core/device.h`).
     """
 
-    def __init__(self, board: Board, images: Sequence[Image]) -> None:
+    def __init__(self, board: Board, images: Sequence[Image], models: Mapping[str, Path] | None = None) -> None:
         _check(board)
         self._board = board
+        self._models = dict(models or {})
         self._images = tuple(images)
         self._output = b""
         self._worker = WorkerProcess()
@@ -117,9 +122,7 @@ class Emulator:
         self._worker.ask(
             "create",
             figures=_figures(self._board),
-            accelerators=[
-                {"name": slot.name, "base": slot.base, "figures": slot.figures} for slot in self._board.accelerator
-            ],
+            accelerators=[self._accelerator(slot) for slot in self._board.accelerator],
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
             root=_root(self._board),
@@ -128,6 +131,15 @@ class Emulator:
         for image in self._images:
             self._load(image)
         self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
+
+    def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:
+        library = self._models.get(slot.name)
+        return {
+            "name": slot.name,
+            "base": slot.base,
+            "figures": slot.figures,
+            "library": str(library.resolve()) if library else None,
+        }
 
     def _load(self, image: Image) -> None:
         segments = load_segments(image.elf)

@@ -85,6 +85,7 @@ class QemuMachine:
                 stream.close()
 
     def _readable(self, timeout: float) -> bool:
+        assert self._process.stdout is not None
         wait = timeout if self._heard else min(timeout, _SECONDS_BETWEEN_WAKES)
         return bool(select.select([self._process.stdout], [], [], wait)[0])
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from npukit.emulator.worker.blocks import block_costs
 from npukit.emulator.worker.compiler import core_library
-from npukit.emulator.worker.cycles import REFILL, block_costs
+from npukit.emulator.worker.cycles import REFILL
 from npukit.emulator.worker.library import (
     Counters,
     Decode,
     Fault,
+    Joint,
     Progress,
     figure_array,
     load_core,
@@ -132,6 +134,8 @@ def _check(complaint: bytes | None) -> None:
         raise CannotStart(complaint.decode())
 
 
-def _decode(code: Any, size: int, address: int, progress: Any) -> None:
-    done = block_costs(ctypes.string_at(code, size), address)
+def _decode(code: Any, size: int, address: int, progress: Any, joint: Any) -> None:
+    costs = block_costs(ctypes.string_at(code, size), address)
+    done = costs.progress
     ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
+    joint[0] = Joint(costs.first_can_follow, costs.first_address, costs.last_loaded)

@@ -7,10 +7,6 @@ these rules; both must say the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import IntFlag
-
 import capstone
 from capstone import arm_const as arm
 
@@ -67,92 +63,9 @@ _FIXED = {
     arm.ARM_INS_VDIV: _DIVIDE_FLOAT,
     arm.ARM_INS_VSQRT: _DIVIDE_FLOAT,
 }
-_SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
-_HINT_OR_IT = 0xBF
-
-_decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
-_decoder.detail = True
 
 
-class Remark(IntFlag):
-    """As `enum remark` in core/mesh.h."""
-
-    NONE = 0
-    SENDS_EVENT = 1
-    CONDITIONAL = 2
-    BEFORE_ACCESS = 4
-
-
-@dataclass(frozen=True)
-class _Instruction:
-    offset: int
-    size: int
-    cycles: int
-    accesses_memory: bool
-    sends_event: bool
-    conditional_after: int
-    """Of an IT instruction: how many instructions are under it."""
-
-
-def block_costs(code: bytes, address: int) -> list[tuple[int, int, Remark]]:
-    """Instructions and cycles spent before each halfword of a block and at its end, and remarks on what starts there.
-
-    A taken branch costs `REFILL` more, which the caller adds when the next block does not follow on.
-    """
-    instructions = list(_instructions(code, address))
-    remarks = _remarks(instructions)
-    found = [(0, 0, Remark.NONE)] * (len(code) // 2 + 1)
-    count = cycles = 0
-    for instruction, remark in zip(instructions, remarks, strict=True):
-        first = instruction.offset // 2
-        found[first] = (count, cycles, remark)
-        count, cycles = count + 1, cycles + instruction.cycles
-        for halfword in range(first + 1, min(first + instruction.size // 2, len(code) // 2) + 1):
-            found[halfword] = (count, cycles, Remark.NONE)
-    return found
-
-
-def _remarks(instructions: list[_Instruction]) -> list[Remark]:
-    remarks = [Remark.SENDS_EVENT if each.sends_event else Remark.NONE for each in instructions]
-    for index, each in enumerate(instructions):
-        under = range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
-        for conditional in under:
-            remarks[conditional] |= Remark.CONDITIONAL
-        if any(instructions[conditional].accesses_memory for conditional in under):
-            remarks[index] |= Remark.BEFORE_ACCESS
-    return remarks
-
-
-def _instructions(code: bytes, address: int) -> Iterator[_Instruction]:
-    offset, loaded = 0, None
-    while offset < len(code):
-        decoded = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
-        halfword = int.from_bytes(code[offset : offset + 2], "little")
-        if decoded is None:
-            size, cycles, loaded, accesses = _size(code, offset), 1, None, False
-        else:
-            size, accesses = decoded.size, any(o.type == arm.ARM_OP_MEM for o in decoded.operands)
-            accesses |= decoded.id in _WITH_BASE or decoded.id in _WITHOUT_BASE
-            cycles, loaded = _cost(decoded, loaded)
-        sends_event = code[offset : offset + size] in _SEV
-        yield _Instruction(offset, size, cycles, accesses, sends_event, _conditional_after(halfword))
-        offset += size
-
-
-def _conditional_after(halfword: int) -> int:
-    """How many instructions an IT instruction makes conditional: its mask ends with a one."""
-    mask = halfword & 0xF
-    if halfword >> 8 != _HINT_OR_IT or mask == 0:
-        return 0
-    return 4 - (mask & -mask).bit_length() + 1
-
-
-def _size(code: bytes, offset: int) -> int:
-    """Bytes of an instruction, from its first halfword."""
-    return 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
-
-
-def _cost(instruction: capstone.CsInsn, loaded: int | None) -> tuple[int, int | None]:
+def cost(instruction: capstone.CsInsn, loaded: int | None) -> tuple[int, int | None]:
     """Cycles, and the register that a single load leaves, for the next one to be pipelined behind it.
 
     `loaded` is that register of the instruction before, or None if it was not a single load.
@@ -189,10 +102,7 @@ def _store(instruction: capstone.CsInsn, loaded: int | None) -> int:
 
 def _pipelined(instruction: capstone.CsInsn, loaded: int | None) -> bool:
     """Whether it follows a single load that did not make its address."""
-    if loaded is None:
-        return False
-    memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
-    return memory is not None and loaded not in (memory.base, memory.index)
+    return loaded is not None and loaded not in address_registers(instruction)
 
 
 def _words(instruction: capstone.CsInsn, register: capstone.arm.ArmOp) -> int:
@@ -201,3 +111,14 @@ def _words(instruction: capstone.CsInsn, register: capstone.arm.ArmOp) -> int:
 
 def _is_double(instruction: capstone.CsInsn, register: int) -> bool:
     return (instruction.reg_name(register) or "").startswith("d")
+
+
+def address_registers(instruction: capstone.CsInsn) -> tuple[int, ...]:
+    """The registers that make the address of a single load or store."""
+    memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
+    return (memory.base, memory.index) if memory else ()
+
+
+def accesses_memory(instruction: capstone.CsInsn) -> bool:
+    single = any(operand.type == arm.ARM_OP_MEM for operand in instruction.operands)
+    return single or instruction.id in _WITH_BASE or instruction.id in _WITHOUT_BASE

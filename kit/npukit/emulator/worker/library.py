@@ -35,6 +35,12 @@ class Progress(ctypes.Structure):
     _fields_ = (("instructions", c_uint16), ("cycles", c_uint16), ("remarks", c_uint16))
 
 
+class Joint(ctypes.Structure):
+    """How a block meets its neighbours: `struct joint`."""
+
+    _fields_ = (("can_follow", c_uint16), ("address", c_uint16), ("loaded", c_uint16))
+
+
 class Counters(ctypes.Structure):
     _fields_ = (
         *((name, c_uint64) for name in ("instructions", "cycles", "asleep", "accelerators_busy", "dma_bytes")),
@@ -46,7 +52,7 @@ class Fault(ctypes.Structure):
     _fields_ = (("kind", c_uint32), ("pe", c_uint32), ("address", c_uint32), ("registers", c_uint32 * 17))
 
 
-Decode = ctypes.CFUNCTYPE(None, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress))
+Decode = ctypes.CFUNCTYPE(None, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress), POINTER(Joint))
 
 _UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_write", "mmio_map", "hook_add")
 _UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")

@@ -64,7 +64,7 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
 {
     struct image *image = pe->image;
     struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
-    pe->mesh->decode(pe->sram + address, size, address, block->progress);
+    pe->mesh->decode(pe->sram + address, size, address, block->progress, &block->joint);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;
     block->key = has_remarks(block) ? 0 : (uint16_t)size;
@@ -74,9 +74,17 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
     return block;
 }
 
+/* Unicorn cuts long code at its own borders: whether a load or store there is pipelined behind the load before. */
+static bool joins(const struct block *before, const struct block *block)
+{
+    return before->joint.loaded != 0 && block->joint.can_follow != 0 && (before->joint.loaded & block->joint.address) == 0;
+}
+
 static void enter(struct pe *pe, struct block *block, uint32_t address)
 {
-    pe->cycles += block->whole.cycles + (address == pe->expected ? 0 : pe->refill_cycles);
+    const bool follows = address == pe->expected;
+    pe->joined = follows && joins(pe->block, block);
+    pe->cycles += block->whole.cycles + (follows ? 0 : pe->refill_cycles) - (pe->joined ? 1U : 0U);
     pe->instructions += block->whole.instructions;
     pe->expected = address + block->size;
     pe->block = block;
@@ -97,11 +105,13 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
         pe_fault(pe, FAULT_FETCH, address);
         return;
     }
-    const bool rest = pe->resumes && address == pe->expected && address + size == pe->resumed_end;
-    pe->resumes = false;
-    if (rest) {
-        enter_rest(pe, address, size);
-        return;
+    if (pe->resumes) {
+        pe->resumes = false;
+        if (address + size == pe->resumed_end) {
+            enter_rest(pe, address, size);
+            return;
+        }
+        pe->block = &unknown_block; /* the rest became longer than it was: count it as a block of its own */
     }
     struct block *block = pe->blocks[address / 2];
     if (block->size != size) {
@@ -193,7 +203,9 @@ bool blocks_site_known(struct pe *pe)
 /* The cycle in which the instruction that runs starts. */
 uint64_t blocks_time(const struct pe *pe)
 {
-    return pe->cycles - pe->block->whole.cycles + progress_at(pe, pe->site)->cycles;
+    const uint64_t start = pe->cycles - pe->block->whole.cycles;
+    const uint32_t done = progress_at(pe, pe->site)->cycles;
+    return start + done + (done == 0 && pe->joined ? 1 : 0);
 }
 
 /* Instructions retired before the one that runs. */

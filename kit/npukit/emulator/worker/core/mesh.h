@@ -42,19 +42,29 @@ struct progress {
     uint16_t remarks; /* on the instruction that starts here */
 };
 
+/* What lets a block's first instruction be pipelined behind the last one of the block before, a bit for each core
+ * register. */
+struct joint {
+    uint16_t can_follow; /* 1 if the first instruction is a load or store that a load may precede */
+    uint16_t address;    /* registers of its address */
+    uint16_t loaded;     /* the register that the last instruction loads, if it is a single load */
+};
+
 /* A block: instructions that run one after another up to a branch. */
 struct block {
     uint16_t key; /* its size in bytes; 0 if it needs a closer look each time it runs */
     uint16_t size;
     struct progress whole;
+    struct joint joint;
     struct progress progress[];
 };
 
 /* Where no code has run yet. */
 extern struct block unknown_block;
 
-/* Fills `progress` (size / 2 + 1 entries) for the code. */
-typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress);
+/* Fills `progress` (size / 2 + 1 entries) and `joint` for the code. */
+typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress,
+                             struct joint *joint);
 
 /* A program, and what is known of its code. Shared by the PEs that run it. */
 struct image {
@@ -163,6 +173,7 @@ struct pe {
     uint32_t checked_end;
     struct code_range *instrumented;
     size_t instrumented_count, instrumented_room;
+    bool joined; /* the first instruction of `block` is pipelined, which its progress does not know */
     bool resumes; /* the next block is the rest of `block`, up to here: */
     uint32_t resumed_end;
 

@@ -111,6 +111,7 @@ const char *pe_power_up(struct pe *pe, struct image *image)
 {
     pe->image = image;
     pe->blocks = image->blocks;
+    pe->block = &unknown_block;
     pe->block_places = pe->mesh->figures.sram_bytes / 2;
     pe->refill_cycles = pe->mesh->figures.refill_cycles;
     if (!open_core(pe)) {

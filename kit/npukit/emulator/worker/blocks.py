@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the C core has to know of a block of instructions: costs up to each of them, and what needs care."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntFlag
+
+import capstone
+from capstone import arm_const as arm
+
+from npukit.emulator.worker.cycles import accesses_memory, address_registers, cost
+
+_SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
+_HINT_OR_IT = 0xBF
+_ANY_OTHER_REGISTER = -1
+_CORE_REGISTERS = (*range(arm.ARM_REG_R0, arm.ARM_REG_R12 + 1), arm.ARM_REG_SP, arm.ARM_REG_LR, arm.ARM_REG_PC)
+
+_decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+_decoder.detail = True
+
+
+class Remark(IntFlag):
+    """As `enum remark` in core/mesh.h."""
+
+    NONE = 0
+    SENDS_EVENT = 1
+    CONDITIONAL = 2
+    BEFORE_ACCESS = 4
+
+
+@dataclass(frozen=True)
+class BlockCosts:
+    """`progress`: instructions and cycles spent before each halfword and at the end, and remarks on what starts there.
+
+    The rest says how the block meets its neighbours, as `struct joint` in core/mesh.h. A taken branch costs `REFILL`
+    more, which the core adds when the next block does not follow on.
+    """
+
+    progress: list[tuple[int, int, Remark]]
+    first_can_follow: bool
+    first_address: int
+    last_loaded: int
+
+
+@dataclass(frozen=True)
+class _Instruction:
+    offset: int
+    size: int
+    cycles: int = 1
+    loaded: int | None = None
+    """The register that it loads, for a next one to be pipelined behind it."""
+    can_follow: bool = False
+    address: tuple[int, ...] = ()
+    accesses_memory: bool = False
+    sends_event: bool = False
+    conditional_after: int = 0
+    """Of an IT instruction: how many instructions are under it."""
+
+
+def block_costs(code: bytes, address: int) -> BlockCosts:
+    instructions = list(_instructions(code, address))
+    first, last = instructions[0], instructions[-1]
+    return BlockCosts(
+        _progress(instructions, len(code) // 2),
+        first.can_follow,
+        _bits(first.address),
+        _bits(() if last.loaded is None else (last.loaded,)),
+    )
+
+
+def _progress(instructions: list[_Instruction], halfwords: int) -> list[tuple[int, int, Remark]]:
+    found = [(0, 0, Remark.NONE)] * (halfwords + 1)
+    count = cycles = 0
+    for instruction, remark in zip(instructions, _remarks(instructions), strict=True):
+        first = instruction.offset // 2
+        found[first] = (count, cycles, remark)
+        count, cycles = count + 1, cycles + instruction.cycles
+        for halfword in range(first + 1, min(first + instruction.size // 2, halfwords) + 1):
+            found[halfword] = (count, cycles, Remark.NONE)
+    return found
+
+
+def _remarks(instructions: list[_Instruction]) -> list[Remark]:
+    remarks = [Remark.SENDS_EVENT if each.sends_event else Remark.NONE for each in instructions]
+    for index, each in enumerate(instructions):
+        under = range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
+        for conditional in under:
+            remarks[conditional] |= Remark.CONDITIONAL
+        if any(instructions[conditional].accesses_memory for conditional in under):
+            remarks[index] |= Remark.BEFORE_ACCESS
+    return remarks
+
+
+def _instructions(code: bytes, address: int) -> Iterator[_Instruction]:
+    offset, loaded = 0, None
+    while offset < len(code):
+        decoded = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
+        instruction = (
+            _described(decoded, code, offset, loaded) if decoded else _Instruction(offset, _size(code, offset))
+        )
+        yield instruction
+        loaded = instruction.loaded
+        offset += instruction.size
+
+
+def _described(decoded: capstone.CsInsn, code: bytes, offset: int, loaded: int | None) -> _Instruction:
+    cycles, loads = cost(decoded, loaded)
+    return _Instruction(
+        offset,
+        decoded.size,
+        cycles,
+        loads,
+        cost(decoded, _ANY_OTHER_REGISTER)[0] < cost(decoded, None)[0],
+        address_registers(decoded),
+        accesses_memory(decoded),
+        code[offset : offset + decoded.size] in _SEV,
+        _conditional_after(int.from_bytes(code[offset : offset + 2], "little")),
+    )
+
+
+def _conditional_after(halfword: int) -> int:
+    """How many instructions an IT instruction makes conditional: its mask ends with a one."""
+    mask = halfword & 0xF
+    if halfword >> 8 != _HINT_OR_IT or mask == 0:
+        return 0
+    return 4 - (mask & -mask).bit_length() + 1
+
+
+def _size(code: bytes, offset: int) -> int:
+    """Bytes of an instruction, from its first halfword."""
+    return 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
+
+
+def _bits(registers: tuple[int, ...]) -> int:
+    return sum({1 << _CORE_REGISTERS.index(register) for register in registers if register in _CORE_REGISTERS})

@@ -1,0 +1,231 @@
+"""What is rendered for Renode, checked where Renode is absent: syntax, names, addresses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from emulator.renode.languages import (
+    STANDARD_KEYWORDS,
+    Entry,
+    constructor_parameters,
+    parse_platform,
+    parse_script,
+    parse_suite,
+)
+from npukit.board.board import AcceleratorSlot, Board, load_board
+from npukit.data import data_folder
+from npukit.emulator.renode.render import MODELS, MOST_PES, objection, render_renode
+from npukit.emulator.renode.suite import GoldenFrame, render_suite
+from npukit.errors import DoesNotFit
+from npukit.project.image import Image, Overlay
+from project.identity import build_identity
+
+GOLDEN_TEXT = Path(__file__).parent / "golden"
+SCS = 0xE000_E000
+"""Armv7-M's system control space."""
+
+
+@pytest.fixture(scope="module")
+def board() -> Board:
+    return load_board("pe-mesh")
+
+
+def rendered(board: Board, folder: Path, *pes: tuple[int, ...], overlays: tuple[Overlay, ...] = ()) -> Path:
+    """The folder with everything but the suite; the images need not exist."""
+    images = [Image(folder / "images" / f"image-{number}.elf", each, overlays) for number, each in enumerate(pes)]
+    render_renode(board, images, folder / "renode")
+    return folder / "renode"
+
+
+def platform(board: Board, folder: Path, *pes: tuple[int, ...]) -> dict[str, Entry]:
+    return parse_platform((rendered(board, folder, *pes) / "board.repl").read_text())
+
+
+def test_every_reference_leads_to_something(board: Board, tmp_path: Path) -> None:
+    entries = platform(board, tmp_path, tuple(range(16)))
+    for name, entry in entries.items():
+        named = [*entry.references, *(cpu for _, cpu in entry.places or ()), *(to for to, _ in entry.wires.values())]
+        assert set(named) <= set(entries), name
+
+
+def test_attributes_are_those_the_devices_take(board: Board, tmp_path: Path) -> None:
+    models = {name.removesuffix(".cs"): (data_folder("templates") / "renode" / name).read_text() for name in MODELS}
+    seen = set()
+    for entry in platform(board, tmp_path, (0, 1)).values():
+        room, _, name = entry.type.partition(".")
+        if room == "PeMesh":
+            assert {*entry.attributes, "machine"} == {*constructor_parameters(models[name], name), "machine"}, name
+            seen.add(name)
+    assert seen == {"Mesh", "Noc", "MacArray", "Timer", "Uart"}
+
+
+def test_addresses_are_the_board_s(board: Board, tmp_path: Path) -> None:
+    entries = platform(board, tmp_path, (0, 1, 5))
+    sram = board.memory[0]
+    assert board.noc is not None
+    for pe in (0, 1, 5):
+        cpu = f"cpu{pe}"
+        window = board.noc.window + pe * sram.size
+        assert entries[f"sram{pe}"].places == [(sram.origin, cpu), *((window, f"cpu{n}") for n in (0, 1, 5))]
+        assert entries[f"sram{pe}"].attributes["size"] == sram.size
+        assert entries[f"nvic{pe}"].places == [(SCS, cpu)]
+        assert entries[f"timer{pe}"].places == [(board.timer.base, cpu)]
+        assert entries[f"noc{pe}"].places == [(board.noc.base, cpu)]
+        assert entries[f"noc{pe}"].attributes["pe"] == pe
+        assert entries[f"macArray{pe}"].places == [(board.accelerator[0].base, cpu)]
+    assert entries["uart"].places == [(board.uart.base, "cpu0")]
+    assert entries["uart"].attributes["baud"] == board.uart.baud
+
+
+def test_figures_are_the_board_s(board: Board, tmp_path: Path) -> None:
+    entries = platform(board, tmp_path, (0,))
+    assert board.noc is not None
+    for name, value in board.noc.model_dump().items():
+        if name not in ("base", "window", "flags", "chip_links_per_border"):
+            assert entries["mesh"].attributes[camel(name)] == value
+    assert entries["noc0"].attributes["flags"] == board.noc.flags
+    for name, value in board.accelerator[0].figures.items():
+        assert entries["macArray0"].attributes[camel(name)] == value
+    assert entries["cpu0"].attributes["PerformanceInMips"] == board.core.clock_hz // 10**6
+
+
+def camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def test_no_core_sees_two_things_at_one_address(board: Board, tmp_path: Path) -> None:
+    entries = platform(board, tmp_path, tuple(range(16)))
+    seen = [place for entry in entries.values() for place in entry.places or ()]
+    assert len(seen) == len(set(seen))
+    assert {cpu for _, cpu in seen} == {f"cpu{pe}" for pe in range(16)}
+
+
+def test_pes_see_their_own_chip_through_the_window(board: Board, tmp_path: Path) -> None:
+    chips = board.mesh.chips.model_copy(update={"columns": 2})
+    two = board.model_copy(update={"mesh": board.mesh.model_copy(update={"chips": chips})})
+    entries = platform(two, tmp_path, (1, 17, 18))
+    assert entries["sram1"].places == [(0, "cpu1"), (0xF002_0000, "cpu1")]
+    assert entries["sram17"].places == [(0, "cpu17"), (0xF002_0000, "cpu17"), (0xF002_0000, "cpu18")]
+
+
+def test_dead_links_are_passed_on_and_the_first_live_pe_is_the_root(board: Board, tmp_path: Path) -> None:
+    mesh = board.mesh.model_copy(update={"dead_pes": (0,), "dead_links": ((1, 2), (5, 9))})
+    entries = platform(board.model_copy(update={"mesh": mesh}), tmp_path, (1, 2))
+    assert entries["mesh"].attributes["deadLinks"] == "1-2 5-9"
+    assert entries["uart"].places == [(board.uart.base, "cpu1")]
+
+
+def test_the_script_loads_what_is_there(board: Board, tmp_path: Path) -> None:
+    overlay = Overlay(3, 0x1000, b"\x07\xff")
+    folder = rendered(board, tmp_path, (0, 3), (1, 2), overlays=(overlay,))
+    commands = parse_script((folder / "run.resc").read_text())
+    included = [command.split("/")[1] for command in commands if command.startswith("include")]
+    assert included == list(MODELS)
+    assert all((folder / name).is_file() for name in included)
+    assert "$image_1?=$ORIGIN/../images/image-1.elf" in commands
+    loads = [command for command in commands if command.startswith("sysbus LoadELF")]
+    assert loads == [
+        *(f"sysbus LoadELF $image_0 cpu=sysbus.cpu{pe}" for pe in (0, 3)),
+        *(f"sysbus LoadELF $image_1 cpu=sysbus.cpu{pe}" for pe in (1, 2)),
+    ]
+    assert "sysbus WriteByte 0x00001001 255 sysbus.cpu3" in commands
+
+
+def test_devices_are_compiled_in_an_order_in_which_each_knows_the_others() -> None:
+    known: set[str] = set()
+    texts = [(data_folder("templates") / "renode" / name).read_text() for name in MODELS]
+    declared = [set(re.findall(r"public (?:static )?(?:class|struct|interface) (\w+)", text)) for text in texts]
+    for text, here in zip(texts, declared, strict=True):
+        known |= here
+        code = re.sub(r'//[^\n]*|"[^"\n]*"', "", text)
+        others = set().union(*declared) - known
+        assert not {word for word in others if re.search(rf"\b{word}\b", code)}
+
+
+def test_rendering_twice_gives_the_same_bytes(board: Board, tmp_path: Path) -> None:
+    one, two = (rendered(board, tmp_path / name, (0, 1), (2,)) for name in ("one", "two"))
+    assert {path.name: path.read_bytes() for path in one.iterdir()} == {p.name: p.read_bytes() for p in two.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["board.repl", "run.resc"])
+def test_the_text_is_the_golden_one(board: Board, tmp_path: Path, name: str) -> None:
+    folder = rendered(board, tmp_path, (0, 1))
+    assert (folder / name).read_text() == (GOLDEN_TEXT / name).read_text()
+
+
+def test_what_renode_cannot_be_is_said(board: Board) -> None:
+    many = objection(board.model_copy(update={"name": "big"}), [Image(Path("x"), tuple(range(MOST_PES + 1)))])
+    assert isinstance(many, DoesNotFit)
+    assert many.message == "33 PEs do not fit in a Renode machine: it has at most 32 cores"
+    strange = board.model_copy(update={"accelerator": (AcceleratorSlot(name="dream", base=0xE300_0000),)})
+    refusal = objection(strange, [Image(Path("x"), (0,))])
+    assert refusal is not None
+    assert refusal.message == "there is no Renode model of the accelerator dream"
+    other = objection(load_board("mps2-an386"), [Image(Path("x"), (0,))])
+    assert other is not None
+    assert other.tries == ("--on qemu",)
+    assert objection(board, [Image(Path("x"), tuple(range(MOST_PES)))]) is None
+
+
+# --- the Robot suite
+
+
+@pytest.fixture(scope="module")
+def suite_folder(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real image is needed: the suite changes bytes of its constants."""
+    folder = tmp_path_factory.mktemp("suite")
+    image = build_identity("pe-mesh", "zig", folder).images[0]
+    images = [replace(Image(image.elf, image.pes), pes=(0, 1, 2))]
+    render_renode(board, images, folder / "renode")
+    frame = GoldenFrame("a  net\n*** odd", "00" * 16, (b"\1\2",), (b"\3",))
+    render_suite(board, images, frame, folder / "renode")
+    return folder / "renode"
+
+
+def test_the_suite_calls_keywords_that_exist(suite_folder: Path) -> None:
+    suite = parse_suite((suite_folder / "firmware.robot").read_text())
+    known = {*STANDARD_KEYWORDS, *suite.keywords, *library_keywords(suite_folder)}
+    assert suite.settings == {"Library": ["FirmwareLink.py"], "Test Teardown": ["Leave"]}
+    assert list(suite.tests) == ["Firmware Answers", "Golden Frame Is Reproduced", "Broken Image Is Found Out"]
+    for name, calls in {**suite.keywords, **suite.tests}.items():
+        assert calls, name
+        assert set(calls) <= known, name
+
+
+def library_keywords(folder: Path) -> set[str]:
+    methods = vars(load_library(folder).FirmwareLink)
+    return {name.replace("_", " ").title() for name in methods if not name.startswith("_")}
+
+
+def load_library(folder: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("FirmwareLink", folder / "FirmwareLink.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_suite_looks_at_every_pe_and_changes_bytes_of_the_constants(suite_folder: Path, board: Board) -> None:
+    text = (suite_folder / "firmware.robot").read_text()
+    assert "IN    0    1    2\n" in text
+    assert board.noc is not None
+    for register in (board.noc.base + 0x0C, board.accelerator[0].base + 0x10):
+        assert f"ReadDoubleWord 0x{register:08X} sysbus.cpu${{pe}}" in text
+    places = [int(cell, 16) for cell in parse_suite(text).cells if re.fullmatch(r"0x\w{8}", cell)]
+    assert len(places) == 8
+    assert all(places[0] - 8 <= place < places[0] + 8 for place in places)  # the identity's constants: 16 bytes
+
+
+def test_the_golden_frame_is_written_and_a_name_cannot_break_the_suite(suite_folder: Path) -> None:
+    golden = json.loads((suite_folder / "golden.json").read_text())
+    assert (golden["inputs"], golden["outputs"], golden["build_id"]) == (["0102"], ["03"], "00" * 16)
+    assert (suite_folder / "firmware.robot").read_text().count("***") == 8

@@ -1,0 +1,90 @@
+"""The worker's process: what it imports, how its core is compiled and kept, that it ends with its parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from emulator.programs import program
+from npukit.emulator.process import WorkerProcess
+from npukit.errors import NpukitError
+
+LOOP = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
+KIT = str(Path(__file__).resolve().parents[2] / "kit")
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": KIT, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_it_imports_no_tvm_and_the_kit_imports_no_unicorn() -> None:
+    worker = python(
+        "import sys, npukit.emulator.worker.__main__; print('tvm' in sys.modules, 'unicorn' in sys.modules)"
+    )
+    assert worker.stdout.split() == ["False", "True"]
+    kit = python(
+        "import sys, npukit.emulator.builtin; "
+        "print('unicorn' in sys.modules, any(name.startswith('npukit.emulator.worker') for name in sys.modules))"
+    )
+    assert kit.stdout.split() == ["False", "False"]
+
+
+def test_the_core_is_compiled_once_and_kept(tmp_path: Path) -> None:
+    code = "from npukit.emulator.worker.compiler import core_library; print(core_library())"
+    first = python(code, XDG_CACHE_HOME=str(tmp_path))
+    assert first.returncode == 0, first.stderr
+    library = Path(first.stdout.strip())
+    assert tmp_path in library.parents
+    made = library.stat().st_mtime_ns
+    assert python(code, XDG_CACHE_HOME=str(tmp_path)).stdout == first.stdout
+    assert library.stat().st_mtime_ns == made
+    assert [path.name for path in library.parent.iterdir()] == [library.name]
+
+
+def test_it_ends_with_its_parent() -> None:
+    """Even in the middle of a run, and although the parent has no chance to say so."""
+    code = f"""
+import os, threading
+from pathlib import Path
+from npukit.board.board import load_board
+from npukit.emulator.builtin import Emulator
+from npukit.project.image import Image
+emulator = Emulator(load_board("pe-mesh"), [Image(Path({str(program(LOOP))!r}), (0,))])
+print(emulator._worker._process.pid, flush=True)
+threading.Timer(0.7, os._exit, (9,)).start()
+emulator.read(60)
+"""
+    result = python(code)
+    assert result.returncode == 9, result.stderr
+    worker, until = int(result.stdout), monotonic() + 5
+    while monotonic() < until and _lives(worker):
+        sleep(0.05)
+    assert not _lives(worker)
+
+
+def _lives(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_nonsense_is_answered_with_an_error() -> None:
+    worker = WorkerProcess()
+    try:
+        with pytest.raises(NpukitError, match="the board has not been set up"):
+            worker.ask("run", until=None, stop_at_output=True, seconds=1)
+    finally:
+        worker.close()
