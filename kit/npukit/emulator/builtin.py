@@ -41,8 +41,8 @@ class Emulator:
     Every PE starts from its image's vector table at cycle 0. Time passes only in `read` and `run`. A core that does
     what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
 
-    `models` are compiled models of accelerators that npukit does not bring, by the accelerator's name: shared libraries
-    that export a `struct device_model NAME_device` (`worker/core/device.h`).
+    `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
+    libraries made of them, that have a `const struct device_model NAME_device` (`worker/core/device.h`).
     """
 
     def __init__(self, board: Board, images: Sequence[Image], models: Mapping[str, Path] | None = None) -> None:

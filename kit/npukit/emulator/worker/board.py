@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from npukit.emulator.worker.blocks import block_costs
-from npukit.emulator.worker.compiler import core_library
+from npukit.emulator.worker.compiler import core_library, device_library
 from npukit.emulator.worker.cycles import REFILL
 from npukit.emulator.worker.library import (
     Counters,
@@ -34,7 +34,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True)
 class Accelerator:
-    """An accelerator of every PE. `library` is the compiled model of a third party; npukit's own are in the core."""
+    """An accelerator of every PE. `library` is the model of a third party; npukit's own are in the core."""
 
     name: str
     base: int
@@ -114,7 +114,7 @@ class EmulatedBoard:
         self._core.mesh_free(self._mesh)
 
     def _attach(self, accelerator: Accelerator) -> None:
-        library = ctypes.CDLL(str(Path(accelerator.library))) if accelerator.library else self._core
+        library = _library(Path(accelerator.library)) if accelerator.library else self._core
         try:
             model = ctypes.c_char.in_dll(library, f"{accelerator.name}_device")
         except ValueError:
@@ -127,6 +127,13 @@ class EmulatedBoard:
         """C keeps pointers to it."""
         self._kept.append(value)
         return value
+
+
+def _library(model: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(device_library(model)))
+    except OSError as error:
+        raise CannotStart(f"the model {model.name} cannot be loaded: {error}") from None
 
 
 def _check(complaint: bytes | None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The C core, compiled at first use and kept in the user's cache."""
+"""The C core and the models of third parties, compiled at first use and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,25 +21,39 @@ _SECONDS = 300
 
 
 class CannotCompile(Exception):
-    """Says why the C core could not be made."""
+    """Says why the C core, or a model, could not be made."""
 
 
 def core_library() -> Path:
     """The compiled core. Made again whenever its sources, the compiler's flags or Unicorn change."""
-    name = f"core-{_digest()}{'.dll' if sys.platform == 'win32' else '.so'}"
+    name = f"core-{_digest(_SOURCES.iterdir())}"
+    return _library(name, sorted(_SOURCES.glob("*.c")), _unicorn_headers(), "the emulator's core")
+
+
+def device_library(model: Path) -> Path:
+    """The compiled model of a third party's device: made of a C file and what it includes, or given as a library."""
+    if model.suffix != ".c":
+        return model
+    beside = (path for path in model.parent.iterdir() if path.suffix in (".c", ".h"))
+    name = f"{model.stem}-{_digest((*beside, _SOURCES / 'device.h'))}"
+    return _library(name, [model], _SOURCES, f"the model {model.name}")
+
+
+def _library(name: str, sources: Sequence[Path], headers: Path, what: str) -> Path:
+    file = f"{name}{'.dll' if sys.platform == 'win32' else '.so'}"
     for folder in _folders():
-        if (folder / name).is_file():
-            return folder / name
+        if (folder / file).is_file():
+            return folder / file
     for folder in _folders():
         if _writable(folder):
-            _compile(folder / name)
-            return folder / name
-    raise CannotCompile(f"no folder to keep the emulator's core in: tried {', '.join(map(str, _folders()))}")
+            _compile(folder / file, sources, headers, what)
+            return folder / file
+    raise CannotCompile(f"no folder to keep {what} in: tried {', '.join(map(str, _folders()))}")
 
 
-def _digest() -> str:
+def _digest(sources: Iterable[Path]) -> str:
     digest = hashlib.sha256(f"{_FLAGS} {version('unicorn')} {sys.platform} {os.name}".encode())
-    for source in sorted(_SOURCES.iterdir()):
+    for source in sorted(sources):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -70,21 +85,21 @@ def _writable(folder: Path) -> bool:
     return ours and os.access(folder, os.W_OK)
 
 
-def _compile(library: Path) -> None:
+def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -> None:
     """Whole or not at all: several workers may do this at once."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
         command = [
             *_compiler(),
             *_FLAGS,
-            f"-I{_unicorn_headers()}",
-            *map(str, sorted(_SOURCES.glob("*.c"))),
+            f"-I{headers}",
+            *map(str, sources),
             "-o",
             str(made),
         ]
         result = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         if result.returncode != 0:
-            raise CannotCompile(f"{command[0]} fails on the emulator's core: {result.stderr.strip()[:2000]}")
+            raise CannotCompile(f"{command[0]} fails on {what}: {result.stderr.strip()[:2000]}")
         os.replace(made, library)
 
 

@@ -202,9 +202,17 @@ void mesh_count(const struct mesh *mesh, uint32_t number, struct counters *count
 {
     const struct pe *pe = &mesh->pes[number];
     const uint64_t sleeping = pe->state == PE_ASLEEP && mesh->now > pe->cycles ? mesh->now - pe->cycles : 0;
-    *counters = (struct counters){pe->instructions,     pe->cycles + sleeping, pe->asleep + sleeping, pe->accelerators_busy,
-                                  pe->bytes_sent,       pe->error_count,       pe->last_error,        pe->last_error_address,
-                                  pe->state == PE_RUNNING};
+    *counters = (struct counters){
+        .instructions = pe->instructions,
+        .cycles = pe->cycles + sleeping,
+        .asleep = pe->asleep + sleeping,
+        .accelerators_busy = pe->accelerators_busy,
+        .dma_bytes = pe->bytes_sent,
+        .device_errors = pe->error_count,
+        .last_device_error = pe->last_error,
+        .last_device_error_address = pe->last_error_address,
+        .running = pe->state == PE_RUNNING,
+    };
 }
 
 void mesh_fault(const struct mesh *mesh, struct fault *fault)

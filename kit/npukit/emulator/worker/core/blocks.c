@@ -77,7 +77,8 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
 /* Unicorn cuts long code at its own borders: whether a load or store there is pipelined behind the load before. */
 static bool joins(const struct block *before, const struct block *block)
 {
-    return before->joint.loaded != 0 && block->joint.can_follow != 0 && (before->joint.loaded & block->joint.address) == 0;
+    return before->joint.loaded != 0 && block->joint.can_follow != 0 &&
+        (before->joint.loaded & block->joint.address) == 0;
 }
 
 static void enter(struct pe *pe, struct block *block, uint32_t address)

@@ -24,8 +24,8 @@ struct device_services {
     /* The present cycle: in a register access, the one in which the core's instruction starts. */
     uint64_t (*now)(const struct device_host *host);
 
-    /* Call the model's `finished` when so many cycles have passed. Cycles in which DMA takes the SRAM port meanwhile are
-     * added. One call may be outstanding. */
+    /* Call the model's `finished` when so many cycles have passed. Cycles in which DMA takes the SRAM port meanwhile
+     * are added. One call may be outstanding. */
     void (*finish_after)(struct device_host *host, uint64_t cycles);
 
     /* Set the core's event register, which wakes it from WFE. */

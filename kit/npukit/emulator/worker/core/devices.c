@@ -79,12 +79,14 @@ static const char *attach(struct pe *pe, struct device_host *host, const struct 
     host->pe = pe;
     host->model = accelerator->model;
     host->state = calloc(1, accelerator->model->state_bytes);
-    host->place = (struct device_place){host, &services, pe->sram, figures->sram_bytes, accelerator->figures, accelerator->figure_count};
+    host->place = (struct device_place){host, &services, pe->sram, figures->sram_bytes, accelerator->figures,
+                                        accelerator->figure_count};
     const char *complaint = host->model->start(host->state, &host->place);
     if (complaint != NULL) {
         return complaint;
     }
-    return bus_attach(pe, accelerator->base, REGISTER_BYTES, (struct bus_port){NULL, host, read_device, write_device, true});
+    const struct bus_port port = {NULL, host, read_device, write_device, true};
+    return bus_attach(pe, accelerator->base, REGISTER_BYTES, port);
 }
 
 const char *devices_attach(struct pe *pe)

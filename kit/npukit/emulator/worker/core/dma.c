@@ -9,7 +9,15 @@
 enum { QUEUE = 8, DESCRIPTOR_BYTES = 48, FLAGS_AT = 0x100, NO_FLAG = 0xFF };
 enum { KIND_COPY = 1, MULTICAST = 1 << 8 };
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
-enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, ERROR = 0x0C, PE = 0x10, PES = 0x14, CHIP = 0x18 };
+enum register_offset {
+    DOORBELL = 0x00,
+    STATUS = 0x04,
+    COMPLETED = 0x08,
+    ERROR = 0x0C,
+    PE = 0x10,
+    PES = 0x14,
+    CHIP = 0x18,
+};
 enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS, ERROR_FLAG };
 
 struct dma {
@@ -237,5 +245,6 @@ const char *dma_attach(struct pe *pe)
 {
     pe->dma = calloc(1, sizeof *pe->dma);
     const uint32_t bytes = FLAGS_AT + 4 * pe->mesh->figures.flags;
-    return bus_attach(pe, pe->mesh->figures.noc_base, bytes, (struct bus_port){NULL, pe->dma, read_dma, write_dma, true});
+    const struct bus_port port = {NULL, pe->dma, read_dma, write_dma, true};
+    return bus_attach(pe, pe->mesh->figures.noc_base, bytes, port);
 }

@@ -9,14 +9,16 @@
 
 #include "device.h"
 
-enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, BUSY_CYCLES = 0x0C, ERROR = 0x10, ERROR_COMMAND = 0x14 };
+enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, BUSY_CYCLES = 0x0C, ERROR = 0x10,
+                      ERROR_COMMAND = 0x14 };
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
 enum { ERROR_BUSY = 1, ERROR_PLACE, ERROR_KIND, ERROR_OPERAND, ERROR_ALIGNMENT, ERROR_FIELD };
 enum { ADDITION_BYTES = 32 };
 
 struct mac_array {
     const struct device_place *place;
-    uint32_t width, lanes, port_bytes, setup_cycles, accumulator_bits, operand_bytes_per_lane, parameter_bytes_per_channel;
+    uint32_t width, lanes, port_bytes, setup_cycles, accumulator_bits, operand_bytes_per_lane,
+        parameter_bytes_per_channel;
     bool busy;
     struct command command;
     uint32_t address; /* of the command */
@@ -102,8 +104,8 @@ static uint32_t flags_of(const struct command *command)
 
 static bool kernel_is_right(const struct command *command)
 {
-    const bool sizes = command->input_height && command->input_width && command->kernel_height && command->kernel_width &&
-                       command->stride_y && command->stride_x && command->dilation_y && command->dilation_x &&
+    const bool sizes = command->input_height && command->input_width && command->kernel_height &&
+                       command->kernel_width && command->stride_y && command->stride_x && command->dilation_y && command->dilation_x &&
                        command->input_channels;
     return sizes && (command->kind == CONVOLUTION || command->input_channels == command->output_channels);
 }
@@ -173,10 +175,12 @@ static bool tensors_inside(const struct mac_array *array, const struct command *
     const uint32_t width = add ? command->output_width : command->input_width;
     const uint64_t channels = add ? command->output_channels : command->input_channels;
     const uint64_t output_bytes = ((command->flags & RAW) != 0 ? 4U : 1U) * (uint64_t)command->output_channels;
-    const struct extent input = {command->input, height, width, command->input_row_stride, command->input_pixel_stride, channels};
-    const struct extent second = {command->weights, height, width, command->second_row_stride, command->second_pixel_stride, channels};
-    const struct extent output = {command->output, command->output_height, command->output_width, command->output_row_stride,
-                                  command->output_pixel_stride, output_bytes};
+    const struct extent input = {command->input, height, width, command->input_row_stride,
+                                 command->input_pixel_stride, channels};
+    const struct extent second = {command->weights, height, width, command->second_row_stride,
+                                  command->second_pixel_stride, channels};
+    const struct extent output = {command->output, command->output_height, command->output_width,
+                                  command->output_row_stride, command->output_pixel_stride, output_bytes};
     return inside(array, input) && inside(array, output) && (!add || inside(array, second)) &&
            mac_array_result_bytes(command) <= array->place->sram_bytes;
 }
@@ -192,8 +196,8 @@ static uint32_t check(const struct mac_array *array, const struct command *comma
     if (!aligned(command)) {
         return ERROR_ALIGNMENT;
     }
-    const bool good = tensors_inside(array, command) && constants_inside(array, command) && extra_inside(array, command);
-    return good ? 0 : ERROR_OPERAND;
+    const bool operands = tensors_inside(array, command) && extra_inside(array, command);
+    return operands && constants_inside(array, command) ? 0 : ERROR_OPERAND;
 }
 
 /* ---- cycles: section 3.5 ---- */
@@ -202,7 +206,9 @@ static uint64_t write_back(const struct mac_array *array, const struct command *
 {
     const uint64_t results = (uint64_t)array->width * array->lanes;
     const uint64_t output = (command->flags & RAW) != 0 ? 4 * results : results;
-    const uint64_t extra = (command->flags & ACCUMULATE) != 0 ? 4 * results : (command->flags & RESIDUAL) != 0 ? results : 0;
+    const uint64_t extra = (command->flags & ACCUMULATE) != 0 ? 4 * results
+                           : (command->flags & RESIDUAL) != 0 ? results
+                                                              : 0;
     return ceil_div(output, array->port_bytes) + ceil_div(extra, array->port_bytes);
 }
 
@@ -225,7 +231,8 @@ static uint64_t cycles_of(const struct mac_array *array, const struct command *c
 {
     const uint64_t pixels = (uint64_t)command->output_height * command->output_width;
     const uint64_t blocks = ceil_div(command->output_channels, array->width);
-    const uint64_t parameters = ceil_div((uint64_t)array->width * array->parameter_bytes_per_channel, array->port_bytes);
+    const uint64_t parameters = ceil_div((uint64_t)array->width * array->parameter_bytes_per_channel,
+                                         array->port_bytes);
     const uint64_t taps = (uint64_t)command->kernel_height * command->kernel_width;
     const uint64_t residual = (command->flags & RESIDUAL) != 0 ? pixels * blocks : 0;
     switch (command->kind) {
@@ -284,9 +291,10 @@ static void begin(struct mac_array *array, uint32_t address)
 static void compute(struct mac_array *array)
 {
     const struct command *command = &array->command;
-    const struct mac_array_scratch scratch = {malloc(mac_array_window_bytes(command)), malloc(mac_array_result_bytes(command))};
-    mac_array_compute(command, array->place->sram, mac_array_block(command, array->width, array->lanes), array->accumulator_bits,
-                      scratch);
+    const struct mac_array_scratch scratch = {malloc(mac_array_window_bytes(command)),
+                                              malloc(mac_array_result_bytes(command))};
+    mac_array_compute(command, array->place->sram, mac_array_block(command, array->width, array->lanes),
+                      array->accumulator_bits, scratch);
     free(scratch.window);
     free(scratch.results);
 }

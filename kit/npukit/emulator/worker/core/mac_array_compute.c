@@ -149,12 +149,13 @@ static struct channels channels_of(const struct command *command, const uint8_t 
                              (const int8_t *)parameters + (size_t)block * 8};
 }
 
-static void start_sums(const struct command *command, const uint8_t *sram, const struct channels *channels, int64_t extra,
-                       uint32_t *sums)
+static void start_sums(const struct command *command, const uint8_t *sram, const struct channels *channels,
+                       int64_t extra, uint32_t *sums)
 {
     const bool accumulate = (command->flags & ACCUMULATE) != 0;
     memset(sums, 0, channels->block * sizeof *sums);
-    memcpy(sums, accumulate ? sram + extra + (size_t)channels->first * 4 : channels->biases, channels->count * sizeof *sums);
+    memcpy(sums, accumulate ? sram + extra + (size_t)channels->first * 4 : channels->biases,
+           channels->count * sizeof *sums);
 }
 
 static void multiply(const struct channels *channels, const int8_t *window, size_t depth, uint32_t *sums)
@@ -197,8 +198,8 @@ static int8_t with_residual(const struct command *command, const uint8_t *sram, 
 }
 
 /* Sums of a block of channels of one pixel into the output. */
-static void finish_sums(const struct command *command, const uint8_t *sram, const struct channels *channels, int64_t extra,
-                        const uint32_t *sums, uint32_t bits, uint8_t *result)
+static void finish_sums(const struct command *command, const uint8_t *sram, const struct channels *channels,
+                        int64_t extra, const uint32_t *sums, uint32_t bits, uint8_t *result)
 {
     for (uint32_t c = 0; c < channels->count; c++) {
         const int32_t sum = wrap(sums[c], bits);
@@ -215,8 +216,8 @@ static void finish_sums(const struct command *command, const uint8_t *sram, cons
     }
 }
 
-static void convolve_pixel(const struct command *command, const uint8_t *sram, int64_t extra, uint32_t block, uint32_t bits,
-                           const int8_t *window, uint8_t *result)
+static void convolve_pixel(const struct command *command, const uint8_t *sram, int64_t extra, uint32_t block,
+                           uint32_t bits, const int8_t *window, uint8_t *result)
 {
     const size_t depth = (size_t)command->kernel_height * command->kernel_width * command->input_channels;
     uint32_t sums[BIGGEST_BLOCK];
@@ -232,8 +233,8 @@ static void convolve_pixel(const struct command *command, const uint8_t *sram, i
     }
 }
 
-static void multiply_taps(const struct command *command, const uint8_t *sram, const struct channels *channels, uint32_t y,
-                          uint32_t x, uint32_t *sums)
+static void multiply_taps(const struct command *command, const uint8_t *sram, const struct channels *channels,
+                          uint32_t y, uint32_t x, uint32_t *sums)
 {
     const int8_t *weights = channels->weights;
     for (uint32_t ky = 0; ky < command->kernel_height; ky++) {
@@ -266,7 +267,8 @@ static void add_pixel(const struct command *command, const uint8_t *sram, uint32
 {
     struct addition addition;
     memcpy(&addition, sram + command->parameters, sizeof addition);
-    const int64_t second = command->weights + (int64_t)y * command->second_row_stride + (int64_t)x * command->second_pixel_stride;
+    const int64_t second =
+        command->weights + (int64_t)y * command->second_row_stride + (int64_t)x * command->second_pixel_stride;
     const int64_t first = input_at(command, y, x);
     for (uint32_t c = 0; c < command->output_channels; c++) {
         const int32_t sum = sum_of(&addition, (int8_t)sram[first + c], (int8_t)sram[second + c]);
@@ -337,7 +339,8 @@ static void put_in_place(const struct command *command, uint8_t *sram, uint8_t *
 {
     for (uint32_t y = 0; y < command->output_height; y++) {
         for (uint32_t x = 0; x < command->output_width; x++) {
-            const int64_t output = command->output + (int64_t)y * command->output_row_stride + (int64_t)x * command->output_pixel_stride;
+            const int64_t output =
+                command->output + (int64_t)y * command->output_row_stride + (int64_t)x * command->output_pixel_stride;
             memcpy(sram + output, result_at(command, results, y, x), command->output_channels * result_bytes(command));
         }
     }
