@@ -104,10 +104,11 @@ static uint32_t flags_of(const struct command *command)
 
 static bool kernel_is_right(const struct command *command)
 {
-    const bool sizes = command->input_height && command->input_width && command->kernel_height &&
-                       command->kernel_width && command->stride_y && command->stride_x && command->dilation_y && command->dilation_x &&
-                       command->input_channels;
-    return sizes && (command->kind == CONVOLUTION || command->input_channels == command->output_channels);
+    const bool input = command->input_height && command->input_width && command->input_channels;
+    const bool kernel = command->kernel_height && command->kernel_width;
+    const bool steps = command->stride_y && command->stride_x && command->dilation_y && command->dilation_x;
+    const bool mixes = command->kind == CONVOLUTION;
+    return input && kernel && steps && (mixes || command->input_channels == command->output_channels);
 }
 
 static bool fields_are_right(const struct command *command)
