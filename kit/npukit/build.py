@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit import __version__
-from npukit.accel.engines import assign_engines, engines_of, refuse_cpu_ops
-from npukit.accel.interface import Accelerator
+from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
+from npukit.accel.interface import Plugin
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.emulator.renode.render import objection, render_renode
@@ -26,6 +26,7 @@ from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.store import save_plan
 from npukit.progress import Progress
+from npukit.project.accelerators import explain_missing, keep_models
 from npukit.project.build_folder import (
     GOLDEN,
     PLAN,
@@ -37,7 +38,7 @@ from npukit.project.build_folder import (
     new_build_folder,
     write_manifest,
 )
-from npukit.project.compile import BuiltImage, build_images
+from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
@@ -55,7 +56,7 @@ class _Compiled:
 
     net: Net
     board: Board
-    engines: Mapping[str, Accelerator]
+    plugins: Mapping[str, Plugin]
     plan: Plan
 
 
@@ -72,13 +73,14 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     """Model file to plan: all that can be known before any C is made."""
     progress.stage(f"import {model.name}")
     net = load_net_from_model(model)
-    engines = engines_of(board)
+    plugins = plugins_of(board)
+    engines = with_core(plugins)
     net = assign_engines(net, engines, only_cpu=options.engine == "cpu")
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")
     plan = plan_network(net, board, engines, objective=options.objective, max_pes=options.pes)
-    return _Compiled(net, board, engines, plan)
+    return _Compiled(net, board, plugins, plan)
 
 
 def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
@@ -99,9 +101,12 @@ def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, 
     save_net(net, folder)
     build_id = _build_id(folder, compiled, toolchain)
     progress.stage("generate C")
-    sources = generate(net, compiled.plan, board, compiled.engines, build_id=bytes.fromhex(build_id))
+    sources = generate(net, compiled.plan, board, with_core(compiled.plugins), build_id=bytes.fromhex(build_id))
     project = render_project(sources, board, About(net.name, build_id), folder / "project")
-    images = build_images(project, toolchain, folder / "images", progress.stage)
+    try:
+        images = build_images(project, toolchain, folder / "images", progress.stage)
+    except MissingFunction as error:
+        raise explain_missing(error, sources) from error
     plan = _with_measured_memory(compiled.plan, images)
     save_plan(plan, folder / PLAN)
     progress.stage("evaluate the reference")
@@ -116,6 +121,7 @@ def _build_id(folder: Path, compiled: _Compiled, toolchain: Toolchain) -> str:
     """What names this build: the network, the board, the plan and who compiled it."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
+    parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
 
 
@@ -157,6 +163,7 @@ def _manifest(
         model_sha256=file_digest(model),
         build_id=build_id,
         board=compiled.board,
+        accelerators=keep_models(compiled.plugins.values(), folder),
         toolchain=toolchain.title,
         images=tuple(records),
         summary=summary(compiled, plan),

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from npukit.accel.cpu import Cpu
-from npukit.accel.interface import Accelerator
-from npukit.accel.mac_array.plugin import MacArray
-from npukit.board.board import AcceleratorSlot, Board
+from npukit.accel.interface import Accelerator, Plugin
+from npukit.accel.plugins import plugin_for
+from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import Reshape
 
 CPU = "cpu"
 
-_PLUGINS: Mapping[str, Callable[[AcceleratorSlot], Accelerator]] = {MacArray.name: MacArray}
-
 
 def engines_of(board: Board) -> dict[str, Accelerator]:
     """The board's accelerators in its order, then the core."""
-    engines = {slot.name: _plugin(slot, board)(slot) for slot in board.accelerator}
-    return {**engines, CPU: Cpu()}
+    return with_core(plugins_of(board))
+
+
+def plugins_of(board: Board) -> dict[str, Plugin]:
+    """The board's accelerators in its order."""
+    return {slot.name: plugin_for(slot, board) for slot in board.accelerator}
+
+
+def with_core(plugins: Mapping[str, Plugin]) -> dict[str, Accelerator]:
+    return {**plugins, CPU: Cpu()}
 
 
 def assign_engines(net: Net, engines: Mapping[str, Accelerator], *, only_cpu: bool = False) -> Net:
@@ -52,12 +58,3 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
             return op.placed(name)
         reasons.append(reason)
     return op.placed(CPU, "; ".join(reasons) or "the board has no accelerator")
-
-
-def _plugin(slot: AcceleratorSlot, board: Board) -> Callable[[AcceleratorSlot], Accelerator]:
-    if slot.name not in _PLUGINS:
-        raise NpukitError(
-            f"board {board.name} names the accelerator {slot.name}, which no plug-in provides",
-            tries=[f"one of: {', '.join(_PLUGINS)}"],
-        )
-    return _PLUGINS[slot.name]

@@ -46,6 +46,8 @@ class Tile:
     op: Op
     output: Operand
     inputs: tuple[Operand, ...]
+    scratch: Address | None = None
+    """Memory of `Cost.scratch_bytes`, 16-byte aligned, while the tile runs."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class CommandFormat:
 
 
 class Accelerator(Protocol):
-    """A plug-in. One instance serves one board."""
+    """An engine. One instance serves one board."""
 
     name: str
     commands: CommandFormat | None
@@ -129,8 +131,19 @@ class Accelerator(Protocol):
         """What computing this box of the op's output needs."""
         ...
 
-    def lower(self, tile: Tile) -> Lowered: ...
+    def lower(self, tile: Tile) -> Lowered:
+        """The tile as code. Its constants are as many bytes as `cost` said, its symbols begin with the tile's name."""
+        ...
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         """The C driver for a board that has the accelerator, or its stand-in on the core for one that has not."""
         ...
+
+
+class Plugin(Accelerator, Protocol):
+    """An accelerator that comes from a plug-in, npukit's own included. `docs/accelerators.md` leads through it."""
+
+    version: str
+    model: Path | None
+    """The built-in emulator's model of the device: a C file written against `device.h`, or a shared library made of
+    one, that has `const struct device_model NAME_device`. None where the emulator has the device itself."""

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from npukit.data import data_folder
 from npukit.errors import NpukitError
@@ -88,11 +97,26 @@ class Noc(_Part):
 
 
 class AcceleratorSlot(_Part):
-    """An accelerator the PEs carry: its plug-in's name, its registers, its figures."""
+    """An accelerator the PEs carry: its plug-in's name, its registers, its figures.
 
-    name: str
+    `plugin` is the plug-in's folder or Python file, if it is not installed: in a board file relative to that file, once
+    loaded wherever it is, and of no path but its name where a board is stored.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     base: int
+    plugin: Path | None = None
     figures: dict[str, int] = {}
+
+    @field_validator("plugin")
+    @classmethod
+    def _beside_the_board_file(cls, plugin: Path | None, info: ValidationInfo) -> Path | None:
+        folder = (info.context or {}).get("folder")
+        return (folder / plugin).resolve() if plugin and folder else plugin
+
+    @field_serializer("plugin")
+    def _without_a_place(self, plugin: Path | None) -> str | None:
+        return plugin.name if plugin else None
 
 
 class Qemu(_Part):
@@ -141,7 +165,7 @@ def load_board(name: str) -> Board:
     if not path.is_file():
         raise _unknown(name)
     try:
-        return Board.model_validate(tomllib.loads(path.read_text()))
+        return Board.model_validate(tomllib.loads(path.read_text()), context={"folder": path.parent})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NpukitError(f"board file {path} is not TOML: {error}") from error
     except ValidationError as error:

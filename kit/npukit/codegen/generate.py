@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from npukit.accel.interface import Accelerator
+from npukit.accel.interface import Accelerator, Call
 from npukit.board.board import Board
 from npukit.codegen.names import c_string
-from npukit.codegen.program import Program, gather
+from npukit.codegen.program import CPU, Program, gather
 from npukit.codegen.render import Ends, Titles, render
 from npukit.codegen.sources import Sources
 from npukit.codegen.tensors import input_rows, layer_rows, output_rows
@@ -34,6 +34,7 @@ def _sources(
         pes=(pe.pe,),
         files=render(program, titles, _ends(net, program) if root else None),
         drivers=_drivers(program, board),
+        wrappers=dict(_wrappers(program)),
         constant_bytes=program.constants.bytes,
         activation_bytes=program.arena.bytes,
     )
@@ -41,6 +42,16 @@ def _sources(
 
 def _ends(net: Net, program: Program) -> Ends:
     return Ends(input_rows(net, program), output_rows(net, program), layer_rows(net, program))
+
+
+def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
+    for part in program.parts:
+        caller = (part.tile.op.name, part.engine.name)
+        if part.engine.commands and part.chained:
+            yield part.engine.commands.run, caller
+            yield f"{part.engine.commands.run}_one", caller
+        elif isinstance(part.lowered.code, Call) and part.engine.name != CPU:
+            yield part.lowered.code.function, caller
 
 
 def _drivers(program: Program, board: Board) -> tuple[Path, ...]:

@@ -43,7 +43,8 @@ def lower_parts(
     for index, step in enumerate(computes):
         inputs = tuple(arena.operand(view) for view in step.inputs)
         op = places[step.op]
-        tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs)
+        scratch = arena.scratch(step.scratch) if step.scratch else None
+        tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
         engine = _engine(step, engines)
         parts.append(Part(tile, engine, engine.lower(tile), op, layers.get(index)))
     return parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -20,3 +20,5 @@ class Sources:
     drivers: tuple[Path, ...]
     constant_bytes: int
     activation_bytes: int
+    wrappers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """For each function that a plug-in's driver must have, an op that calls it and the plug-in."""

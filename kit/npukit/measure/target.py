@@ -61,4 +61,4 @@ def _start(build: Build, name: str) -> Transport:
         return QemuMachine(build.board, build.images()[0].elf)
     if name == "renode":
         return RenodeMachine(build.board, build.images())
-    return Emulator(build.board, build.images())
+    return Emulator(build.board, build.images(), build.models())

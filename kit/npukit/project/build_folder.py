@@ -37,6 +37,16 @@ class ImageRecord(BaseModel):
     pes: tuple[int, ...]
 
 
+class AcceleratorRecord(BaseModel):
+    """The plug-in that a build was made with; `model`, for the emulator, is in the build folder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    name: str
+    version: str
+    model: str | None
+
+
 class Manifest(BaseModel):
     """`npukit.json`. `summary` is what `npukit build --json` printed."""
 
@@ -47,6 +57,7 @@ class Manifest(BaseModel):
     model_sha256: str
     build_id: str
     board: Board
+    accelerators: tuple[AcceleratorRecord, ...] = ()
     toolchain: str
     images: tuple[ImageRecord, ...]
     summary: dict[str, Any]
@@ -80,6 +91,11 @@ class Build:
 
     def images(self) -> tuple[Image, ...]:
         return tuple(Image(self.folder / image.elf, image.pes) for image in self.manifest.images)
+
+    def models(self) -> dict[str, Path]:
+        """The emulator's models of accelerators that it does not have itself."""
+        records = self.manifest.accelerators
+        return {record.name: self.folder / record.model for record in records if record.model}
 
 
 def load_build(folder: Path) -> Build:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -30,6 +31,14 @@ MEASURING_ROOM = 16 << 20
 
 SECONDS = 300
 """More than any compilation takes, the first one of a fresh zig included."""
+
+
+class MissingFunction(NpukitError):
+    """Code calls `function`, which nothing in the image has."""
+
+    def __init__(self, function: str, what: str) -> None:
+        super().__init__(f"the toolchain did not {what}: nothing has the function {function}", tries=_TRIES)
+        self.function = function
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,9 @@ class _Build:
             done = subprocess.run(command, cwd=self.project.folder, capture_output=True, text=True, timeout=SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
+        missing = _UNDEFINED.search(done.stderr)
+        if done.returncode != 0 and missing:
+            raise MissingFunction(missing[1], what)
         if done.returncode != 0:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {_first_error(done.stderr)}", tries=_TRIES)
 
@@ -142,6 +154,9 @@ def _first_error(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "it said nothing")
 
+
+_UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
+"""As GNU's linker says it, and LLVM's."""
 
 _TRIES = ("the other compiler: --toolchain gcc or --toolchain zig", "npukit doctor")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Struct, Tile
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import Filter, filter_of
-from npukit.accel.mac_array.geometry import Plane, placed
+from npukit.accel.mac_array.geometry import placed
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
-from npukit.accel.mac_array.shapes import along_pixels, window_of
+from npukit.accel.mac_array.shapes import along_pixels
 from npukit.net.net import Net
 from npukit.net.requantize import Multiplier, add_rescaling
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from npukit import __version__
+from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.accel.interface import CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.cycles import Figures
-from npukit.accel.mac_array.geometry import Plane
 from npukit.accel.mac_array.lower import lower
 from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
-from npukit.accel.mac_array.shapes import along_pixels, cycles_of, depth_of, window_of
+from npukit.accel.mac_array.shapes import along_pixels, cycles_of
 from npukit.accel.mac_array.support import refusal
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.data import data_folder
@@ -24,6 +25,8 @@ class MacArray:
     """The MAC array of one board."""
 
     name = "mac_array"
+    version = __version__
+    model: Path | None = None
     commands: CommandFormat | None = CommandFormat(
         struct="mac_array_command",
         next_field="next",

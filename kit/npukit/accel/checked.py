@@ -1,0 +1,190 @@
+"""A plug-in whose every answer is checked, so that a wrong one is named with the op and goes no further."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from npukit.accel.interface import (
+    Address,
+    Call,
+    CommandFormat,
+    Commands,
+    ConstantArray,
+    Cost,
+    Field,
+    Lowered,
+    Plugin,
+    Tile,
+)
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+
+Answer = TypeVar("Answer")
+
+DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+class Checked:
+    """The plug-in of the accelerator `name`."""
+
+    def __init__(self, plugin: Plugin, name: str) -> None:
+        self._plugin = plugin
+        self.name = name
+        self.version, self.commands, self.model = _identity(plugin, name)
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        reason = self._ask(op, "refusal", lambda: self._plugin.refusal(net, op))
+        if reason is not None and (not isinstance(reason, str) or not reason.strip()):
+            raise self._wrong(op, f"refuses with {reason!r}, which is no reason in words")
+        return reason
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        cost = self._ask(op, "cost", lambda: self._plugin.cost(net, op, output))
+        fault = _fault_of_cost(cost)
+        if fault:
+            raise self._wrong(op, f"says for {output} {fault}")
+        return cost
+
+    def lower(self, tile: Tile) -> Lowered:
+        lowered = self._ask(tile.op, "lower", lambda: self._plugin.lower(tile))
+        fault = next(_faults(tile, lowered, self.commands), None)
+        if fault is None:
+            fault = _broken_promise(lowered, self.cost(tile.net, tile.op, tile.output.box), self.commands)
+        if fault:
+            raise self._wrong(tile.op, f"lowers {tile.output.box} to nonsense: {fault}")
+        return lowered
+
+    def sources(self, board: Board) -> tuple[Path, ...]:
+        sources = tuple(self._plugin.sources(board))
+        absent = next((path for path in sources if not Path(path).is_file()), None)
+        if absent is not None:
+            raise NpukitError(f"the plug-in {self.name} names a source that is not there: {absent}")
+        return sources
+
+    def _ask(self, op: Op, what: str, question: Callable[[], Answer]) -> Answer:
+        try:
+            return question()
+        except NpukitError:
+            raise
+        except Exception as error:
+            raise self._wrong(op, f"fails in `{what}`: {type(error).__name__}: {error}") from error
+
+    def _wrong(self, op: Op, what: str) -> NpukitError:
+        return NpukitError(
+            f"the plug-in {self.name} is wrong about {op.name} ({op.kind}): it {what}",
+            tries=[f"a plug-in newer than {self.version}", "--engine cpu"],
+        )
+
+
+def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Path | None]:
+    """Version, commands and model; NpukitError if it is no plug-in, or that of another accelerator."""
+    missing = [each for each in _MEMBERS if not hasattr(plugin, each)]
+    if missing:
+        raise NpukitError(f"the plug-in {name} has no `{missing[0]}`", tries=[_INTERFACE])
+    if plugin.name != name:
+        raise NpukitError(
+            f"the plug-in {name} is named {plugin.name}", tries=["the same name in plug-in and board file"]
+        )
+    if plugin.model is not None and not Path(plugin.model).is_file():
+        raise NpukitError(f"the plug-in {name} names a model that is not there: {plugin.model}", tries=[_INTERFACE])
+    return str(plugin.version), plugin.commands, plugin.model
+
+
+_MEMBERS = ("name", "version", "commands", "model", "refusal", "cost", "lower", "sources")
+_INTERFACE = "kit/npukit/accel/interface.py says what a plug-in has"
+
+
+def _fault_of_cost(cost: Any) -> str | None:
+    if not isinstance(cost, Cost):
+        return f"a cost of {cost!r}"
+    for what in ("cycles", "constant_bytes", "scratch_bytes"):
+        value = getattr(cost, what)
+        if not isinstance(value, int | np.integer) or value < 0:
+            return f"{what} = {value!r}"
+    return None
+
+
+def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterator[str]:
+    """What of a lowering cannot be made into C."""
+    if not isinstance(lowered, Lowered):
+        yield f"{lowered!r} is not a Lowered"
+        return
+    for array in lowered.constants:
+        yield from _faults_of_array(tile, array)
+    yield from _faults_of_code(lowered.code, commands)
+    known = _Places.of(tile, lowered)
+    for field in _fields(lowered.code):
+        if isinstance(field, Address):
+            yield from known.faults(field)
+
+
+def _faults_of_array(tile: Tile, array: Any) -> Iterator[str]:
+    if not isinstance(array, ConstantArray) or not isinstance(array.values, np.ndarray):
+        yield f"{array!r} is not a ConstantArray of a numpy array"
+    elif str(array.values.dtype) not in DTYPES:
+        yield f"{array.symbol} is of {array.values.dtype}, C gets {', '.join(DTYPES)}"
+    elif not _IDENTIFIER.fullmatch(array.symbol) or not array.symbol.startswith(f"{tile.name}_"):
+        yield f"the constant {array.symbol} must be a C name that begins with {tile.name}_"
+    elif array.align <= 0 or array.align & (array.align - 1):
+        yield f"{array.symbol} is aligned to {array.align}, no power of two"
+
+
+def _faults_of_code(code: Any, commands: CommandFormat | None) -> Iterator[str]:
+    if isinstance(code, Commands):
+        if commands is None:
+            yield "commands, but the plug-in has no command format"
+        if not code.structs:
+            yield "no commands"
+    elif not isinstance(code, Call):
+        yield f"{code!r} is neither a Call nor Commands"
+    elif not _IDENTIFIER.fullmatch(code.function):
+        yield f"{code.function!r} is no name of a C function"
+
+
+def _fields(code: Call | Commands) -> Iterator[Field]:
+    if isinstance(code, Call):
+        yield from code.arguments
+    else:
+        yield from (value for struct in code.structs for _, value in struct.fields)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Bytes of each symbol that an address may be of; None where only the plan knows."""
+
+    sizes: dict[str, int | None]
+
+    @classmethod
+    def of(cls, tile: Tile, lowered: Lowered) -> _Places:
+        places = [operand.address for operand in (tile.output, *tile.inputs)] + ([tile.scratch] if tile.scratch else [])
+        constants = {array.symbol: array.values.nbytes for array in lowered.constants}
+        return cls({**{place.symbol: None for place in places}, **constants})
+
+    def faults(self, address: Address) -> Iterator[str]:
+        if address.symbol not in self.sizes:
+            yield f"{address.symbol} is neither an operand nor one of its constants"
+            return
+        size = self.sizes[address.symbol]
+        if address.offset < 0 or (size is not None and address.offset >= max(size, 1)):
+            yield f"{address.symbol} + {address.offset} is outside of it"
+
+
+def _broken_promise(lowered: Lowered, cost: Cost, commands: CommandFormat | None) -> str | None:
+    """The plan has kept room for what `cost` said; gaps for alignment may be in it or not."""
+    sizes = [(array.values.nbytes, array.align) for array in lowered.constants]
+    if isinstance(lowered.code, Commands) and commands is not None:
+        sizes += [(commands.bytes, commands.align)] * len(lowered.code.structs)
+    least = sum(size for size, _ in sizes)
+    most = sum(-(-size // align) * align for size, align in sizes)
+    if least <= cost.constant_bytes <= most:
+        return None
+    return f"its constants are {least} bytes, its cost says {cost.constant_bytes}"

@@ -1,0 +1,103 @@
+"""Where accelerators come from: npukit itself, installed packages, a folder or file that the board file names."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from npukit.accel.checked import Checked
+from npukit.accel.interface import Plugin
+from npukit.accel.mac_array.plugin import MacArray
+from npukit.board.board import AcceleratorSlot, Board
+from npukit.errors import NpukitError
+
+GROUP = "npukit.accelerators"
+"""Of entry points: the accelerator's name, and what makes its plug-in."""
+
+ATTRIBUTE = "accelerator"
+"""What makes the plug-in, in a folder's `__init__.py` or a Python file."""
+
+Maker = Callable[[AcceleratorSlot], Plugin]
+
+_OWN: Mapping[str, Maker] = {MacArray.name: MacArray}
+
+
+def plugin_for(slot: AcceleratorSlot, board: Board) -> Plugin:
+    """The plug-in of an accelerator, made for one board, every answer of it checked."""
+    make = _maker(slot, board)
+    try:
+        plugin = make(slot)
+    except NpukitError:
+        raise
+    except Exception as error:
+        raise NpukitError(
+            f"the plug-in {slot.name} does not take its figures of board {board.name}: {type(error).__name__}: {error}",
+            tries=["the figures of the accelerator in the board file"],
+        ) from error
+    return Checked(plugin, slot.name)
+
+
+def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
+    if slot.plugin is not None:
+        return _load(slot.name, slot.plugin)
+    if slot.name in _OWN:
+        return _OWN[slot.name]
+    installed = _installed()
+    if slot.name not in installed:
+        raise NpukitError(
+            f"board {board.name} names the accelerator {slot.name}, which no plug-in provides",
+            tries=[
+                f"one of: {', '.join([*_OWN, *installed])}",
+                f"install the package that has the entry point {GROUP}: {slot.name}",
+                'plugin = "FOLDER" in the board file',
+            ],
+        )
+    return _from_package(installed[slot.name])
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _from_package(point: EntryPoint) -> Maker:
+    try:
+        return point.load()
+    except Exception as error:
+        raise _unloadable(point.name, point.value, error) from error
+
+
+def _load(name: str, path: Path) -> Maker:
+    file = path / "__init__.py" if path.is_dir() else path
+    if not file.is_file():
+        raise NpukitError(
+            f"the plug-in {name} should be at {path}, where there is none", tries=["a path relative to the board file"]
+        )
+    try:
+        return getattr(_module(f"npukit_plugin_{name}", file), ATTRIBUTE)
+    except Exception as error:
+        raise _unloadable(name, str(path), error) from error
+
+
+def _module(name: str, file: Path) -> ModuleType:
+    """The file as a module, with its folder's modules within it if it is a package's."""
+    folder = [str(file.parent)] if file.name == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folder)
+    assert spec is not None
+    assert spec.loader is not None
+    for stale in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+        del sys.modules[stale]
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _unloadable(name: str, where: str, error: Exception) -> NpukitError:
+    return NpukitError(
+        f"the plug-in {name} ({where}) cannot be loaded: {type(error).__name__}: {error}",
+        tries=[f"it must define `{ATTRIBUTE}`, which takes the board's AcceleratorSlot and gives the plug-in"],
+    )
