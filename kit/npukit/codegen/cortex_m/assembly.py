@@ -12,6 +12,8 @@ from npukit.codegen.cortex_m import timing
 
 _MODIFIED_IMMEDIATE_BITS = 8
 _NARROW_BRANCH_REACH = 252
+CYCLES_WORTH_A_BYTE = 8
+"""what a byte of code may save: unrolling ends where it saves less"""
 
 
 class Assembly:
@@ -63,6 +65,13 @@ class Assembly:
         else:
             self.constant(spare, abs(value))
             self.emit(f"{name} {target}, {source}, {spare}")
+
+    def cost(self, sharing: int) -> float:
+        """By which ways of writing a routine that `sharing` layers call are compared.
+
+        Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for.
+        """
+        return self.instructions + self.cycles + CYCLES_WORTH_A_BYTE * self.bytes / sharing
 
     def text(self) -> str:
         return "".join(f"{line}\n" for line in self.lines)

@@ -31,6 +31,7 @@ from npukit.codegen.cortex_m.ranges import accumulators
 from npukit.codegen.cortex_m.requantize import (
     FastRequantization,
     clamp_refusal,
+    common_exponents,
     fast_requantization,
     overflow,
     smallest_exponent,
@@ -50,8 +51,7 @@ _PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
 _BYTE_BITS = 8
 _LARGEST_WEIGHT = 32767
-_CODE_BUDGET = 3072
-_UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 6, 8, 16) for steps in (4, 8, 16))
+_UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8, 16) for steps in (2, 4, 8, 16, 32))
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,10 @@ class Plan:
     output_origin: int
 
 
-def convolution(layer: ConvLayer, source: Layout, target: Layout, density: Density) -> Kernel | Refusal:
-    """The convolution from one layout to another with weights of one density."""
+def convolution(
+    layer: ConvLayer, source: Layout, target: Layout, density: Density, sharing: int = 1
+) -> Kernel | Refusal:
+    """The convolution from one layout to another with weights of one density; `sharing` layers have its shape."""
     variant = f"gemm{density.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -91,7 +93,7 @@ def convolution(layer: ConvLayer, source: Layout, target: Layout, density: Densi
     if walk is None:
         return Refusal(variant, "a single output pixel has no pair")
     choices = [
-        _attempt(layer, source, target, density, packing, exponents, walk)
+        _attempt(layer, source, target, density, packing, exponents, walk, sharing)
         for packing in _packings(target)
         for exponents in _exponent_choices(layer, density, packing)
     ]
@@ -121,11 +123,11 @@ def _exponent_choices(layer: ConvLayer, density: Density, packing: Packing) -> l
     """Common exponents worth trying, and one for each channel where a single shift at the end can be a register's."""
     if packing is Packing.PAIR_WORDS:
         return [_PAIR_WORDS_EXPONENT]
-    smallest = smallest_exponent(layer.requantization)
     if density is Density.HALFWORDS:
-        return [smallest, smallest_exponents(layer.requantization)]
+        return [*common_exponents(layer.requantization), smallest_exponents(layer.requantization)]
+    smallest = smallest_exponent(layer.requantization)
     lowest = int(smallest_exponents(layer.requantization).min())
-    return [smallest, max(lowest + _BYTE_BITS - 2, smallest), smallest + _BYTE_BITS - 2]
+    return [*common_exponents(layer.requantization), max(lowest + _BYTE_BITS - 2, smallest), smallest + _BYTE_BITS - 2]
 
 
 def walk_over(layer: ConvLayer, source: Layout, target: Layout) -> Walk | None:
@@ -166,6 +168,7 @@ def _attempt(
     packing: Packing,
     exponents: int | np.ndarray,
     walk: Walk,
+    sharing: int,
 ) -> Kernel | str:
     unsigned = target.order is not Order.PIXELS
     fast = fast_requantization(layer.requantization, exponents, unsigned=unsigned)
@@ -182,7 +185,7 @@ def _attempt(
         return blocks
     stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
     shape = Shape(gather.depth, len(layer.weights), density, fast.exponent, fast.needs_ties, blocks.left_shift, stores)
-    return _fastest(layer, source, target, walk, gather, shape, blocks)
+    return _fastest(layer, source, target, walk, gather, shape, blocks, sharing)
 
 
 def _blocks(layer: ConvLayer, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
@@ -225,14 +228,19 @@ def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, 
 
 
 def _fastest(
-    layer: ConvLayer, source: Layout, target: Layout, walk: Walk, gather: Gather, shape: Shape, blocks: Blocks
+    layer: ConvLayer,
+    source: Layout,
+    target: Layout,
+    walk: Walk,
+    gather: Gather,
+    shape: Shape,
+    blocks: Blocks,
+    sharing: int,
 ) -> Kernel:
-    """The unrolling with the fewest instructions whose code stays within bounds."""
+    """The kernel with the unrolling that costs least."""
     stream = block_stream(blocks, shape)
     plan = Plan(walk, gather, shape, _window_origin(layer, source), target.origin)
-    bodies = [_emit(plan, unrolling) for unrolling in _unrollings(shape)]
-    fitting = [body for body in bodies if body.bytes <= _CODE_BUDGET] or [min(bodies, key=lambda body: body.bytes)]
-    body = min(fitting, key=lambda body: (body.instructions, body.bytes))
+    body = min((_emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(sharing))
     instructions, cycles = entry_costs(body, constants=True)
     symbol = layer.name
     return Kernel(

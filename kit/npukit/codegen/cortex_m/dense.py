@@ -20,9 +20,9 @@ from npukit.codegen.cortex_m.ranges import accumulators
 from npukit.codegen.cortex_m.requantize import (
     FastRequantization,
     clamp_refusal,
+    common_exponents,
     fast_requantization,
     overflow,
-    smallest_exponent,
 )
 from npukit.codegen.cortex_m.stream import byte_pairs_refusal, packed
 
@@ -40,7 +40,6 @@ FRAME_BYTES = 28
 _PUSHED_BYTES = 36
 _BYTE_BITS = 8
 _LARGEST_WEIGHT = 32767
-_CODE_BUDGET = 4096
 _WORD_ORDER = np.array([0, 2, 1, 3])
 _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8, 16) for steps in (2, 4, 8, 16, 20))
 
@@ -82,7 +81,7 @@ class Plan:
         return weights + 16 + (0 if self.shared else 4 * (8 + 4 * self.ties + shifts))
 
 
-def dense(layer: DenseLayer, source: Layout, target: Layout, density: Density) -> Kernel | Refusal:
+def dense(layer: DenseLayer, source: Layout, target: Layout, density: Density, sharing: int = 1) -> Kernel | Refusal:
     """The product with weights of one density, of any tensor whose elements lie together."""
     variant = f"dense{density.value}"
     if not (source.plain and target.plain):
@@ -90,16 +89,21 @@ def dense(layer: DenseLayer, source: Layout, target: Layout, density: Density) -
     reason = clamp_refusal(layer.requantization)
     if reason:
         return Refusal(variant, reason)
-    shared = _shared(layer)
-    exponent = smallest_exponent(layer.requantization)
+    shared, magnitude, reason = _shared(layer), accumulators(layer).magnitude, ""
+    for exponent in _exponent_choices(layer, density, shared):
+        fast = fast_requantization(layer.requantization, exponent)
+        reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
+        if not reason:
+            return _fastest(layer, (source, target), fast, density, shared, sharing)
+    return Refusal(variant, reason)
+
+
+def _exponent_choices(layer: DenseLayer, density: Density, shared: bool) -> list[int]:
+    """Common exponents worth trying; with one multiplier and bytes the one that leaves a pair's first sum unshifted."""
+    common = common_exponents(layer.requantization)
     if shared and density is Density.BYTES:
-        exponent += _BYTE_BITS - 2
-    fast = fast_requantization(layer.requantization, exponent)
-    magnitude = accumulators(layer).magnitude
-    reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude)
-    if reason:
-        return Refusal(variant, reason)
-    return _fastest(layer, (source, target), fast, density, shared)
+        return [common[-1] + _BYTE_BITS - 2]
+    return common
 
 
 def _shared(layer: DenseLayer) -> bool:
@@ -126,7 +130,12 @@ def _density_refusal(
 
 
 def _fastest(
-    layer: DenseLayer, layouts: tuple[Layout, Layout], fast: FastRequantization, density: Density, shared: bool
+    layer: DenseLayer,
+    layouts: tuple[Layout, Layout],
+    fast: FastRequantization,
+    density: Density,
+    shared: bool,
+    sharing: int,
 ) -> Kernel:
     outputs, inputs = layer.weights.shape
     left = bool(fast.prescale[0::2].min() >= _BYTE_BITS)
@@ -135,8 +144,7 @@ def _fastest(
         for blocks, steps in _UNROLLINGS
     ]
     emitted = [(plan, _emit(plan)) for plan in plans]
-    fitting = [e for e in emitted if e[1].bytes <= _CODE_BUDGET] or [min(emitted, key=lambda e: e[1].bytes)]
-    plan, body = min(fitting, key=lambda e: (e[1].instructions, e[1].bytes))
+    plan, body = min(emitted, key=lambda e: e[1].cost(sharing))
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,

@@ -21,9 +21,9 @@ from npukit.codegen.cortex_m.ranges import accumulators
 from npukit.codegen.cortex_m.requantize import (
     FastRequantization,
     clamp_refusal,
+    common_exponents,
     fast_requantization,
     overflow,
-    smallest_exponent,
     smallest_exponents,
 )
 from npukit.codegen.cortex_m.stream import packed
@@ -45,7 +45,6 @@ _PUSHED_BYTES = 36
 _LARGEST_WEIGHT = 32767
 _REACH = 4095
 _LOAD_PAIR_REACH = 1020
-_CODE_BUDGET = 4096
 _COLUMN_ROUNDS = (2, 3, 4, 6, 8, 12)
 
 
@@ -106,17 +105,17 @@ class Plan:
         return 4 * (self.weight_registers + 3 + (self.exponent is None))
 
 
-def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout) -> Kernel | Refusal:
-    """The depthwise convolution from planes to another layout."""
+def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout, sharing: int = 1) -> Kernel | Refusal:
+    """The depthwise convolution from planes to another layout; `sharing` layers have its shape."""
     variant = f"depthwise {source.order.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
         return Refusal(variant, reason)
-    for exponents in (smallest_exponent(layer.requantization), smallest_exponents(layer.requantization)):
+    for exponents in (*common_exponents(layer.requantization), smallest_exponents(layer.requantization)):
         fast = fast_requantization(layer.requantization, exponents, unsigned=target.order is not Order.PIXELS)
         reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(layer, fast)
         if not reason:
-            return _fastest(layer, source, target, fast, variant)
+            return _fastest(layer, source, target, fast, variant, sharing)
     return Refusal(variant, str(reason))
 
 
@@ -145,7 +144,9 @@ def _weights_refusal(layer: DepthwiseLayer, fast: FastRequantization) -> str | N
     return None
 
 
-def _fastest(layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRequantization, variant: str) -> Kernel:
+def _fastest(
+    layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRequantization, variant: str, sharing: int
+) -> Kernel:
     layer = _along_planes(layer, source)
     tiles, groups = tuple(_tiles(layer)), tuple(_groups(layer, source))
     plans = [
@@ -153,8 +154,7 @@ def _fastest(layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRe
         for rounds in (*_COLUMN_ROUNDS, len(groups))
     ]
     emitted = [(plan, _emit(plan)) for plan in plans]
-    fitting = [e for e in emitted if e[1].bytes <= _CODE_BUDGET] or [min(emitted, key=lambda e: e[1].bytes)]
-    plan, body = min(fitting, key=lambda e: (e[1].instructions, e[1].bytes))
+    plan, body = min(emitted, key=lambda e: e[1].cost(sharing))
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
@@ -299,7 +299,8 @@ def _emit_plane(asm: Assembly, plan: Plan) -> None:
     input_row = output_row = 0
     for _, run in groupby(plan.tiles, key=lambda tile: tile.pattern):
         tiles = list(run)
-        asm.add(INPUT, INPUT, (tiles[0].first_input - input_row) * row_stride, "r12")
+        pointed = _pointed_row(plan, tiles[0])
+        asm.add(INPUT, INPUT, (pointed - input_row) * row_stride, "r12")
         asm.add(OUTPUT, OUTPUT, (tiles[0].row - output_row) * out_stride, "r12")
         step = tiles[0].height * plan.row_step
         if len(tiles) > 1:
@@ -311,8 +312,13 @@ def _emit_plane(asm: Assembly, plan: Plan) -> None:
                 asm.add(INPUT, INPUT, step * row_stride, "r12")
                 asm.add(OUTPUT, OUTPUT, tiles[0].height * out_stride, "r12")
         moved = len(tiles) if len(tiles) > 1 else 0
-        input_row = tiles[0].first_input + moved * step
+        input_row = pointed + moved * step
         output_row = tiles[0].row + moved * tiles[0].height
+
+
+def _pointed_row(plan: Plan, tile: Tile) -> int:
+    """The input row the pointer stands on: the tile's first, or the one before where that does not start at a word."""
+    return tile.first_input - (tile.first_input * _strides(plan)[0] % 4 != 0)
 
 
 def _strides(plan: Plan) -> tuple[int, int]:
@@ -375,9 +381,19 @@ def _emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _
     row_stride, _ = _strides(plan)
     input_step, _ = _column_strides(plan)
     for row, kernel_rows in enumerate(tile.taps):
-        offset = row * row_stride + (group.base - position.input) * input_step
-        _emit_row(asm, plan, group, kernel_rows, offset, fresh)
+        down = tile.first_input + row - _pointed_row(plan, tile)
+        offset = down * row_stride + (group.base - position.input) * input_step
+        aligned = (tile.first_input + row) * row_stride % 4 == 0
+        _emit_row(asm, plan, group, kernel_rows, _Place(offset, aligned), fresh)
     _emit_results(asm, plan, tile, group, position)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a row's inputs for a group begin, from the input pointer, and whether that is a word's beginning."""
+
+    offset: int
+    aligned: bool
 
 
 class _Fresh:
@@ -402,11 +418,11 @@ class _Fresh:
 
 
 def _emit_row(
-    asm: Assembly, plan: Plan, group: Group, kernel_rows: tuple[int | None, ...], offset: int, fresh: _Fresh
+    asm: Assembly, plan: Plan, group: Group, kernel_rows: tuple[int | None, ...], place: _Place, fresh: _Fresh
 ) -> None:
     """One input row's products, with the kernel row that lies on it for each output row."""
     for index, taps in enumerate(group.taps):
-        register = _emit_load(asm, plan, group, index, offset)
+        register = _emit_load(asm, plan, group, index, place)
         for output_row, kernel_row in enumerate(kernel_rows):
             if kernel_row is None:
                 continue
@@ -417,24 +433,27 @@ def _emit_row(
                     asm.emit(f"{text}, {fresh.addend(accumulator)}")
 
 
-def _emit_load(asm: Assembly, plan: Plan, group: Group, index: int, offset: int) -> str:
+def _emit_load(asm: Assembly, plan: Plan, group: Group, index: int, place: _Place) -> str:
     """Bring the inputs of the group's register `index`; two come with one load where they can."""
     register = (FIRST, SECOND)[index % 2]
     if plan.halfwords:
-        _emit_load_halfwords(asm, register, index + 1 < len(group.taps), offset + 4 * index)
+        _emit_load_halfwords(asm, register, index, len(group.taps), place)
     elif index == 0:
-        asm.emit(f"ldr {FIRST}, [{INPUT}, #{offset}]")
+        asm.emit(f"ldr {FIRST}, [{INPUT}, #{place.offset}]")
         asm.emit(f"uxtb16 {SECOND}, {FIRST}, ror #8", f"uxtb16 {FIRST}, {FIRST}")
     elif index > 1:
-        asm.emit(f"ldrb {register}, [{INPUT}, #{offset + 2 + index}]")
+        asm.emit(f"ldrb {register}, [{INPUT}, #{place.offset + 2 + index}]")
     return register
 
 
-def _emit_load_halfwords(asm: Assembly, register: str, pair: bool, offset: int) -> None:
-    if register == FIRST and pair and offset <= _LOAD_PAIR_REACH:
-        asm.emit(f"ldrd {FIRST}, {SECOND}, [{INPUT}, #{offset}]")
-    elif register == FIRST or offset > _LOAD_PAIR_REACH + 4:
-        asm.emit(f"ldr {register}, [{INPUT}, #{offset}]")
+def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, place: _Place) -> None:
+    """LDRD wants an aligned address and a short way, and brings the next register too."""
+    even = index - index % 2
+    pair = place.aligned and even + 1 < count and place.offset + 4 * even <= _LOAD_PAIR_REACH
+    if not pair:
+        asm.emit(f"ldr {register}, [{INPUT}, #{place.offset + 4 * index}]")
+    elif index == even:
+        asm.emit(f"ldrd {FIRST}, {SECOND}, [{INPUT}, #{place.offset + 4 * index}]")
 
 
 def _emit_results(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _Position) -> None:

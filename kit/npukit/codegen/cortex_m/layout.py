@@ -18,7 +18,7 @@ class Order(Enum):
     PLANES8 = "planes8"
     """one plane per channel, bytes holding value - zero point, which the zero point -128 makes 0..255"""
     PLANES16 = "planes16"
-    """the same in halfwords; rows start at words"""
+    """the same in halfwords; planes start at words, rows need not"""
 
 
 _ELEMENT_BYTES = {Order.PIXELS: 1, Order.PLANES8: 1, Order.PLANES16: 2}
@@ -43,7 +43,7 @@ class Layout:
 
     @property
     def channel_stride(self) -> int:
-        return 1 if self.order is Order.PIXELS else self._stored_rows * self._line_bytes
+        return 1 if self.order is Order.PIXELS else self._plane_bytes
 
     @property
     def row_stride(self) -> int:
@@ -62,7 +62,7 @@ class Layout:
     @property
     def bytes(self) -> int:
         planes = 1 if self.order is Order.PIXELS else self.shape[2]
-        return planes * self._stored_rows * self._line_bytes
+        return planes * self._plane_bytes
 
     @property
     def plain(self) -> bool:
@@ -86,14 +86,12 @@ class Layout:
 
     @property
     def _line_bytes(self) -> int:
-        along = self._stored(0 if self.transposed else 1)
-        if self.order is Order.PLANES16:
-            along += along % 2
-        return along * self._pixel_bytes
+        return self._stored(0 if self.transposed else 1) * self._pixel_bytes
 
     @property
-    def _stored_rows(self) -> int:
-        return self._stored(1 if self.transposed else 0)
+    def _plane_bytes(self) -> int:
+        plane = self._stored(1 if self.transposed else 0) * self._line_bytes
+        return plane + (-plane % 4 if self.order is Order.PLANES16 else 0)
 
     def _stored(self, axis: int) -> int:
         return self.shape[axis] + self.border[axis] + self.border[axis + 2]

@@ -136,6 +136,8 @@ class _Search:
             index: [i for i, node in enumerate(nodes) if index in node.inputs] for index in range(INPUT, len(nodes))
         }
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
+        signatures = [_signature(node.layer) for node in nodes]
+        self._sharing = [signatures.count(signature) for signature in signatures]
         first = next(node.layer for node in nodes if INPUT in node.inputs)
         self.input_layout = Layout(Order.PIXELS, first.input_shape)
         self.start = _Partial(0.0, 0, 0, frozenset(), (), {INPUT: self.input_layout})
@@ -204,7 +206,7 @@ class _Search:
     ) -> tuple[list[Kernel], tuple[Refusal, ...]]:
         key = (index, sources, target)
         if key not in self._found:
-            everything = list(kernels(self._nodes[index].layer, sources, target))
+            everything = list(kernels(self._nodes[index].layer, sources, target, self._sharing[index]))
             accepted = [k for k in everything if isinstance(k, Kernel)]
             self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
         return self._found[key]
@@ -231,6 +233,12 @@ class _Search:
         if readers and all(isinstance(reader, DepthwiseLayer) for reader in readers):
             layouts += [Layout(o, shape, NO_PADDING, t) for o, t in product((Order.PLANES8, Order.PLANES16), sides)]
         return layouts
+
+
+def _signature(layer: Layer) -> tuple:
+    """What layers that can share code have in common."""
+    windows = (layer.kernel, layer.strides, layer.padding) if isinstance(layer, ConvLayer | DepthwiseLayer) else ()
+    return type(layer), layer.input_shape, layer.output_shape, windows
 
 
 def _hull(paddings: Sequence[Padding]) -> Padding:

@@ -18,6 +18,7 @@ from npukit.codegen.cortex_m.layer import INT8, Requantization
 
 LARGEST_EXPONENT = 22
 _LEAST_PRESCALE = 2
+_SHARED_STEP = 4
 INT32_LIMIT = 1 << 31
 
 
@@ -55,6 +56,12 @@ def clamp_refusal(requantization: Requantization) -> str | None:
     if requantization.clamp != INT8:
         return f"the clamp {requantization.clamp} is not the range of int8"
     return None
+
+
+def common_exponents(requantization: Requantization) -> list[int]:
+    """Common E worth trying: first one that other layers are likely to have too, for then they share code."""
+    smallest = smallest_exponent(requantization)
+    return [-(-smallest // _SHARED_STEP) * _SHARED_STEP, smallest]
 
 
 def smallest_exponents(requantization: Requantization) -> np.ndarray:

@@ -41,16 +41,16 @@ def variants(layer: Layer) -> list[Kernel | Refusal]:
     return [found for source, target in pairs for found in kernels(layer, [source] * inputs, target)]
 
 
-def kernels(layer: Layer, sources: Sequence[Layout], target: Layout) -> Iterator[Kernel | Refusal]:
-    """Every variant between the given layouts."""
+def kernels(layer: Layer, sources: Sequence[Layout], target: Layout, sharing: int = 1) -> Iterator[Kernel | Refusal]:
+    """Every variant between the given layouts. `sharing` layers have this shape and will share code."""
     match layer:
         case ConvLayer():
-            yield from (convolution(layer, sources[0], target, density) for density in Density)
+            yield from (convolution(layer, sources[0], target, density, sharing) for density in Density)
             yield winograd(layer, sources[0], target)
         case DepthwiseLayer():
-            yield depthwise(layer, sources[0], target)
+            yield depthwise(layer, sources[0], target, sharing)
         case DenseLayer():
-            yield from (dense(layer, sources[0], target, density) for density in Density)
+            yield from (dense(layer, sources[0], target, density, sharing) for density in Density)
         case AddLayer():
             yield add(layer, sources[0], sources[1], target)
         case PoolLayer():

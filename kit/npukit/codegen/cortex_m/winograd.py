@@ -24,9 +24,9 @@ from npukit.codegen.cortex_m.ranges import accumulators
 from npukit.codegen.cortex_m.requantize import (
     FastRequantization,
     clamp_refusal,
+    common_exponents,
     fast_requantization,
     overflow,
-    smallest_exponent,
 )
 from npukit.codegen.cortex_m.stream import packed
 
@@ -101,12 +101,19 @@ def winograd(layer: ConvLayer, source: Layout, target: Layout) -> Kernel | Refus
     reason = _refusal(layer, source, target)
     if reason:
         return Refusal(VARIANT, reason)
-    exponent = max(smallest_exponent(layer.requantization), 1)
-    fast = fast_requantization(layer.requantization, exponent)
-    weights = _transformed(layer, fast)
-    reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(weights)
-    if reason:
-        return Refusal(VARIANT, reason)
+    for exponent in common_exponents(layer.requantization):
+        fast = fast_requantization(layer.requantization, exponent)
+        weights = _transformed(layer, fast)
+        reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(weights)
+        if not reason:
+            return _generated(layer, source, target, fast, weights)
+    return Refusal(VARIANT, str(reason))
+
+
+def _generated(
+    layer: ConvLayer, source: Layout, target: Layout, fast: FastRequantization, weights: np.ndarray
+) -> Kernel:
+    exponent = int(fast.exponents[0])
     stream = _stream(layer, weights, fast)
     plan = Plan(source, target, _origin(layer, source), exponent, fast.needs_ties, stream.nbytes)
     body = _emit(plan)
