@@ -53,7 +53,7 @@ def _places(where: str) -> list[tuple[int, str]] | None:
         return None
     if where == "none":
         return []
-    parts = where[1:-1].split("; sysbus") if where.startswith("{ ") or where.startswith("{") else [where]
+    parts = where[1:-1].split("; sysbus") if where.startswith("{") else [where]
     points = [part.strip() if part.strip().startswith("sysbus") else f"sysbus {part.strip()}" for part in parts]
     return [_place(point) for point in points]
 
