@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -148,6 +149,19 @@ class Board(_Part):
                 raise ValueError(f"{kind} must have exactly one memory to live in, not {homes or 'none'}")
         return self
 
+    @model_validator(mode="after")
+    def _numbers_agree(self) -> Board:
+        named = {*self.mesh.dead_pes, *(pe for link in self.mesh.dead_links for pe in link)}
+        unknown = sorted(pe for pe in named if not 0 <= pe < self.pe_count)
+        if unknown:
+            raise ValueError(f"PE {unknown[0]} is named as dead, but there are only PEs 0 to {self.pe_count - 1}")
+        for first, second in pairwise(sorted(self.memory, key=lambda m: m.origin)):
+            if first.end > second.origin:
+                raise ValueError(f"memories {first.name} and {second.name} overlap")
+        if self.pe_count > 1 and self.noc is None:
+            raise ValueError(f"{self.pe_count} PEs need a [noc]")
+        return self
+
     @property
     def pe_count(self) -> int:
         return self.mesh.chips.count * self.mesh.pes.count
@@ -165,11 +179,24 @@ def load_board(name: str) -> Board:
     if not path.is_file():
         raise _unknown(name)
     try:
-        return Board.model_validate(tomllib.loads(path.read_text()), context={"folder": path.parent})
+        return Board.model_validate(_tables(path), context={"folder": path.parent})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NpukitError(f"board file {path} is not TOML: {error}") from error
     except ValidationError as error:
         raise NpukitError(f"board file {path} is wrong: {_first_fault(error)}") from error
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    """The file's tables; what it does not say itself is taken from the file it is `like`."""
+    tables = tomllib.loads(path.read_text())
+    like = tables.pop("like", None)
+    if like is None:
+        return tables
+    other = path.parent / f"{Path(str(like)).name}.toml"
+    if not other.is_file() or other.samefile(path):
+        message = f"board file {path} is like {like}, which is not there"
+        raise NpukitError(message, tries=[f"put {other.name} beside it"])
+    return {**tomllib.loads(other.read_text()), **tables}
 
 
 def known_boards() -> Iterator[Board]:

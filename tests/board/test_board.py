@@ -1,0 +1,81 @@
+"""Board files: what they say, what they take from each other, and how they are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from npukit.board.board import known_boards, load_board
+from npukit.data import data_folder
+from npukit.errors import NpukitError
+
+PE_MESH = (data_folder("boards") / "pe-mesh.toml").read_text()
+
+
+def wrong(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(NpukitError) as found:
+        load_board(str(path))
+    return found.value.message
+
+
+def test_the_boards_that_ship() -> None:
+    assert [(board.name, board.pe_count) for board in known_boards()] == [
+        ("mps2-an386", 1),
+        ("pe-mesh-152", 152),
+        ("pe-mesh-7296", 7296),
+        ("pe-mesh", 16),
+    ]
+
+
+def test_larger_meshes_are_the_same_silicon() -> None:
+    small, large = load_board("pe-mesh"), load_board("pe-mesh-7296")
+    assert large.noc == small.noc
+    assert large.accelerator == small.accelerator
+    assert large.memory == small.memory
+
+
+def test_a_board_file_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(PE_MESH.replace('name = "pe-mesh"', 'name = "mine"'))
+    assert load_board(str(tmp_path / "mine.toml")).name == "mine"
+
+
+def test_an_unknown_board() -> None:
+    with pytest.raises(NpukitError, match="board pdp-11 is not known"):
+        load_board("pdp-11")
+
+
+def test_not_toml(tmp_path: Path) -> None:
+    assert "is not TOML" in wrong(tmp_path, "name = ")
+
+
+def test_a_field_nobody_knows(tmp_path: Path) -> None:
+    assert "core.turbo" in wrong(tmp_path, PE_MESH.replace("[core]", "[core]\nturbo = true"))
+
+
+def test_a_field_of_the_wrong_type(tmp_path: Path) -> None:
+    assert "core.clock_hz" in wrong(tmp_path, PE_MESH.replace("clock_hz = 300_000_000", 'clock_hz = "fast"'))
+
+
+def test_nowhere_to_put_the_stack(tmp_path: Path) -> None:
+    assert "stack must have exactly one memory" in wrong(tmp_path, PE_MESH.replace(', "stack"]', "]"))
+
+
+def test_like_a_board_that_is_not_there(tmp_path: Path) -> None:
+    assert "is like atlantis, which is not there" in wrong(tmp_path, 'like = "atlantis"')
+
+
+def test_a_dead_pe_that_does_not_exist(tmp_path: Path) -> None:
+    assert "PE 16 is named as dead" in wrong(tmp_path, PE_MESH.replace("dead_pes = []", "dead_pes = [16]"))
+
+
+def test_memories_that_overlap(tmp_path: Path) -> None:
+    extra = '[[memory]]\nname = "more"\norigin = 0x1_0000\nsize = 0x2_0000\nholds = []\n\n[mesh]'
+    assert "memories sram and more overlap" in wrong(tmp_path, PE_MESH.replace("[mesh]", extra))
+
+
+def test_a_mesh_without_a_network(tmp_path: Path) -> None:
+    begin, end = PE_MESH.index("[noc]"), PE_MESH.index("[uart]")
+    assert "16 PEs need a [noc]" in wrong(tmp_path, PE_MESH[:begin] + PE_MESH[end:])
