@@ -87,6 +87,33 @@ def test_random_commands_leave_the_same_bytes_and_take_the_same_cycles(
     assert {error for _, error in seen} >= {Error.KIND, Error.OPERAND, Error.ALIGNMENT, Error.FIELD}
 
 
+def test_ties_are_rounded_as_tflite_rounds_them(devices: Devices) -> None:
+    """Halves: upwards by the multiplier, away from zero by the shift. No random multiplier gives one."""
+    halves = {-3: -1, -1: 0, 1: 1, 3: 2}  # times 2^30 / 2^31
+    quarters = {-10: -3, -6: -2, 6: 2, 10: 3}  # times (2^31 - 1) / 2^31, which changes nothing, and 1/4
+    biases = np.array([*halves, *quarters, *[0] * 8], "<i4")
+    multipliers = np.array([1 << 30] * 4 + [(1 << 31) - 1] * 12, "<i4")
+    shifts = np.array([0] * 4 + [-2] * 12, np.int8)
+    ones = dict.fromkeys(("input_height", "input_width", "output_height", "output_width", "input_channels"), 1)
+    ones |= dict.fromkeys(("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x"), 1)
+    command = Command(
+        kind=Kind.CONVOLUTION,
+        **ones,
+        output_channels=8,
+        clamp_min=-128,
+        clamp_max=127,
+        input=0x3000,
+        weights=0x3010,
+        parameters=0x3020,
+        output=0x4000,
+    )
+    sram = np.zeros(SRAM_BYTES, np.uint8)
+    sram[0x3020 : 0x3020 + 144] = np.frombuffer(biases.tobytes() + multipliers.tobytes() + shifts.tobytes(), np.uint8)
+    place(sram, command)
+    assert run(devices, sram)[0] is Error.NONE
+    assert sram[0x4000:0x4008].view(np.int8).tolist() == [*halves.values(), *quarters.values()]
+
+
 def test_a_chain_sets_the_event_register_once_at_its_end(devices: Devices, figures: dict[str, int]) -> None:
     random = np.random.default_rng(1)
     sram = random.integers(0, 256, SRAM_BYTES, np.uint8)
