@@ -5,9 +5,10 @@
 
 _Noreturn void work(void)
 {
-    while (net_run(0) == 0) {
+    net_start();
+    while (net_frame() == 0) {
     }
     for (;;) {
-        hal_wait();
+        hal_wait(); /* the control block says what failed */
     }
 }

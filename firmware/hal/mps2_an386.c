@@ -66,6 +66,18 @@ uint32_t hal_pe(void)
     return 0;
 }
 
+bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
+{
+    (void)pe, (void)address, (void)to, (void)bytes;
+    return false;
+}
+
+bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
+{
+    (void)pe, (void)address, (void)from, (void)bytes;
+    return false;
+}
+
 bool hal_link_present(void)
 {
     return true;

@@ -2,6 +2,7 @@
 #include "hal.h"
 
 #include "board.h"
+#include "noc.h"
 
 struct timer_registers {
     volatile uint32_t cycles_lo;
@@ -51,6 +52,16 @@ void hal_wait(void)
 uint32_t hal_pe(void)
 {
     return NOC_PE;
+}
+
+bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
+{
+    return noc_copy(pe, address, hal_pe(), (uint32_t)to, bytes) == 0;
+}
+
+bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
+{
+    return noc_copy(hal_pe(), (uint32_t)from, pe, address, bytes) == 0;
 }
 
 bool hal_link_present(void)

@@ -24,6 +24,10 @@ bool hal_link_readable(void);
 uint8_t hal_link_read(void);
 void hal_link_write(uint8_t byte);
 
+/* Copy from or to another PE's memory. False if there is no way to it, or no such memory. */
+bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes);
+bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes);
+
 /* This PE's number on the board, 0 where there is only one. */
 uint32_t hal_pe(void);
 

@@ -1,10 +1,13 @@
-/* The compiled network, as the rest of the firmware sees it. The generated project/net/net.c implements this. */
+/* The compiled network, as the rest of the firmware sees it. The generated project/net/net.c provides its code and
+ * tables, firmware/rpc/net_control.c the accounts of what it does. */
 #ifndef NET_H
 #define NET_H
 
 #include <stdint.h>
 
-/* A tensor, or the part of one that this PE holds: `rows` rows of `row_bytes`, `stride` bytes apart. */
+#include "hal.h"
+
+/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. */
 struct net_tensor {
     const char *name;
     uint8_t *data;
@@ -13,31 +16,88 @@ struct net_tensor {
     uint32_t stride;
 };
 
-/* One layer: the tensor it leaves behind. */
+/* What a layer leaves behind on this PE: `planes` times `rows` rows of `row_bytes`. */
 struct net_layer {
-    const char *name;
-    struct net_tensor output;
+    const uint8_t *data;
+    uint32_t row_bytes;
+    uint32_t rows;
+    uint32_t row_stride;
+    uint32_t planes;
+    uint32_t plane_stride;
 };
 
+/* A PE that runs a part of the network, and where its control block lies in its memory. */
+struct net_pe {
+    uint32_t pe;
+    uint32_t control;
+};
+
+/* What the host can learn about the network. Only the PE that it talks to has this. */
 struct net_description {
     const char *model;
     const char *board;
     uint8_t build_id[16];
     uint16_t input_count;
     uint16_t output_count;
-    uint16_t layer_count;
+    uint16_t pe_count;
     const struct net_tensor *inputs;
     const struct net_tensor *outputs;
-    const struct net_layer *layers;
+    const char *const *layer_names;
+    const struct net_pe *pes; /* this one first */
 };
 
+/* How a PE is doing. It begins the PE's activations, so that the root can read it, and set `observed`, from afar. */
+struct net_control {
+    uint32_t sign; /* net_sign, once the PE runs */
+    uint32_t layer_count;
+    volatile uint32_t observed; /* not 0: layers run by themselves and are recorded */
+    uint32_t frames;
+    struct hal_counters counters; /* at the end of the last frame */
+    int32_t status;               /* of the last frame: 0, or the error code of what failed */
+    uint32_t fault_status;        /* the core's Configurable Fault Status Register, if it has stopped */
+    uint32_t fault_pc;
+    uint32_t fault_address;
+    uint32_t reserved[2];
+};
+
+/* What an observed frame leaves behind of each layer. Counters that do not fit stay at their largest value. */
+struct net_record {
+    uint32_t digest; /* CRC-32 of the output's bytes */
+    uint32_t cycles;
+    uint32_t instructions;
+    uint32_t asleep;
+};
+
+_Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
+_Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
+
 extern const struct net_description net_description;
+extern const uint32_t net_sign; /* says of which build this is; not 0 */
+extern const uint32_t net_layer_count;
+extern const struct net_layer net_layers[];
+extern struct net_control *const net_control;
+extern struct net_record *const net_records; /* right behind the control block */
 
-/* Called after each layer, while its output is still in place. */
-typedef void net_observer(uint32_t layer);
+/* One frame: inputs in place before, outputs in place after. 0, or the error code of what failed. */
+int32_t net_run(void);
 
-/* Run one frame: inputs in place before, outputs in place after. 0, or the error code of what failed.
- * With an observer every layer runs by itself, and the observer is called after each; without one (0) the engines run in chains. */
-int32_t net_run(net_observer *observer);
+/* --- for the PE's main loop --- */
+
+/* Begin the control block. */
+void net_start(void);
+
+/* Run a frame and keep account of it. Its status. */
+int32_t net_frame(void);
+
+/* --- for net_run() --- */
+
+static inline int32_t net_observed(void)
+{
+    return net_control->observed != 0;
+}
+
+/* Around each layer of an observed frame: before it begins, and while its output is still in place. */
+void net_begin_layer(void);
+void net_end_layer(uint32_t layer);
 
 #endif

@@ -1,6 +1,7 @@
 #include "noc.h"
 
 #include "board.h"
+#include "rpc.h"
 
 struct noc_registers {
     const struct noc_descriptor *volatile doorbell;
@@ -18,6 +19,7 @@ _Static_assert(offsetof(struct noc_registers, flag) == 0x100, "the flags' place"
 
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
 enum { QUEUE = 8 };
+enum { COPY_FLAG = BOARD_NOC_FLAGS - 1 };
 
 #define NOC ((struct noc_registers *)BOARD_NOC_BASE)
 
@@ -30,10 +32,15 @@ static uint32_t chains_started;
 /* What waits took from each flag. Flags are never reset: an increment may arrive at any moment. */
 static uint32_t taken[BOARD_NOC_FLAGS];
 
+/* An error empties the queue: what was in it will never be completed. */
 static int32_t take_error(void)
 {
     const int32_t error = (int32_t)NOC->error;
     NOC->error = 0;
+    descriptors_started = NOC->completed;
+    for (uint32_t i = 0; i < QUEUE; i++) {
+        ends[i] = descriptors_started;
+    }
     return error;
 }
 
@@ -67,15 +74,71 @@ int32_t noc_send(const struct noc_descriptor *first)
     return (NOC->status & STATUS_ERROR) == 0 ? 0 : take_error();
 }
 
+static void take(uint32_t flag, uint32_t count)
+{
+    __asm volatile("" ::: "memory");
+    taken[flag] += count;
+}
+
+/* The host must be able to end what would never end. Not inline: it would slow down the PEs that need none of it. */
+__attribute__((noinline)) static int32_t wait_as_root(uint32_t flag, uint32_t count)
+{
+    while (NOC->flag[flag] - taken[flag] < count) {
+        if ((NOC->status & STATUS_ERROR) != 0) {
+            return take_error();
+        }
+        if (rpc_break()) {
+            return NOC_GIVEN_UP;
+        }
+        __asm volatile("wfe");
+    }
+    take(flag, count);
+    return 0;
+}
+
 int32_t noc_wait(uint32_t flag, uint32_t count)
 {
     while (NOC->flag[flag] - taken[flag] < count) {
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
+        if (NOC->pe == BOARD_ROOT_PE) {
+            return wait_as_root(flag, count);
+        }
         __asm volatile("wfe");
     }
-    __asm volatile("" ::: "memory");
-    taken[flag] += count;
+    take(flag, count);
     return 0;
+}
+
+/* Other than in noc_wait(), what is waited for comes for certain. */
+static int32_t await_copy(void)
+{
+    while (NOC->flag[COPY_FLAG] == taken[COPY_FLAG]) {
+        if ((NOC->status & STATUS_ERROR) != 0) {
+            return take_error();
+        }
+        __asm volatile("wfe");
+    }
+    take(COPY_FLAG, 1);
+    return 0;
+}
+
+int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes)
+{
+    static _Alignas(16) struct noc_descriptor descriptor;
+    const bool comes = to_pe == NOC->pe;
+    descriptor = (struct noc_descriptor){
+        .kind = NOC_COPY,
+        .source_pe = from_pe,
+        .source = (const void *)from,
+        .destination_pe = to_pe,
+        .destination = to,
+        .row_bytes = (uint16_t)bytes,
+        .rows = 1,
+        .source_flag = comes ? NOC_NO_FLAG : COPY_FLAG,
+        .destination_flag = comes ? COPY_FLAG : NOC_NO_FLAG,
+    };
+    const int32_t error = noc_send(&descriptor);
+    return error != 0 ? error : await_copy();
 }

@@ -8,6 +8,7 @@
 enum noc_kind { NOC_COPY = 1 };
 enum noc_option { NOC_MULTICAST = 1 };
 enum { NOC_NO_FLAG = 0xFF };
+enum { NOC_GIVEN_UP = -1 }; /* the error code of a wait that the host has broken off */
 enum { NOC_DRAM = 0x80000000 }; /* + chip: stands for a PE and means that chip's DRAM */
 
 /* One of a multicast's destinations. */
@@ -47,7 +48,12 @@ _Static_assert(offsetof(struct noc_descriptor, source_flag) == 36, "word 9");
 /* Start a chain and return at once; sleep first while the engine's queue is full. 0, or the engine's error code. */
 int32_t noc_send(const struct noc_descriptor *first);
 
-/* Sleep until `flag` has counted `count` more than all earlier waits for it took. 0, or the engine's error code. */
+/* Sleep until `flag` has counted `count` more than all earlier waits for it took. 0, or the engine's error code, or
+ * NOC_GIVEN_UP. */
 int32_t noc_wait(uint32_t flag, uint32_t count);
+
+/* Copy bytes from PE to PE, one of them this one, and sleep until they are there, or on their way if they leave. 0, or
+ * the engine's error code. It takes the board's last flag, which no message uses. */
+int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes);
 
 #endif

@@ -21,22 +21,24 @@ struct request_kind {
     rpc_handler *handler;
     uint8_t argument_bytes;
     bool takes_data; /* any number of bytes after the arguments */
+    bool for_any_pe; /* this PE sees to it */
 };
 
 static rpc_handler hello, read_counters;
 
 /* Indexed by the kind of request. */
 static const struct request_kind request_kinds[] = {
-    {0, 0, false},
-    {hello, 0, false},
-    {rpc_describe, 4, false},
-    {rpc_write_input, 8, true},
-    {rpc_read_output, 8, false},
-    {rpc_run, 8, false},
-    {rpc_read_layers, 4, false},
-    {rpc_read_memory, 8, false},
-    {rpc_write_memory, 4, true},
-    {read_counters, 0, false},
+    {0, 0, false, false},
+    {hello, 0, false, false},
+    {rpc_describe, 4, false, false},
+    {rpc_write_input, 8, true, false},
+    {rpc_read_output, 8, false, false},
+    {rpc_run, 8, false, false},
+    {rpc_read_layers, 4, false, true},
+    {rpc_read_memory, 8, false, true},
+    {rpc_write_memory, 4, true, false},
+    {read_counters, 0, false, false},
+    {rpc_read_pes, 4, false, false},
 };
 
 enum { HELLO = 1, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
@@ -45,7 +47,7 @@ static const char *const status_texts[RPC_STATUSES] = {
     [RPC_OK] = "",
     [RPC_OTHER_PROTOCOL] = "the device speaks another protocol version",
     [RPC_NO_SESSION] = "no handshake: the device restarted, or another host took over",
-    [RPC_OTHER_PE] = "no route to that PE",
+    [RPC_OTHER_PE] = "no way to that PE, or not for this request",
     [RPC_UNKNOWN_REQUEST] = "unknown request",
     [RPC_BAD_ARGUMENTS] = "arguments of the wrong size",
     [RPC_NO_SUCH_TENSOR] = "no such tensor",
@@ -55,6 +57,8 @@ static const char *const status_texts[RPC_STATUSES] = {
     [RPC_NO_OUTPUT] = "no successful run since an input was written",
     [RPC_NOT_OBSERVED] = "no observed run that succeeded",
     [RPC_FAULT] = "the PE has stopped",
+    [RPC_NOT_RUNNING] = "a PE of the network does not run it",
+    [RPC_OUT_OF_STEP] = "the PEs are out of step since a run failed: reset the board",
 };
 
 static struct frame frame;
@@ -71,15 +75,15 @@ static uint8_t *put_name(uint8_t *at, const char *name)
     return at + 1 + length;
 }
 
-static struct rpc_answer hello(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+static struct rpc_answer hello(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)arguments, (void)size;
+    (void)pe, (void)arguments, (void)size;
     uint8_t *at = put16(payload, FRAME_PACKET_BYTES);
     at = put16(at, WINDOW);
     at = put16(at, net_description.input_count);
     at = put16(at, net_description.output_count);
-    at = put16(at, net_description.layer_count);
-    at = put16(at, 0);
+    at = put16(at, net_layer_count);
+    at = put16(at, net_description.pe_count);
     for (uint32_t i = 0; i < sizeof net_description.build_id; i++) {
         *at++ = net_description.build_id[i];
     }
@@ -88,9 +92,9 @@ static struct rpc_answer hello(const uint8_t *arguments, uint32_t size, uint8_t 
     return rpc_done((uint32_t)(at - payload));
 }
 
-static struct rpc_answer read_counters(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+static struct rpc_answer read_counters(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)arguments, (void)size;
+    (void)pe, (void)arguments, (void)size;
     struct hal_counters now;
     hal_count(&now);
     put64(put64(put64(payload, now.cycles), now.instructions), now.asleep);
@@ -114,20 +118,26 @@ static void open_session(uint32_t of_host)
     }
 }
 
+static uint32_t pe_of(const uint8_t *packet)
+{
+    uint32_t pe = get16(packet + 4);
+    return pe == THE_LINKED_PE ? hal_pe() : pe;
+}
+
 /* What speaks against carrying out the request in the frame; RPC_OK if nothing does. */
 static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_bytes)
 {
-    uint32_t kind = packet[1], pe = get16(packet + 4), of_session = get16(packet + 6);
+    uint32_t kind = packet[1], of_session = get16(packet + 6);
     if (packet[0] != PROTOCOL) {
         return rpc_refuse(RPC_OTHER_PROTOCOL, PROTOCOL);
-    }
-    if (pe != THE_LINKED_PE && pe != hal_pe()) {
-        return rpc_refuse(RPC_OTHER_PE, hal_pe());
     }
     if (kind == 0 || kind >= REQUEST_KINDS) {
         return rpc_refuse(RPC_UNKNOWN_REQUEST, kind);
     }
     const struct request_kind *known = &request_kinds[kind];
+    if (pe_of(packet) != hal_pe() && !known->for_any_pe) {
+        return rpc_refuse(RPC_OTHER_PE, hal_pe());
+    }
     if (argument_bytes < known->argument_bytes || (argument_bytes > known->argument_bytes && !known->takes_data)) {
         return rpc_refuse(RPC_BAD_ARGUMENTS, argument_bytes);
     }
@@ -145,7 +155,7 @@ static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
     struct rpc_answer answer = objection(packet, argument_bytes);
     if (answer.status == RPC_OK) {
         rpc_handler *handler = request_kinds[packet[1]].handler;
-        answer = handler(packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);
+        answer = handler(pe_of(packet), packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);
     }
     if (answer.status != RPC_OK) {
         answer.size = put_text(packet + RPC_REPLY_HEADER_BYTES, status_texts[answer.status]);
@@ -174,6 +184,7 @@ static void serve_request(uint8_t *packet, uint32_t size)
 
 _Noreturn void rpc_serve(void)
 {
+    net_start();
     for (;;) {
         while (!hal_link_readable()) {
             hal_wait();
@@ -187,6 +198,9 @@ _Noreturn void rpc_serve(void)
 
 void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address)
 {
+    net_control->fault_status = code;
+    net_control->fault_pc = pc;
+    net_control->fault_address = address;
     if (!hal_link_present()) {
         return;
     }

@@ -5,14 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an observed run leaves behind of each layer. Counters that do not fit stay at their largest value. */
-struct rpc_layer_record {
-    uint32_t digest; /* CRC-32 of the output's bytes */
-    uint32_t cycles;
-    uint32_t instructions;
-    uint32_t asleep;
-};
-
 /* A stretch of memory the host may read, and may write if it is `writable`. */
 struct rpc_region {
     uint8_t *start;
@@ -20,18 +12,20 @@ struct rpc_region {
     bool writable;
 };
 
-/* The generated project provides these three; `rpc_layer_records` has net_description.layer_count entries, one at
- * least. */
-extern struct rpc_layer_record rpc_layer_records[];
+/* The generated project provides these two. */
 extern const struct rpc_region rpc_regions[];
 extern const uint32_t rpc_region_count;
 
 /* Answer the host for ever. Call it on the PE whose hal_link_present() is true, after hal_init(). */
 _Noreturn void rpc_serve(void);
 
-/* Tell the host, unasked, that this PE has stopped; for fault handlers. Safe at any point of the program, silent on a
- * PE without a link. `code`: the Configurable Fault Status Register; `pc`: the instruction at fault; `address`: the
- * data address at fault, 0 if unknown. */
+/* Whether the host has broken a run off (docs/protocol.md): for whoever waits for something in a run on the
+ * PE that has the link. Takes all that has arrived over it. */
+bool rpc_break(void);
+
+/* Note in the control block, and tell the host unasked, that this PE has stopped; for fault handlers. Safe at any point
+ * of the program, silent on a PE without a link. `code`: the Configurable Fault Status Register; `pc`: the instruction at
+ * fault; `address`: the data address at fault, 0 if unknown. */
 void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef RPC_ANSWER_H
 #define RPC_ANSWER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "frame.h"
@@ -20,6 +21,8 @@ enum rpc_status {
     RPC_NO_OUTPUT,
     RPC_NOT_OBSERVED,
     RPC_FAULT,           /* address: the instruction at fault */
+    RPC_NOT_RUNNING,     /* address: the PE */
+    RPC_OUT_OF_STEP,     /* address: the error code of the run that failed */
     RPC_STATUSES,
 };
 
@@ -35,14 +38,20 @@ struct rpc_answer {
     uint32_t size; /* of the payload */
 };
 
-/* Carry out a request. `payload` may overlap the arguments: read them all before writing there. */
-typedef struct rpc_answer rpc_handler(const uint8_t *arguments, uint32_t size, uint8_t *payload);
+/* Carry out a request to `pe`. `payload` may overlap the arguments: read them all before writing there. */
+typedef struct rpc_answer rpc_handler(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload);
 
 rpc_handler rpc_describe, rpc_write_input, rpc_read_output, rpc_run, rpc_read_layers;
-rpc_handler rpc_read_memory, rpc_write_memory;
+rpc_handler rpc_read_memory, rpc_write_memory, rpc_read_pes;
 
 /* A new host is here: what an earlier one ran is not its business. */
 void rpc_forget_run(void);
+
+/* Have every PE observe its layers, or stop it. Done once all of them have taken it. */
+struct rpc_answer rpc_observe(bool observe);
+
+/* Up to `room` bytes of the records of a PE's layers, from the layer `first` on. */
+struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uint32_t room);
 
 static inline struct rpc_answer rpc_done(uint32_t size)
 {

@@ -1,5 +1,6 @@
 /* Requests about memory: nothing outside the regions that the project declares. */
 #include "bytes.h"
+#include "hal.h"
 #include "rpc.h"
 #include "rpc_answer.h"
 
@@ -20,11 +21,24 @@ static bool allowed(uintptr_t address, uint32_t size, bool to_write)
     return false;
 }
 
-struct rpc_answer rpc_read_memory(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+/* Another PE's memory may be read wherever there is any. */
+static struct rpc_answer read_other(uint32_t pe, uint32_t address, uint32_t bytes, uint8_t *payload)
+{
+    if (hal_read_pe(pe, address, payload, bytes)) {
+        return rpc_done(bytes);
+    }
+    bool pe_answers = hal_read_pe(pe, 0, payload, 1);
+    return pe_answers ? rpc_refuse(RPC_NOT_READABLE, address) : rpc_refuse(RPC_OTHER_PE, hal_pe());
+}
+
+struct rpc_answer rpc_read_memory(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     uint32_t address = get32(arguments), bytes = get32(arguments + 4);
     if (bytes > RPC_PAYLOAD_BYTES) {
         return rpc_refuse(RPC_BAD_ARGUMENTS, size);
+    }
+    if (pe != hal_pe()) {
+        return read_other(pe, address, bytes, payload);
     }
     if (!allowed(address, bytes, false)) {
         return rpc_refuse(RPC_NOT_READABLE, address);
@@ -36,9 +50,9 @@ struct rpc_answer rpc_read_memory(const uint8_t *arguments, uint32_t size, uint8
     return rpc_done(bytes);
 }
 
-struct rpc_answer rpc_write_memory(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+struct rpc_answer rpc_write_memory(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)payload;
+    (void)pe, (void)payload;
     uint32_t address = get32(arguments), bytes = size - 4;
     if (!allowed(address, bytes, true)) {
         return rpc_refuse(RPC_NOT_WRITABLE, address);

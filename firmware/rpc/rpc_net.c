@@ -1,13 +1,12 @@
 /* Requests about the network: its tensors, its runs, its layers. */
 #include "bytes.h"
-#include "crc32.h"
 #include "hal.h"
 #include "net.h"
 #include "rpc.h"
 #include "rpc_answer.h"
 
 enum { INPUTS, OUTPUTS, LAYERS };
-enum { LONGEST_NAME = 255, ENTRY_BYTES = 5, RECORD_BYTES = 16, RUN_BYTES = 32 };
+enum { LONGEST_NAME = 255, ENTRY_BYTES = 5, RUN_BYTES = 32 };
 _Static_assert(ENTRY_BYTES + LONGEST_NAME <= RPC_PAYLOAD_BYTES, "an entry fits a packet, or a description would never end");
 
 static struct {
@@ -19,9 +18,7 @@ static struct {
 
 static bool outputs_in_place;
 static bool records_complete; /* of the last observed run */
-
-/* Up to where what net_run() does has been counted. */
-static struct hal_counters counted;
+static bool out_of_step;      /* a run over several PEs has failed */
 
 void rpc_forget_run(void)
 {
@@ -47,9 +44,9 @@ static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t s
     return offset <= size_of(tensor) && size <= size_of(tensor) - offset;
 }
 
-struct rpc_answer rpc_write_input(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)payload;
+    (void)pe, (void)payload;
     uint32_t index = get16(arguments), offset = get32(arguments + 4), bytes = size - 8;
     if (index >= net_description.input_count) {
         return rpc_refuse(RPC_NO_SUCH_TENSOR, net_description.input_count);
@@ -65,8 +62,9 @@ struct rpc_answer rpc_write_input(const uint8_t *arguments, uint32_t size, uint8
     return rpc_done(0);
 }
 
-struct rpc_answer rpc_read_output(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
+    (void)pe;
     uint32_t index = get16(arguments), bytes = get16(arguments + 2), offset = get32(arguments + 4);
     if (index >= net_description.output_count) {
         return rpc_refuse(RPC_NO_SUCH_TENSOR, net_description.output_count);
@@ -97,7 +95,7 @@ static uint32_t count_of(uint32_t table)
     case OUTPUTS:
         return net_description.output_count;
     case LAYERS:
-        return net_description.layer_count;
+        return net_layer_count;
     default:
         return 0;
     }
@@ -112,13 +110,13 @@ static uint32_t length_of(const char *name)
     return length;
 }
 
-static uint32_t put_entry(uint8_t *at, const char *name, const struct net_tensor *tensor, uint32_t left)
+static uint32_t put_entry(uint8_t *at, const char *name, uint32_t size, uint32_t left)
 {
     uint32_t length = length_of(name);
     if (ENTRY_BYTES + length > left) {
         return 0;
     }
-    put32(at, size_of(tensor));
+    put32(at, size);
     at[4] = (uint8_t)length;
     for (uint32_t i = 0; i < length; i++) {
         at[ENTRY_BYTES + i] = (uint8_t)name[i];
@@ -129,17 +127,17 @@ static uint32_t put_entry(uint8_t *at, const char *name, const struct net_tensor
 static uint32_t put_tensor_or_layer(uint8_t *at, uint32_t table, uint32_t index, uint32_t left)
 {
     if (table == LAYERS) {
-        const struct net_layer *layer = &net_description.layers[index];
-        return put_entry(at, layer->name, &layer->output, left);
+        const struct net_layer *layer = &net_layers[index];
+        return put_entry(at, net_description.layer_names[index], layer->planes * layer->rows * layer->row_bytes, left);
     }
     const struct net_tensor *tensors = table == INPUTS ? net_description.inputs : net_description.outputs;
-    return put_entry(at, tensors[index].name, &tensors[index], left);
+    return put_entry(at, tensors[index].name, size_of(&tensors[index]), left);
 }
 
 /* As many entries of the table, from `first` on, as fit. */
-struct rpc_answer rpc_describe(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+struct rpc_answer rpc_describe(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)size;
+    (void)pe, (void)size;
     uint32_t table = get16(arguments), first = get16(arguments + 2), count = count_of(table);
     if (first >= count) {
         return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
@@ -157,68 +155,52 @@ struct rpc_answer rpc_describe(const uint8_t *arguments, uint32_t size, uint8_t 
 
 /* --- runs --- */
 
-static uint32_t at_most_32_bits(uint64_t count)
+static struct hal_counters difference(const struct hal_counters *before, const struct hal_counters *after)
 {
-    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-}
-
-/* What net_run() has spent since `counted`, added to the run's account. */
-static struct hal_counters spend(void)
-{
-    struct hal_counters now;
-    hal_count(&now);
-    struct hal_counters spent = {
-        .cycles = now.cycles - counted.cycles,
-        .instructions = now.instructions - counted.instructions,
-        .asleep = now.asleep - counted.asleep,
+    return (struct hal_counters){
+        .cycles = after->cycles - before->cycles,
+        .instructions = after->instructions - before->instructions,
+        .asleep = after->asleep - before->asleep,
     };
-    last_run.spent.cycles += spent.cycles;
-    last_run.spent.instructions += spent.instructions;
-    last_run.spent.asleep += spent.asleep;
-    return spent;
 }
 
-static uint32_t digest_of(const struct net_tensor *tensor)
+static void run(uint32_t frames)
 {
-    uint32_t digest = 0;
-    for (uint32_t row = 0; row < tensor->rows; row++) {
-        digest = crc32_update(digest, tensor->data + row * tensor->stride, tensor->row_bytes);
+    struct hal_counters before;
+    last_run.status = 0;
+    hal_count(&before);
+    net_control->counters = before;
+    for (uint32_t i = 0; i < frames && last_run.status == 0; i++) {
+        last_run.status = net_frame();
     }
-    return digest;
+    last_run.spent = difference(&before, &net_control->counters);
+    out_of_step = last_run.status != 0 && net_description.pe_count > 1;
 }
 
-static void record_layer(uint32_t layer)
+static struct rpc_answer start_run(bool observe, uint32_t frames)
 {
-    struct hal_counters spent = spend();
-    rpc_layer_records[layer] = (struct rpc_layer_record){
-        .digest = digest_of(&net_description.layers[layer].output),
-        .cycles = at_most_32_bits(spent.cycles),
-        .instructions = at_most_32_bits(spent.instructions),
-        .asleep = at_most_32_bits(spent.asleep),
-    };
-    hal_count(&counted); /* the observation itself is on nobody's account */
-}
-
-static void run(bool observe)
-{
-    last_run.spent = (struct hal_counters){0};
-    hal_count(&counted);
-    last_run.status = net_run(observe ? record_layer : 0);
-    spend();
-    last_run.done = true;
-    outputs_in_place = last_run.status == 0;
-    if (observe) {
-        records_complete = outputs_in_place;
+    if (out_of_step) {
+        return rpc_refuse(RPC_OUT_OF_STEP, (uint32_t)last_run.status);
     }
+    struct rpc_answer told = rpc_observe(observe);
+    if (told.status == RPC_OK) {
+        run(frames);
+        last_run.done = true;
+        outputs_in_place = last_run.status == 0 && frames == 1; /* a frame may leave other bytes in the next one's inputs */
+        records_complete = last_run.status == 0 && (observe || records_complete);
+    }
+    return told;
 }
 
-struct rpc_answer rpc_run(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+struct rpc_answer rpc_run(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)size;
-    uint32_t number = get32(arguments);
-    bool observe = get32(arguments + 4) != 0;
+    (void)pe, (void)size;
+    uint32_t number = get32(arguments), observe = get16(arguments + 4), frames = get16(arguments + 6);
     if (!last_run.done || last_run.number != number) { /* else the host missed the reply and asks again */
-        run(observe);
+        struct rpc_answer started = start_run(observe != 0, frames);
+        if (started.status != RPC_OK) {
+            return started;
+        }
         last_run.number = number;
     }
     uint8_t *at = put32(put32(payload, number), (uint32_t)last_run.status);
@@ -226,22 +208,12 @@ struct rpc_answer rpc_run(const uint8_t *arguments, uint32_t size, uint8_t *payl
     return rpc_done(RUN_BYTES);
 }
 
-/* As many records, from the layer `first` on, as fit. */
-struct rpc_answer rpc_read_layers(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+struct rpc_answer rpc_read_layers(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)size;
-    uint32_t first = get16(arguments), count = net_description.layer_count;
-    if (first >= count) {
-        return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
-    }
+    uint32_t first = get16(arguments);
     if (!records_complete) {
         return rpc_refuse(RPC_NOT_OBSERVED, 0);
     }
-    uint8_t *at = payload;
-    for (uint32_t i = first; i < count && at - payload <= RPC_PAYLOAD_BYTES - RECORD_BYTES; i++) {
-        const struct rpc_layer_record *record = &rpc_layer_records[i];
-        at = put32(put32(at, record->digest), record->cycles);
-        at = put32(put32(at, record->instructions), record->asleep);
-    }
-    return rpc_done((uint32_t)(at - payload));
+    return rpc_copy_records(pe, first, payload, RPC_PAYLOAD_BYTES);
 }

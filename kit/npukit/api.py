@@ -76,7 +76,7 @@ def validate(
     net = built.net()
     chosen = _first(_cases(built, net, inputs, expect), cases)
     with open_target(built, on) as target:
-        return compare(target, net, chosen, progress or Silent())
+        return compare(target, net, built.plan(), chosen, progress or Silent())
 
 
 def run(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from npukit.cli.main import app
 from npukit.measure.validate import Mismatch, Validation
 
-EQUAL = Validation("emulator", 2, True, (), 18)
+EQUAL = Validation("emulator", 2, True, (), 18, 200)
 UNEQUAL = Validation("emulator", 2, False, (Mismatch(1, "scores", 0, (0, 7), 12, 13),), 18)
 
 
@@ -32,7 +32,7 @@ def validate(found: Validation, monkeypatch: pytest.MonkeyPatch, *arguments: str
 def test_equal_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
     done = validate(EQUAL, monkeypatch)
     assert done.exit_code == 0
-    assert done.stdout == "2 cases on emulator: equal bit for bit (18 layers checked)\n"
+    assert done.stdout == "2 cases on emulator: equal bit for bit (18 layers in 200 tiles checked)\n"
     assert reported == [{"validation": EQUAL.to_json()}]
 
 
@@ -53,10 +53,10 @@ def test_a_mismatch_is_json_too(monkeypatch: pytest.MonkeyPatch, reported: list[
 def test_a_layer_of_which_only_the_digest_differs_is_named(
     monkeypatch: pytest.MonkeyPatch, reported: list[dict]
 ) -> None:
-    layer = Validation("emulator", 1, True, (Mismatch(0, "stem", 3, (), 1, 2),), 9)
+    layer = Validation("emulator", 1, True, (Mismatch(0, "stem", 3, (), 1, 2, "[0:4]"),), 9)
     done = validate(layer, monkeypatch)
     assert done.exit_code == 3
-    assert "PE 3: the bytes of stem" in done.stderr
+    assert "PE 3: the CRC-32 of stem[0:4]" in done.stderr
     assert reported
 
 

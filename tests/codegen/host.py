@@ -28,6 +28,17 @@ Observer = Callable[[int], None]
 _OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
 
 
+OBSERVER = """/* Calls back as each layer ends. */
+#include "net.h"
+typedef void observer(uint32_t layer);
+void observe(observer *one);
+static observer *observing;
+void observe(observer *one) { observing = one; net_control->observed = one != 0; }
+void net_begin_layer(void) {}
+void net_end_layer(uint32_t layer) { observing(layer); }
+"""
+
+
 class _Tensor(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -39,7 +50,10 @@ class _Tensor(ctypes.Structure):
 
 
 class _Layer(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("output", _Tensor))
+    _fields_ = (
+        ("data", ctypes.POINTER(ctypes.c_uint8)),
+        *((name, ctypes.c_uint32) for name in ("row_bytes", "rows", "row_stride", "planes", "plane_stride")),
+    )
 
 
 class _Description(ctypes.Structure):
@@ -49,24 +63,26 @@ class _Description(ctypes.Structure):
         ("build_id", ctypes.c_uint8 * 16),
         ("input_count", ctypes.c_uint16),
         ("output_count", ctypes.c_uint16),
-        ("layer_count", ctypes.c_uint16),
+        ("pe_count", ctypes.c_uint16),
         ("inputs", ctypes.POINTER(_Tensor)),
         ("outputs", ctypes.POINTER(_Tensor)),
-        ("layers", ctypes.POINTER(_Layer)),
+        ("layer_names", ctypes.POINTER(ctypes.c_char_p)),
     )
 
 
 class HostProgram:
-    """A program's `net_description` and `net_run`."""
+    """A program's tables and `net_run`."""
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
         self._library.net_run.restype = ctypes.c_int32
         self.description = _Description.in_dll(self._library, "net_description")
+        count = ctypes.c_uint32.in_dll(self._library, "net_layer_count").value
+        self._layers = (_Layer * count).in_dll(self._library, "net_layers")
 
     @property
     def layer_names(self) -> list[str]:
-        return [self.description.layers[i].name.decode() for i in range(self.description.layer_count)]
+        return [self.description.layer_names[i].decode() for i in range(len(self._layers))]
 
     def run(self, inputs: Sequence[np.ndarray], observer: Observer | None = None) -> list[bytes]:
         """One frame; the bytes of the outputs."""
@@ -77,16 +93,25 @@ class HostProgram:
         """One frame; what `net_run` returns."""
         for index, values in enumerate(inputs):
             _write(self.description.inputs[index], values.tobytes())
-        return self._library.net_run(_OBSERVER(observer) if observer else None)
+        callback = _OBSERVER(observer) if observer else None
+        self._library.observe(callback)
+        return self._library.net_run()
 
     def layer(self, index: int) -> bytes:
         """What a layer has left, while it is still in place."""
-        return _read(self.description.layers[index].output)
+        layer = self._layers[index]
+        start = ctypes.addressof(layer.data.contents)
+        rows = [
+            start + plane * layer.plane_stride + row * layer.row_stride
+            for plane in range(layer.planes)
+            for row in range(layer.rows)
+        ]
+        return b"".join(ctypes.string_at(row, layer.row_bytes) for row in rows)
 
 
 def build(sources: Sources, folder: Path) -> HostProgram:
     """Compile a program with the flags its project would have."""
-    write_files(sources.files, folder)
+    write_files({**sources.files, "observer.c": OBSERVER}, folder)
     library = folder / "net.so"
     includes = [f"-I{folder}", *(f"-I{FIRMWARE / name}" for name in ("include", "rpc", "mac_array"))]
     units = [*sorted(folder.glob("*.c")), *sources.drivers]

@@ -17,6 +17,7 @@ from npukit.codegen.generate import generate
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
+from npukit.plan.memory import control_bytes
 from npukit.plan.plan import Message, Plan, Send, View
 from npukit.plan.planner import plan_network
 
@@ -53,13 +54,18 @@ def test_the_bytes_that_move_are_those_of_the_plan() -> None:
         assert descriptors
         for landing in message.landings:
             moved = [move for each in descriptors for move in _moves(each, files[message.source_pe], landing.pe)]
-            target = _places(net, plan, landing.pe, message.tensor, landing.view)
+            ahead = 0 if landing.pe == message.source_pe else _bytes_before_arena(plan, landing.pe)
+            target = [ahead + place for place in _places(net, plan, landing.pe, message.tensor, landing.view)]
             source = _places(net, plan, message.source_pe, message.tensor, message.source)
             assert sorted(moved) == sorted(zip(source, target, strict=True))
         counted = [int(each["destination_flag"]) for each in descriptors if each["destination_flag"] != "NOC_NO_FLAG"]
         assert sorted(counted) == sorted({landing.flag for landing in message.landings})
         assert [each["source_flag"] for each in descriptors].count("0") == 1
         assert descriptors[-1]["source_flag"] == "0"
+
+
+def _bytes_before_arena(plan: Plan, number: int) -> int:
+    return control_bytes(sum(1 for pe in plan.pes if pe.pe == number for _ in pe.computes()))
 
 
 def _descriptors(files: Mapping[str, str], number: int) -> list[dict[str, str]]:
@@ -96,7 +102,7 @@ def _destinations(descriptor: dict[str, str], files: Mapping[str, str]) -> dict[
 
 
 def _offset(address: str) -> int:
-    found = re.fullmatch(r"\(uint32_t\)&net_activations(?:_of_pe_\d+)?\[(\d+)\]", address)
+    found = re.fullmatch(r"\(uint32_t\)&net_activations(?:\.arena|_of_pe_\d+)\[(\d+)\]", address)
     assert found is not None
     return int(found[1])
 

@@ -66,7 +66,7 @@ def test_a_description_that_makes_no_sense(entries: bytes) -> None:
 
 def test_more_tensors_than_there_are() -> None:
     entries = b"\1\0\0\0\1a" * 2
-    with pytest.raises(NpukitError, match="lists 2 tensors or layers where it says it has 1"):
+    with pytest.raises(NpukitError, match="lists 2 items where it says it has 1"):
         open_with(lambda request: reply(request, GREETING if request[1] == 1 else entries))
 
 

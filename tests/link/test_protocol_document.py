@@ -16,6 +16,7 @@ from npukit.link.messages import (
     ReadLayers,
     ReadMemory,
     ReadOutput,
+    ReadPes,
     Request,
     Run,
     Status,
@@ -32,13 +33,14 @@ REQUESTS: list[Request] = [
     Describe(Table.INPUTS, 0),
     WriteInput(0, 0, bytes([10, 0, 30])),
     WriteInput(1, 0, bytes([5, 0])),
-    Run(1, observe=True),
+    Run(1, observe=True, frames=1),
     ReadOutput(3, 0, 0),
     ReadOutput(1, 1, 7),
     ReadLayers(38),
     WriteMemory(0x2000_1000, b"\1\2\3\4"),
     ReadMemory(4, 0x2000_1000),
     ReadCounters(),
+    ReadPes(0),
 ]
 
 

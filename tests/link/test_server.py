@@ -62,7 +62,8 @@ def half(value: int) -> bytes:
         (packet(1, b"", session=0), Status.NO_SESSION, 0),
         (packet(9, b"", pe=6), Status.OTHER_PE, 5),
         (packet(0, b""), Status.UNKNOWN_REQUEST, 0),
-        (packet(10, b""), Status.UNKNOWN_REQUEST, 10),
+        (packet(11, b""), Status.UNKNOWN_REQUEST, 11),
+        (packet(10, half(2) + half(0)), Status.NO_SUCH_TENSOR, 2),
         (packet(127, b""), Status.UNKNOWN_REQUEST, 127),
         (packet(1, b"?"), Status.BAD_ARGUMENTS, 1),
         (packet(5, b"1234567"), Status.BAD_ARGUMENTS, 7),
@@ -72,7 +73,6 @@ def half(value: int) -> bytes:
         (packet(3, half(2) + half(0) + word(0)), Status.NO_SUCH_TENSOR, 2),
         (packet(3, half(0) + half(0) + word(900) + b"!"), Status.OUT_OF_RANGE, 900),
         (packet(3, half(1) + half(0) + word(0xFFFF_FFFF) + b"12"), Status.OUT_OF_RANGE, 2),
-        (packet(6, half(40) + half(0)), Status.NO_SUCH_TENSOR, 40),
         (packet(7, word(0x2000_0000) + word(513)), Status.BAD_ARGUMENTS, 8),
         (packet(7, word(0x2000_0000) + word(0xFFFF_FFFF)), Status.BAD_ARGUMENTS, 8),
         (packet(7, word(0x1FFF_FFFF) + word(2)), Status.NOT_READABLE, 0x1FFF_FFFF),
@@ -91,6 +91,21 @@ def test_what_is_wrong_is_refused_with_status_address_and_text(
 
 
 @pytest.mark.parametrize(
+    ("pe", "arguments", "status", "address"),
+    [
+        (5, half(40) + half(0), Status.NO_SUCH_TENSOR, 40),
+        (6, half(2) + half(0), Status.NO_SUCH_TENSOR, 2),
+        (7, half(0) + half(0), Status.OTHER_PE, 5),
+    ],
+)
+def test_layers_end_where_they_end(device: Pipes, pe: int, arguments: bytes, status: Status, address: int) -> None:
+    shake_hands(device)
+    assert say(device, packet(5, word(2) + half(1) + half(1))).status == Status.OK
+    reply = say(device, packet(6, arguments, pe=pe))
+    assert (Status(reply.status), reply.address) == (status, address)
+
+
+@pytest.mark.parametrize(
     ("arguments", "status", "address"),
     [
         (half(2) + half(1) + word(0), Status.NO_SUCH_TENSOR, 2),
@@ -102,7 +117,7 @@ def test_what_is_wrong_is_refused_with_status_address_and_text(
 )
 def test_outputs_end_where_they_end(device: Pipes, arguments: bytes, status: Status, address: int) -> None:
     shake_hands(device)
-    assert say(device, packet(5, word(1) + word(0))).status == Status.OK
+    assert say(device, packet(5, word(1) + half(0) + half(1))).status == Status.OK
     reply = say(device, packet(4, arguments))
     assert (Status(reply.status), reply.address) == (status, address)
 
@@ -110,7 +125,7 @@ def test_outputs_end_where_they_end(device: Pipes, arguments: bytes, status: Sta
 def test_a_run_asked_for_twice_runs_once(device: Pipes) -> None:
     shake_hands(device)
     before = say(device, packet(9, b"")).payload
-    first, again = (say(device, packet(5, word(7) + word(0))) for _ in range(2))
+    first, again = (say(device, packet(5, word(7) + half(0) + half(1))) for _ in range(2))
     after = say(device, packet(9, b"")).payload
     assert first == again
     spent = int.from_bytes(after[:8], "little") - int.from_bytes(before[:8], "little")
@@ -140,7 +155,7 @@ def test_any_packets_leave_it_alive(device: Pipes, rubbish: list[bytes]) -> None
     shake_hands(device)
 
 
-KINDS = st.integers(0, 11).filter(lambda kind: kind != 5)
+KINDS = st.integers(0, 12).filter(lambda kind: kind != 5)
 ARGUMENTS = st.lists(st.sampled_from([b"\0", b"\1", b"\2", b"\xff", b"\x7f", b"\x20", b"\x10"]), max_size=12).map(
     b"".join
 )

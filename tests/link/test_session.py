@@ -10,6 +10,7 @@ import pytest
 from link.device_process import Pipes
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.fault import DeviceFault
+from npukit.link.messages import LayerRecord
 from npukit.link.session import Session
 
 BUILD_ID = bytes(range(16))
@@ -17,6 +18,11 @@ IMAGE = bytes(i * 7 % 256 for i in range(900))
 SHIFT_BY_3, FAIL, STOP = b"\x03\0", b"\0\1", b"\0\2"
 SHIFTED = bytes((byte + 3) % 256 for byte in IMAGE)
 WRITABLE = 0x2000_1000
+NEIGHBOURS_CONTROL, NEIGHBOURS_WISH = 0x4000, 0x2000_1FFF
+
+
+def word(value: int) -> bytes:
+    return value.to_bytes(4, "little")
 
 
 @pytest.fixture
@@ -57,22 +63,73 @@ def test_a_run_counts_nothing_but_itself(session: Session) -> None:
     after = session.counters()
     assert plain == observed
     assert plain.cycles == 1000 + sum(8 * i for i in range(39)) + 2**33
-    assert after.cycles - before.cycles == 2 * plain.cycles + 40 * 500  # what the observer took
+    assert after.cycles - before.cycles == 2 * plain.cycles
+
+
+def test_frames_run_in_a_row_and_leave_no_output(session: Session) -> None:
+    one, many = session.run(), session.run(frames=5)
+    assert many.cycles == 5 * one.cycles
+    assert session.pes()[0].frames == 6
+    with pytest.raises(NpukitError, match="no successful run"):
+        session.read_output(0)
+
+
+def test_every_pe_says_how_it_is_doing(session: Session) -> None:
+    run = session.run()
+    here, there = session.pes()
+    assert (here.pe, here.running, here.layers, here.frames, here.status) == (5, True, 40, 1, 0)
+    assert here.cycles == run.cycles
+    assert (there.pe, there.running, there.layers, there.frames) == (6, True, 2, 3)
+    assert (there.cycles, there.instructions, there.asleep) == (700, 600, 500)
+
+
+def test_layers_of_another_pe(session: Session) -> None:
+    session.run(observe=True)
+    assert session.layers(6, 2) == (LayerRecord(2, 3, 4, 1), LayerRecord(6, 7, 8, 5))
+    with pytest.raises(NpukitError, match="no such tensor"):
+        session.layers(6, 3)
+    with pytest.raises(NpukitError, match="no way to that PE"):
+        session.layers(7, 1)
+
+
+def test_memory_of_another_pe(session: Session) -> None:
+    session.run(observe=True)
+    assert session.read_memory(NEIGHBOURS_CONTROL + 8, 4, 6) == word(1)
+    session.run()
+    assert session.read_memory(NEIGHBOURS_CONTROL + 8, 4, 6) == word(0)
+    with pytest.raises(NpukitError, match="no way to that PE"):
+        session.read_memory(NEIGHBOURS_CONTROL, 4, 7)
+
+
+def test_a_pe_that_does_not_run_is_named(session: Session) -> None:
+    session.write_memory(NEIGHBOURS_WISH, b"\xff")
+    with pytest.raises(NpukitError, match=r"a PE of the network does not run it \(status 13, 0x00000006\)"):
+        session.run()
+    assert [pe.running for pe in session.pes()] == [True, False]
+
+
+def test_a_run_that_fails_elsewhere_names_the_pe(session: Session) -> None:
+    session.write_memory(NEIGHBOURS_WISH, b"\x09")
+    session.write_input(1, FAIL)
+    with pytest.raises(NpukitError, match="PE 5 stopped with error code -7; PE 6 stopped with error code 9"):
+        session.run()
+    with pytest.raises(NpukitError, match="out of step since a run failed: reset the board"):
+        session.run()
 
 
 def test_layers_of_an_observed_run(session: Session) -> None:
     shift(session, observe=True)
-    digests, counters = session.layer_digests(), session.layer_counters()
-    assert digests[0] == zlib.crc32(SHIFTED)
-    assert digests[1:] == tuple(zlib.crc32(bytes([(SHIFTED[0] + i) % 256])) for i in range(1, 40))
-    assert [c.cycles for c in counters] == [1000, *(8 * i for i in range(1, 39)), 0xFFFF_FFFF]
-    assert (counters[5].instructions, counters[5].asleep) == (20, 10)
+    layers = session.layers(5, 40)
+    assert layers[0].digest == zlib.crc32(SHIFTED)
+    assert [layer.digest for layer in layers[1:]] == [zlib.crc32(bytes([(SHIFTED[0] + i) % 256])) for i in range(1, 40)]
+    assert [layer.cycles for layer in layers] == [1000, *(8 * i for i in range(1, 39)), 0xFFFF_FFFF]
+    assert (layers[5].instructions, layers[5].asleep) == (20, 10)
 
 
 def test_layers_need_an_observed_run(session: Session) -> None:
     shift(session)
     with pytest.raises(NpukitError, match="no observed run"):
-        session.layer_digests()
+        session.layers(5, 40)
 
 
 def test_outputs_need_a_run_after_the_input(session: Session) -> None:
@@ -89,7 +146,7 @@ def test_a_failing_run_says_so_and_leaves_nothing_to_read(session: Session) -> N
     with pytest.raises(NpukitError, match="no successful run"):
         session.read_output(0)
     with pytest.raises(NpukitError, match="no observed run"):
-        session.layer_digests()
+        session.layers(5, 40)
 
 
 def test_a_fault_tells_where_and_why(session: Session) -> None:

@@ -17,7 +17,7 @@ from npukit.project.render import About, render_project
 from npukit.project.toolchain import GCC, Toolchain, find_toolchain
 
 NET = Path(__file__).parents[1] / "firmware" / "identity_net" / "net.c"
-CONSTANT_BYTES, ACTIVATION_BYTES = 16, 128
+CONSTANT_BYTES, ACTIVATION_BYTES = 16, 64 + 16 + 128
 BUILD_ID = "000102030405060708090a0b0c0d0e0f"
 
 

@@ -54,7 +54,9 @@ def stack_used(emulator: Emulator, built: Built) -> int:
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
 def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, compiler: str) -> None:
     sources = replace(
-        identity_sources(load_board(BOARD), net=THERE_AND_BACK.read_text()), constant_bytes=96, activation_bytes=128
+        identity_sources(load_board(BOARD), net=THERE_AND_BACK.read_text()),
+        constant_bytes=96,
+        activation_bytes=64 + 16 + 128,
     )
     with running(build_identity(BOARD, compiler, tmp_path, sources)) as (session, _):
         for frame in range(20):

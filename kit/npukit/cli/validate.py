@@ -36,7 +36,8 @@ def validate(
         if not found.passed:
             raise DoesNotFit(_first(found.mismatches), tries=_WAYS)
         terminal.print(
-            f"{found.cases} cases on {found.engine}: equal bit for bit ({found.layers_checked} layers checked)"
+            f"{found.cases} cases on {found.engine}: equal bit for bit"
+            f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
         )
 
 
@@ -48,5 +49,5 @@ _WAYS = (
 
 def _first(mismatches: tuple[Mismatch, ...]) -> str:
     first = mismatches[0]
-    where = f"{first.tensor}{list(first.index)}" if first.index else f"the bytes of {first.tensor}"
+    where = f"{first.tensor}{list(first.index)}" if first.index else f"the CRC-32 of {first.tensor}{first.box}"
     return f"case {first.case}, PE {first.pe}: {where} is {first.got}, the reference says {first.want}"

@@ -12,6 +12,7 @@ from typing import Any
 from npukit.accel.interface import Address, Call, CommandFormat
 from npukit.codegen.c_text import function_bodies
 from npukit.codegen.tvm_door import (
+    Expr,
     Function,
     Local,
     Parameter,
@@ -24,25 +25,29 @@ from npukit.codegen.tvm_door import (
     when,
 )
 
-NAME = "run_frame"
-OBSERVED = "observed"
+NAME = "net_run"
+BEGIN, END = "net_begin_layer", "net_end_layer"
 
 
 @dataclass(frozen=True)
 class KernelStep:
-    """A call of a kernel; after it `layer` is finished, if any. `checked`: it returns 0 or an error code."""
+    """A call of a kernel, which finishes `layer`. `checked`: it returns 0 or an error code."""
 
     call: Call
-    layer: int | None
+    layer: int
     checked: bool
 
 
 @dataclass(frozen=True)
 class ChainStep:
-    """Commands of one accelerator, each with the layer it finishes."""
+    """Layers of one accelerator that follow each other, each with its commands."""
 
     format: CommandFormat
-    commands: tuple[tuple[str, int | None], ...]
+    layers: tuple[tuple[int, tuple[str, ...]], ...]
+
+    @property
+    def first(self) -> str:
+        return self.layers[0][1][0]
 
 
 @dataclass(frozen=True)
@@ -63,20 +68,15 @@ class WaitStep:
 FrameStep = KernelStep | ChainStep | SendStep | WaitStep
 
 
-def frame_function(steps: Sequence[FrameStep], *, observable: bool) -> Function:
-    """The whole frame. `observable`: it takes whether it is observed, and then runs command by command."""
+def frame_function(steps: Sequence[FrameStep]) -> Function:
+    """The whole frame. Observed, it runs command by command and records each layer."""
     parameters = [Parameter(symbol, "uint8") for symbol in dict.fromkeys(_symbols(steps))]
     parameters += [Parameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
     names = [parameter.name for parameter in parameters]
 
-    def observed_body(observed: object, *values: Any) -> None:
-        _Writer(observed, dict(zip(names, values, strict=True))).write(steps)
-
     def body(*values: Any) -> None:
-        _Writer(None, dict(zip(names, values, strict=True))).write(steps)
+        _Writer(dict(zip(names, values, strict=True))).write(steps)
 
-    if observable:
-        return define(NAME, [Parameter(OBSERVED, "int32", "value"), *parameters], observed_body, result="int32")
     return define(NAME, parameters, body, result="int32")
 
 
@@ -89,7 +89,7 @@ def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
     for step in steps:
         match step:
             case ChainStep():
-                yield from (symbol for symbol, _ in step.commands)
+                yield from (symbol for _, commands in step.layers for symbol in commands)
             case KernelStep():
                 yield from (a.symbol for a in step.call.arguments if isinstance(a, Address))
             case SendStep():
@@ -104,10 +104,10 @@ def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
 
 
 class _Writer:
-    def __init__(self, observed: object | None, values: Mapping[str, Any]) -> None:
-        self._observed = observed
+    def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self._status: Local | None = None
+        self._observed: Local | None = None
 
     def write(self, steps: Sequence[FrameStep]) -> None:
         if any(not isinstance(step, KernelStep) or step.checked for step in steps):
@@ -127,28 +127,36 @@ class _Writer:
             case WaitStep():
                 self._stop_on_error(call("noc_wait", step.flag, step.count))
 
-    def _chain(self, step: ChainStep) -> None:
-        first = step.commands[0][0]
+    def _is_observed(self) -> Expr:
+        """Asked once a frame, before its first layer: the word comes before what the frame works on."""
         if self._observed is None:
-            self._checked(step.format.run, first)
-            return
-        if_else(self._observed != 0, lambda: self._one_by_one(step), lambda: self._checked(step.format.run, first))
+            self._observed = Local("observed", "int32", call("net_observed"))
+        return self._observed.value != 0
+
+    def _chain(self, step: ChainStep) -> None:
+        if_else(self._is_observed(), lambda: self._one_by_one(step), lambda: self._checked(step.format.run, step.first))
 
     def _one_by_one(self, step: ChainStep) -> None:
-        for command, layer in step.commands:
-            self._checked(f"{step.format.run}_one", command)
-            _mark(layer)
+        for layer, commands in step.layers:
+            do(call(BEGIN))
+            for command in commands:
+                self._checked(f"{step.format.run}_one", command)
+            do(call(END, layer))
 
     def _checked(self, function: str, symbol: str) -> None:
         self._stop_on_error(call(function, self._values[symbol].address(0)))
 
     def _kernel(self, step: KernelStep) -> None:
+        observed = self._is_observed()
+        with when(observed):
+            do(call(BEGIN))
         made = call(step.call.function, *(self._argument(a) for a in step.call.arguments))
         if step.checked:
             self._stop_on_error(made)
         else:
             do(made)
-        _mark(step.layer)
+        with when(observed):
+            do(call(END, step.layer))
 
     def _argument(self, value: object) -> object:
         if isinstance(value, Address):
@@ -160,8 +168,3 @@ class _Writer:
         self._status.set(made)
         with when(self._status.value != 0):
             give(self._status.value)
-
-
-def _mark(layer: int | None) -> None:
-    if layer is not None:
-        do(call("mark", layer))

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from npukit.accel.interface import Accelerator, Call
 from npukit.board.board import Board
+from npukit.codegen.messages import foreign_arena
 from npukit.codegen.names import c_string
 from npukit.codegen.program import CPU, Program, gather
-from npukit.codegen.render import Ends, Titles, render
+from npukit.codegen.render import Ends, PeRow, Titles, render
 from npukit.codegen.sources import Sources
-from npukit.codegen.tensors import input_rows, layer_rows, output_rows
+from npukit.codegen.tensors import input_rows, output_rows
 from npukit.net.net import Net
 from npukit.plan.plan import Plan
 
@@ -28,20 +29,22 @@ def _sources(
     net: Net, plan: Plan, board: Board, engines: Mapping[str, Accelerator], role: int, titles: Titles
 ) -> Sources:
     pe, root = plan.pes[role], role == 0
-    program = gather(net, plan, pe, engines, serves_host=root)
+    program = gather(net, plan, pe, engines)
     return Sources(
         role=role,
         pes=(pe.pe,),
-        files=render(program, titles, _ends(net, program) if root else None),
+        files=render(program, titles, _ends(net, plan, program) if root else None),
         drivers=_drivers(program, board),
         wrappers=dict(_wrappers(program)),
         constant_bytes=program.constants.bytes,
-        activation_bytes=program.arena.bytes,
+        activation_bytes=program.activation_bytes,
     )
 
 
-def _ends(net: Net, program: Program) -> Ends:
-    return Ends(input_rows(net, program), output_rows(net, program), layer_rows(net, program))
+def _ends(net: Net, plan: Plan, program: Program) -> Ends:
+    root, *workers = (pe.pe for pe in plan.pes)
+    pes = [PeRow(root, "0"), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
+    return Ends(input_rows(net, program), output_rows(net, program), pes)
 
 
 def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -15,6 +15,7 @@ from npukit.codegen.parts import link_to
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.copies import Copy, copies
+from npukit.plan.memory import control_bytes
 from npukit.plan.plan import SENT_FLAG, Landing, Message, PePlan, Plan, Send
 
 DESCRIPTOR_BYTES = 48
@@ -40,9 +41,11 @@ def foreign_arena(pe: int) -> str:
 
 
 def foreign_arenas(plan: Plan, pe: int) -> list[str]:
-    """Those that a PE's messages go to."""
+    """Those that a PE's messages go to; the root, which looks after all PEs, knows all."""
     sent = [message for message in plan.messages if message.source_pe == pe]
-    return [foreign_arena(number) for number in sorted({landing.pe for m in sent for landing in m.landings} - {pe})]
+    reached = {landing.pe for message in sent for landing in message.landings}
+    known = {each.pe for each in plan.pes} if pe == plan.pes[0].pe else reached
+    return [foreign_arena(number) for number in sorted(known - {pe})]
 
 
 def refuse_what_has_no_descriptors(plan: Plan, pe: PePlan) -> None:
@@ -153,8 +156,10 @@ class Descriptors:
         return ("destination_pe", landing.pe), ("destination", self._at(landing.pe, offset))
 
     def _at(self, pe: int, offset: int) -> str:
-        arena = "net_activations" if pe == self._pe else foreign_arena(pe)
-        return f"(uint32_t)&{arena}[{offset}]"
+        if pe == self._pe:
+            return f"(uint32_t)&net_activations.arena[{offset}]"
+        ahead = control_bytes(len(list(self._plans[pe].computes())))
+        return f"(uint32_t)&{foreign_arena(pe)}[{ahead + offset}]"
 
 
 def _symbol(number: int, index: int) -> str:

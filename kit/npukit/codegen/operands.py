@@ -9,6 +9,7 @@ import numpy as np
 from npukit.accel.interface import Address, Operand
 from npukit.codegen.names import Names
 from npukit.net.net import Net
+from npukit.plan.memory import aligned
 from npukit.plan.plan import Buffer, PePlan, View
 
 
@@ -18,7 +19,7 @@ class Arena:
     def __init__(self, net: Net, pe: PePlan) -> None:
         names = Names()
         self._net = net
-        self.bytes = pe.memory.activations
+        self.bytes = max((aligned(buffer.offset + buffer.slots * buffer.bytes) for buffer in pe.buffers), default=0)
         self.buffers = {buffer.name: buffer for buffer in pe.buffers}
         self.offsets = {buffer.name: f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers}
 

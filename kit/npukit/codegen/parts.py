@@ -12,58 +12,38 @@ from npukit.codegen.kernels import describe
 from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
 from npukit.errors import NpukitError
-from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.plan.plan import Compute, PePlan
 
 
 @dataclass(frozen=True)
 class Part:
-    """A tile as its engine lowered it. `op` is its place in the net; `layer` the layer that is finished with it."""
+    """A tile as its engine lowered it. `op` is its place in the net, `layer` its place among this PE's tiles."""
 
     tile: Tile
     engine: Accelerator
     lowered: Lowered
     op: int
-    layer: int | None
+    layer: int
 
     @property
     def chained(self) -> bool:
         return isinstance(self.lowered.code, Commands)
 
 
-def lower_parts(
-    net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator], *, with_layers: bool
-) -> list[Part]:
-    """One for each compute step. `with_layers`: ops whose whole output is made here are layers, in their order."""
-    names, computes = Names(), list(pe.computes())
-    layers = _layers(net, computes) if with_layers else {}
+def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator]) -> list[Part]:
+    """One for each compute step."""
+    names = Names()
     places = {op.name: index for index, op in enumerate(net.ops)}
     parts = []
-    for index, step in enumerate(computes):
+    for index, step in enumerate(pe.computes()):
         inputs = tuple(arena.operand(view) for view in step.inputs)
         op = places[step.op]
         scratch = arena.scratch(step.scratch) if step.scratch else None
         tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
         engine = _engine(step, engines)
-        parts.append(Part(tile, engine, engine.lower(tile), op, layers.get(index)))
+        parts.append(Part(tile, engine, engine.lower(tile), op, index))
     return parts
-
-
-def _layers(net: Net, computes: list[Compute]) -> dict[int, int]:
-    """For the step that ends a layer, the layer's number."""
-    outputs = {op.name: net.tensor(op.output).shape for op in net.ops}
-    steps: dict[str, list[int]] = {}
-    for index, step in enumerate(computes):
-        steps.setdefault(step.op, []).append(index)
-    ends = [found[-1] for op, found in steps.items() if _complete([computes[i] for i in found], outputs[op])]
-    return {index: layer for layer, index in enumerate(ends)}
-
-
-def _complete(steps: list[Compute], shape: tuple[int, ...]) -> bool:
-    """Whether the tiles are all of the output, in one buffer."""
-    elements = sum(step.output.box.elements for step in steps)
-    return elements == Box.whole(shape).elements and len({step.output.buffer for step in steps}) == 1
 
 
 def _engine(step: Compute, engines: Mapping[str, Accelerator]) -> Accelerator:

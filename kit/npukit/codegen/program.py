@@ -13,6 +13,7 @@ from npukit.codegen.messages import Descriptors, foreign_arenas, refuse_what_has
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
 from npukit.net.net import Net
+from npukit.plan.memory import control_bytes
 from npukit.plan.plan import Compute, PePlan, Plan, Send, Step, Wait
 
 CPU = "cpu"
@@ -30,24 +31,24 @@ class Program:
     steps: tuple[FrameStep, ...]
     headers: tuple[str, ...]
     foreign_arenas: tuple[str, ...]
+    """Activations of other PEs that the program refers to."""
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
 
     @property
-    def layers(self) -> list[Part]:
-        """The last part of each layer, in their order."""
-        return [part for part in self.parts if part.layer is not None]
+    def activation_bytes(self) -> int:
+        return control_bytes(len(self.parts)) + self.arena.bytes
 
 
 Piece = Part | Send | Wait
 """A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
 
 
-def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], *, serves_host: bool) -> Program:
+def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
     """The program of one PE."""
     refuse_what_has_no_descriptors(plan, pe)
     arena = Arena(net, pe)
-    parts = lower_parts(net, pe, arena, engines, with_layers=serves_host)
+    parts = lower_parts(net, pe, arena, engines)
     runs = list(_runs(_pieces(pe.steps, parts)))
     descriptors = Descriptors(net, plan, pe.pe, arena)
     records = [record for run in runs for record in _records(run, descriptors)]
@@ -107,11 +108,7 @@ def _step(run: Sequence[Piece], kernel_names: Mapping[str, str], descriptors: De
 def _chain_step(run: Sequence[Part]) -> ChainStep:
     form = run[0].engine.commands
     assert form is not None
-    commands: list[tuple[str, int | None]] = []
-    for part in run:
-        symbols = commands_of(part)
-        commands += [(symbol, part.layer if symbol == symbols[-1] else None) for symbol in symbols]
-    return ChainStep(form, tuple(commands))
+    return ChainStep(form, tuple((part.layer, tuple(commands_of(part))) for part in run))
 
 
 def _kernel_step(part: Part, kernel_names: Mapping[str, str]) -> KernelStep:

@@ -12,12 +12,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
-from npukit.codegen.frame import ChainStep, frame_as_c, frame_function
+from npukit.codegen.frame import frame_as_c, frame_function
 from npukit.codegen.kernels import C_TYPES, helpers_as_c
 from npukit.codegen.names import comment_text
 from npukit.codegen.places import Places
 from npukit.codegen.program import Program
-from npukit.codegen.tensors import TensorRow
+from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
 
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", "net.c")
@@ -32,26 +32,39 @@ class Titles:
     board: str
     build_id: bytes
 
+    @property
+    def sign(self) -> str:
+        """A number by which programs of one build know each other."""
+        return f"0x{int.from_bytes(self.build_id[:4], 'little') | 1:08X}"
+
 
 @dataclass(frozen=True)
 class Ends:
-    """What the host writes and reads, on the PE it talks to."""
+    """What the host writes and reads, on the PE it talks to, and the PEs of the network."""
 
     inputs: Sequence[TensorRow]
     outputs: Sequence[TensorRow]
-    layers: Sequence[TensorRow]
+    pes: Sequence[PeRow]
+
+
+@dataclass(frozen=True)
+class PeRow:
+    """`struct net_pe`."""
+
+    pe: int
+    control: str
 
 
 def render(program: Program, titles: Titles, ends: Ends | None) -> dict[str, str]:
     """Every file by its name."""
     places = Places(program.constants.homes, program.constants.single_structs)
-    frame = frame_function(program.steps, observable=ends is not None)
+    frame = frame_function(program.steps)
     values = {
         "version": __version__,
         "titles": titles,
         "ends": ends,
         "program": program,
-        "chains": any(isinstance(step, ChainStep) for step in program.steps),
+        "layers": layer_tiles(program),
         "frame": frame_as_c(frame, places.address),
         "members": list(_members(program, places)),
         "helpers": helpers_as_c(),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
-from npukit.accel.interface import Operand, Tile
+from npukit.accel.interface import Address, Tile
 from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
@@ -28,6 +27,29 @@ class TensorRow:
     stride: int
 
 
+@dataclass(frozen=True)
+class Repeat:
+    """So many times, `stride` bytes apart."""
+
+    count: int
+    stride: int
+
+
+_ONCE = Repeat(1, 0)
+
+
+@dataclass(frozen=True)
+class LayerTile:
+    """`struct net_layer`, and the layer's name."""
+
+    name: str
+    address: str
+    row_bytes: int
+    rows: Repeat
+    planes: Repeat
+    comment: str
+
+
 def input_rows(net: Net, program: Program) -> list[TensorRow]:
     return [_whole_tensor(net, program, name) for name in net.inputs]
 
@@ -36,60 +58,49 @@ def output_rows(net: Net, program: Program) -> list[TensorRow]:
     return [_whole_tensor(net, program, name) for name in net.outputs]
 
 
-def layer_rows(net: Net, program: Program) -> list[TensorRow]:
-    """What each layer leaves behind, in the order of the layers."""
-    return [_row(_whole_of(net, program, part.tile)) for part in program.layers]
+def layer_tiles(program: Program) -> list[LayerTile]:
+    """What each layer leaves behind on this PE, in the order of the layers."""
+    return [_layer_tile(program, part.tile) for part in program.parts]
 
 
-def _whole_of(net: Net, program: Program, tile: Tile) -> Operand:
-    """All of the tensor a tile is part of, where the tile lies."""
-    buffer = next(b for b in program.arena.buffers.values() if program.arena.place(b) == tile.output.address.symbol)
-    return program.arena.operand(View(buffer.name, Box.whole(net.tensor(tile.op.output).shape)))
+def _layer_tile(program: Program, tile: Tile) -> LayerTile:
+    place, output = tile.output.address, tile.output
+    buffer = next(b for b in program.arena.buffers.values() if program.arena.place(b) == place.symbol)
+    item = np.dtype(output.tensor.dtype).itemsize
+    row_bytes, loops = _rows(output.box.shape, buffer.box.shape, item)
+    if len(loops) > 2:
+        raise NpukitError(f"{output.tensor.name}: {output.box} of {buffer.box} is no rows of rows")
+    rows, planes = (*loops, _ONCE, _ONCE)[:2]
+    return LayerTile(
+        c_string(output.tensor.name), _address(place), row_bytes, rows, planes, f"{output.tensor.name} {output.box}"
+    )
+
+
+def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, list[Repeat]]:
+    """Contiguous bytes, and how they repeat, of a box of `shape` in a dense buffer of the shape `whole`."""
+    row_bytes = stride = item
+    loops: list[Repeat] = []
+    for size, room in zip(reversed(shape), reversed(whole), strict=True):
+        if row_bytes == stride:
+            row_bytes *= size
+        elif loops and loops[-1].count * loops[-1].stride == stride:
+            loops[-1] = Repeat(loops[-1].count * size, loops[-1].stride)
+        elif size > 1:
+            loops.append(Repeat(size, stride))
+        stride *= room
+    return row_bytes, loops
 
 
 def _whole_tensor(net: Net, program: Program, name: str) -> TensorRow:
     whole = Box.whole(net.tensor(name).shape)
     for buffer in program.arena.buffers.values():
         if buffer.tensor == name and buffer.box == whole:
-            return _row(program.arena.operand(View(buffer.name, whole)))
+            place = program.arena.operand(View(buffer.name, whole)).address
+            size = net.tensor(name).bytes
+            return TensorRow(c_string(name), _address(place), size, 1, size)
     raise NpukitError(f"the plan has no buffer for the whole of {name} on the PE with the host link")
 
 
-def _row(operand: Operand) -> TensorRow:
-    runs = list(_runs(operand))
-    row_bytes, rows, stride = runs[0], 1, runs[0]
-    if len(runs) > 1:
-        row_bytes, rows, stride = _strided(operand)
-    place = operand.address
+def _address(place: Address) -> str:
     offset = f" + {place.offset}" if place.offset else ""
-    return TensorRow(
-        c_string(operand.tensor.name), f"&net_activations[{place.symbol}{offset}]", row_bytes, rows, stride
-    )
-
-
-def _runs(operand: Operand) -> Iterator[int]:
-    """Bytes of the contiguous pieces, or one if all is contiguous."""
-    item, shape = np.dtype(operand.tensor.dtype).itemsize, operand.box.shape
-    height, width, channels = _plane(shape)
-    dense = channels * item == operand.pixel_stride or width * height == 1
-    if dense and (height == 1 or width * operand.pixel_stride == operand.row_stride):
-        yield height * width * channels * item
-        return
-    yield from [width * channels * item] * height if dense else [channels * item] * (height * width)
-
-
-def _strided(operand: Operand) -> tuple[int, int, int]:
-    """Bytes of a row, number of rows, bytes between rows."""
-    item = np.dtype(operand.tensor.dtype).itemsize
-    height, width, channels = _plane(operand.box.shape)
-    if channels * item == operand.pixel_stride or width == 1:
-        return width * channels * item, height, operand.row_stride
-    if height == 1 or width * operand.pixel_stride == operand.row_stride:
-        return channels * item, height * width, operand.pixel_stride
-    raise NpukitError(f"{operand.tensor.name}: {operand.box} is neither rows nor channels of its buffer")
-
-
-def _plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    if len(shape) == 4:
-        return shape[0] * shape[1], shape[2], shape[3]
-    return 1, prod(shape[:-1]), shape[-1] if shape else 1
+    return f"&net_activations.arena[{place.symbol}{offset}]"

@@ -10,7 +10,9 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.fault import DeviceFault
 from npukit.link.frames import FrameDecoder, encode_frame
 from npukit.link.messages import (
+    BREAK,
     FAULT,
+    LINKED_PE,
     PROTOCOL,
     Answer,
     Malformed,
@@ -28,6 +30,10 @@ _FIRST_PAUSE = 0.5
 """Seconds until a request is repeated; twice as long before each further repetition."""
 
 
+class NoAnswer(NpukitError):
+    """The device did not answer in time."""
+
+
 class Conversation:
     """One host's requests to a device, one after another.
 
@@ -42,13 +48,15 @@ class Conversation:
         self._sequence = 0
         self._earlier_fault: DeviceFault | None = None
 
-    def ask(self, request: Request[Answer], seconds: float | None = None) -> Answer:
-        """What the device answers within so many seconds, or the usual number of them."""
-        return self.converse(request, seconds)[0]
+    def ask(self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE) -> Answer:
+        """What the device answers within so many seconds, or the usual number of them, to a request to `pe`."""
+        return self.converse(request, seconds, pe)[0]
 
-    def converse(self, request: Request[Answer], seconds: float | None = None) -> tuple[Answer, Reply]:
+    def converse(
+        self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE
+    ) -> tuple[Answer, Reply]:
         """The answer, and the reply that brought it."""
-        reply = self._repeat(request, monotonic() + (seconds or self._answer_seconds))
+        reply = self._repeat(request, pe, monotonic() + (seconds or self._answer_seconds))
         if reply.status != Status.OK:
             raise _refused(request, reply)
         try:
@@ -58,9 +66,13 @@ class Conversation:
                 f"the device was asked to {request.does}, and its answer makes no sense: {error}"
             ) from error
 
-    def _repeat(self, request: Request, deadline: float) -> Reply:
+    def break_off(self) -> None:
+        """End a run in which the device waits for ever. It then answers what it was asked."""
+        self._transport.write(BREAK)
+
+    def _repeat(self, request: Request, pe: int, deadline: float) -> Reply:
         self._sequence = (self._sequence + 1) & 0xFFFF
-        frame = encode_frame(pack_request(request, self._sequence, self._session))
+        frame = encode_frame(pack_request(request, self._sequence, self._session, pe))
         for attempt in range(_ATTEMPTS):
             until = min(monotonic() + _FIRST_PAUSE * 2**attempt, deadline)
             self._transport.write(frame)
@@ -104,7 +116,7 @@ class Conversation:
             return self._earlier_fault
         damaged = self._decoder.damaged
         what = f"only {damaged} damaged frames came back" if damaged else "nothing came back"
-        return NpukitError(
+        return NoAnswer(
             f"the device was asked to {request.does} and did not answer: {what}",
             tries=["check cable, port and baud rate", "reset the device", "npukit flash, if it runs other firmware"],
         )

@@ -12,6 +12,8 @@ LINKED_PE = 0xFFFF
 """The PE at the other end of the link, whichever it is."""
 FAULT = 0xFF
 """The kind of what a PE says unasked when it has stopped."""
+BREAK = bytes(8)
+"""Breaks off a run in which the device waits for ever. At any other time it means nothing."""
 
 _REPLY = 0x80
 _HEADER = struct.Struct("<BBHHH")
@@ -41,6 +43,8 @@ class Status(IntEnum):
     NO_OUTPUT = 10
     NOT_OBSERVED = 11
     FAULT = 12
+    NOT_RUNNING = 13
+    OUT_OF_STEP = 14
 
 
 class Table(IntEnum):
@@ -68,6 +72,7 @@ class Greeting:
     inputs: int
     outputs: int
     layers: int
+    pes: int
     build_id: bytes
     board: str
     model: str
@@ -84,7 +89,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class RunResult(Counters):
-    """A run's status (0, or the network's error code) and what the run alone took: the link is not in it."""
+    """A run's status (0, or the network's error code) and what its frames alone took: the link is not in it."""
 
     status: int
 
@@ -94,6 +99,22 @@ class LayerRecord(Counters):
     """One layer of an observed run; a counter of 0xFFFFFFFF means that much or more."""
 
     digest: int
+
+
+@dataclass(frozen=True)
+class PeState(Counters):
+    """How a PE of the network is doing: whether it runs, how many layers it computes, frames since reset, and the
+    counters and the status at the last one's end. A PE that has stopped says at which instruction and why.
+    """
+
+    pe: int
+    running: bool
+    layers: int
+    frames: int
+    status: int
+    fault_status: int
+    fault_pc: int
+    fault_address: int
 
 
 @dataclass(frozen=True)
@@ -135,7 +156,7 @@ class Hello(Request[Greeting]):
     kind, does = 1, "shake hands"
 
     def parse(self, payload: bytes) -> Greeting:
-        fixed = struct.Struct("<HHHHHxx16s")
+        fixed = struct.Struct("<HHHHHH16s")
         board, end = _name(payload, fixed.size)
         model, end = _name(payload, end)
         if end != len(payload):
@@ -186,14 +207,15 @@ class ReadOutput(_Read):
 
 @dataclass(frozen=True)
 class Run(Request[RunResult]):
-    """One frame. A device that has just run this `number` answers again without running again."""
+    """Frames, one after another. A device that has just run this `number` answers again without running again."""
 
     kind, does = 5, "run"
     number: int
     observe: bool
+    frames: int
 
     def arguments(self) -> bytes:
-        return struct.pack("<II", self.number, self.observe)
+        return struct.pack("<IHH", self.number, self.observe, self.frames)
 
     def parse(self, payload: bytes) -> RunResult:
         number, status, *counts = struct.unpack("<IiQQQ", payload)
@@ -204,7 +226,7 @@ class Run(Request[RunResult]):
 
 @dataclass(frozen=True)
 class ReadLayers(Request[tuple[LayerRecord, ...]]):
-    """Records of the last observed run from layer `first` on: as many as fit a packet."""
+    """A PE's records of the last observed run from its layer `first` on: as many as fit a packet."""
 
     kind, does = 6, "read the layers of a run"
     first: int
@@ -241,6 +263,25 @@ class ReadCounters(Request[Counters]):
 
     def parse(self, payload: bytes) -> Counters:
         return Counters(*struct.unpack("<QQQ", payload))
+
+
+@dataclass(frozen=True)
+class ReadPes(Request[tuple[PeState, ...]]):
+    """The PEs of the network from the `first` on: as many as fit a packet."""
+
+    kind, does = 10, "tell how its PEs are doing"
+    first: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<Hxx", self.first)
+
+    def parse(self, payload: bytes) -> tuple[PeState, ...]:
+        return _some([_pe_state(*fields) for fields in struct.iter_unpack("<IIIIQQQiIII", payload)])
+
+
+def _pe_state(pe: int, running: int, layers: int, frames: int, *rest: int) -> PeState:
+    *counts, status, fault_status, fault_pc, fault_address = rest
+    return PeState(*counts, pe, bool(running), layers, frames, status, fault_status, fault_pc, fault_address)
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,22 @@ from types import TracebackType
 from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.link.conversation import Conversation
+from npukit.link.conversation import Conversation, NoAnswer
+from npukit.link.fault import explain_fault
 from npukit.link.messages import (
+    LINKED_PE,
     REPLY_HEADER_BYTES,
     Counters,
     Describe,
     Greeting,
     Hello,
     LayerRecord,
+    PeState,
     ReadCounters,
     ReadLayers,
     ReadMemory,
     ReadOutput,
+    ReadPes,
     Request,
     Run,
     RunResult,
@@ -32,7 +36,9 @@ from npukit.link.messages import (
 from npukit.link.transport import Transport
 
 _ANSWER_SECONDS = 10.0
-_RUN_SECONDS = 600.0
+_RUN_SECONDS = 60.0
+GIVEN_UP = -1
+"""The error code of a PE that waited for the others until the host broke the run off."""
 _SMALLEST_PACKET = 64
 _LARGEST_PACKET = 65_000
 _ADDRESSES = 1 << 32
@@ -52,6 +58,9 @@ class Device:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     layers: tuple[str, ...]
+    """Of the PE that has the link."""
+    pe_count: int
+    """PEs that run the network."""
     largest_packet: int
 
 
@@ -98,6 +107,7 @@ class Session:
             self._describe(Table.INPUTS, greeting.inputs),
             self._describe(Table.OUTPUTS, greeting.outputs),
             tuple(layer.name for layer in self._describe(Table.LAYERS, greeting.layers)),
+            greeting.pes,
             greeting.largest_packet,
         )
         return self._device
@@ -119,13 +129,33 @@ class Session:
         for offset, size in self._pieces(len(data)):
             self._conversation.ask(WriteInput(index, offset, data[offset : offset + size]))
 
-    def run(self, observe: bool = False, seconds: float = _RUN_SECONDS) -> RunResult:
-        """Run one frame; observed, layer by layer, leaving a record of each. A run that fails is an `NpukitError`."""
+    def run(self, observe: bool = False, frames: int = 1, seconds: float = _RUN_SECONDS) -> RunResult:
+        """Run frames, one after another; observed, layer by layer, leaving a record of each of the last frame's.
+
+        Only a single frame leaves outputs to read. A run that fails is an `NpukitError` that names the PE.
+        """
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
-        result = self._conversation.ask(Run(self._run_number, observe), seconds)
+        result = self._finish(Run(self._run_number, observe, frames), seconds)
         if result.status != 0:
-            raise NpukitError(f"{self.device.model} failed to run on {self.device.board}: error code {result.status}")
+            raise self._failed_run(result.status)
         return result
+
+    def _finish(self, run: Run, seconds: float) -> RunResult:
+        """The run's result; that of a run broken off if it has none in time."""
+        try:
+            return self._conversation.ask(run, seconds)
+        except NoAnswer:
+            if self.device.pe_count == 1:
+                raise
+            self._conversation.break_off()
+            return self._conversation.ask(run)
+
+    def _failed_run(self, status: int) -> NpukitError:
+        named = [cause for pe in self.pes() if (cause := _cause(pe))] or [f"error code {status}"]
+        return NpukitError(
+            f"{self.device.model} failed to run on {self.device.board}: {'; '.join(named)}",
+            tries=["reset the device, and run again"],
+        )
 
     def read_output(self, index: int) -> bytes:
         """A whole output of the last run, which must have succeeded."""
@@ -134,23 +164,19 @@ class Session:
             self._conversation.ask(ReadOutput(size, index, offset)) for offset, size in self._pieces(tensor.bytes)
         )
 
-    def layer_records(self) -> tuple[LayerRecord, ...]:
-        """Each layer of the last observed run, which must have succeeded."""
-        return self._collect(ReadLayers, len(self.device.layers))
+    def pes(self) -> tuple[PeState, ...]:
+        """How each PE of the network is doing, the one that has the link first."""
+        return self._collect(ReadPes, self.device.pe_count)
 
-    def layer_digests(self) -> tuple[int, ...]:
-        """The CRC-32 of each layer's output in the last observed run."""
-        return tuple(record.digest for record in self.layer_records())
+    def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
+        """What a PE recorded of each of its `count` layers in the last observed run, which must have succeeded."""
+        return self._collect(ReadLayers, count, pe)
 
-    def layer_counters(self) -> tuple[Counters, ...]:
-        """What each layer took in the last observed run."""
-        return self.layer_records()
-
-    def read_memory(self, address: int, size: int) -> bytes:
-        """Memory of the PE, which must declare it readable."""
+    def read_memory(self, address: int, size: int, pe: int = LINKED_PE) -> bytes:
+        """Memory of a PE; of the one that has the link, only what it declares readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
-        return b"".join(self._conversation.ask(ReadMemory(piece, address + offset)) for offset, piece in pieces)
+        return b"".join(self._conversation.ask(ReadMemory(piece, address + offset), pe=pe) for offset, piece in pieces)
 
     def write_memory(self, address: int, data: bytes) -> None:
         """Change memory of the PE, which must declare it writable."""
@@ -178,13 +204,15 @@ class Session:
     def _describe(self, table: Table, count: int) -> tuple[TensorInfo, ...]:
         return self._collect(lambda first: Describe(table, first), count)
 
-    def _collect(self, request: Callable[[int], Request[tuple[Item, ...]]], count: int) -> tuple[Item, ...]:
+    def _collect(
+        self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int = LINKED_PE
+    ) -> tuple[Item, ...]:
         """So many items, asked for from the first still missing on."""
         items: tuple[Item, ...] = ()
         while len(items) < count:
-            items += self._conversation.ask(request(len(items)))
+            items += self._conversation.ask(request(len(items)), pe=pe)
         if len(items) > count:
-            raise NpukitError(f"the device lists {len(items)} tensors or layers where it says it has {count}")
+            raise NpukitError(f"the device lists {len(items)} items where it says it has {count}")
         return items
 
     def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
@@ -194,6 +222,15 @@ class Session:
         """
         most = self.device.largest_packet - REPLY_HEADER_BYTES
         return ((offset, min(most, size - offset)) for offset in range(0, size, most))
+
+
+def _cause(pe: PeState) -> str:
+    """Why a PE failed; nothing if it did not, or only waited for others."""
+    if not pe.running:
+        return f"PE {pe.pe} does not run it"
+    if pe.fault_status != 0:
+        return f"PE {pe.pe} stopped at instruction {pe.fault_pc:#010x}: {explain_fault(pe.fault_status)}"
+    return "" if pe.status in (0, GIVEN_UP) else f"PE {pe.pe} stopped with error code {pe.status}"
 
 
 def _tensor(tensors: tuple[TensorInfo, ...], index: int, what: str) -> TensorInfo:

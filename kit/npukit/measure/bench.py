@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from npukit.emulator.builtin import Counters
-from npukit.link.messages import RunResult
+from npukit.errors import NpukitError
+from npukit.link.messages import Counters, PeState, RunResult
+from npukit.link.session import Session
 from npukit.measure.cases import Cases
+from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
+from npukit.measure.tiles import Tile, recorded_tiles
 from npukit.measure.validate import run_case, write_inputs
 from npukit.net.cost import total_macs
-from npukit.net.net import Net
+from npukit.net.net import Net, Op
 from npukit.plan.plan import Plan
 from npukit.progress import Progress
 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One layer, run by itself. `predicted_cycles` is the plan's."""
+    """One layer, run by itself: cycles of the PE that takes longest, instructions of all.
+
+    `predicted_cycles` is the plan's.
+    """
 
     name: str
     engine: str
@@ -32,7 +39,7 @@ class LayerCost:
 class PeCost:
     """How one PE spends a frame, in cycles: its core awake, its accelerators at work, neither of both.
 
-    `send` are the cycles in which its SRAM's port feeds or takes messages, whatever else goes on.
+    `send` are the cycles in which its SRAM's port feeds or takes messages, by the plan, whatever else goes on.
     """
 
     pe: int
@@ -66,77 +73,83 @@ class Bench:
 
 
 def bench(target: Target, net: Net, plan: Plan, cases: Cases, clock_hz: int, frames: int, progress: Progress) -> Bench:
-    """Run `frames` frames in chains and report the slowest, then one frame layer by layer."""
-    run_case(target.session, net, cases, 0, observe=False)
-    runs = [_measured_run(target, net, plan, cases) for _ in progress.track(range(frames), f"bench on {target.name}")]
-    slowest, pes = max(runs, key=lambda run: run[0].cycles)
-    run_case(target.session, net, cases, 0, observe=True)
-    cycles = slowest.cycles if target.counts_cycles else None
+    """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer."""
+    session = target.session
+    run_case(session, net, cases, 0, observe=False)
+    runs = [_measured_run(session, cases) for _ in progress.track(range(frames), f"bench on {target.name}")]
+    slowest = max(runs, key=lambda run: run.result.cycles)
+    interval = _interval(session, cases, slowest.result.cycles, frames)
+    run_case(session, net, cases, 0, observe=True)
+    tiles = recorded_tiles(session, net, plan)
+    cycles = slowest.result.cycles if target.counts_cycles else None
     work = total_macs(net)
     return Bench(
         engine=target.name,
-        instructions=slowest.instructions + sum(pe.instructions for pe in pes[1:]),
+        instructions=sum(pe.instructions for pe in slowest.pes.values()),
         latency_cycles=cycles,
-        interval_cycles=cycles,
+        interval_cycles=interval if target.counts_cycles else None,
         predicted_latency_cycles=plan.predicted.latency_cycles,
         macs=work,
         macs_per_cycle=round(work / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
-        layers=_layers(target, net, plan),
-        pes=pes,
+        layers=tuple(_layer(target, op, tiles) for op in net.ops if any(tile.step.op == op.name for tile in tiles)),
+        pes=_pes(slowest, tiles, port_cycles(net, plan)) if target.counts_cycles else (),
     )
 
 
-def _measured_run(target: Target, net: Net, plan: Plan, cases: Cases) -> tuple[RunResult, tuple[PeCost, ...]]:
-    """One frame, and what each PE spent on it. The root's own figures come from its run, free of the link's work."""
-    write_inputs(target.session, cases, 0)
-    before = _counters(target, plan)
-    run = target.session.run(observe=False)
-    spent = [_Spent.between(*pair) for pair in zip(before, _counters(target, plan), strict=True)]
-    if spent:
-        spent[0] = replace(spent[0], busy=run.cycles - run.asleep, instructions=run.instructions)
-    rows = zip(plan.pes, spent, strict=False)
-    return run, tuple(_pe_cost(pe.pe, one, run.cycles, target) for pe, one in rows)
-
-
 @dataclass(frozen=True)
-class _Spent:
-    """What a PE did between two readings of its counters."""
+class _Run:
+    """One frame, and what each PE spent on it."""
 
-    busy: int
-    npu_busy: int
-    dma_bytes: int
-    instructions: int
-
-    @classmethod
-    def between(cls, before: Counters, after: Counters) -> _Spent:
-        awake = (after.cycles - after.asleep) - (before.cycles - before.asleep)
-        return cls(
-            awake,
-            after.npu_busy - before.npu_busy,
-            after.dma_bytes - before.dma_bytes,
-            after.instructions - before.instructions,
-        )
+    result: RunResult
+    pes: Mapping[int, Counters]
 
 
-def _pe_cost(pe: int, spent: _Spent, cycles: int, target: Target) -> PeCost:
-    wait = max(cycles - spent.busy - spent.npu_busy, 0)
-    return PeCost(pe, spent.busy, spent.npu_busy, wait, spent.dma_bytes // target.port_bytes, spent.instructions)
+def _measured_run(session: Session, cases: Cases) -> _Run:
+    """The root's own figures come from its run: its counters go on for the link's work."""
+    write_inputs(session, cases, 0)
+    before = session.pes()
+    result = session.run()
+    spent = {old.pe: _difference(old, new) for old, new in zip(before, session.pes(), strict=True)}
+    return _Run(result, {**spent, before[0].pe: result})
 
 
-def _counters(target: Target, plan: Plan) -> list[Counters]:
-    """The counters of every PE that works; only the built-in emulator can tell."""
-    return [target.emulator.counters(pe.pe) for pe in plan.pes] if target.emulator else []
+def _difference(before: PeState, after: PeState) -> Counters:
+    if after.frames != before.frames + 1:
+        raise NpukitError(f"PE {after.pe} has run {after.frames - before.frames} frames where one was asked for")
+    return Counters(
+        after.cycles - before.cycles, after.instructions - before.instructions, after.asleep - before.asleep
+    )
 
 
-def _layers(target: Target, net: Net, plan: Plan) -> tuple[LayerCost, ...]:
-    made_by = {name: op for op in net.ops for name in op.outputs}
-    predicted = {step.op: step.cycles for pe in plan.pes for step in pe.computes()}
-    costs = []
-    for name, cost in zip(target.session.device.layers, target.session.layer_counters(), strict=True):
-        op = made_by[name]
-        # The core sleeps while an accelerator runs a layer by itself.
-        npu = 0 if op.engine == "cpu" else cost.asleep
-        cycles = cost.cycles if target.counts_cycles else None
-        costs.append(LayerCost(op.name, op.engine, cycles, npu, cost.instructions, predicted.get(op.name, 0)))
-    return tuple(costs)
+def _interval(session: Session, cases: Cases, latency: int, frames: int) -> int:
+    """Cycles between frames in steady state: what `frames` frames add to a first one."""
+    write_inputs(session, cases, 0)
+    return round((session.run(frames=1 + frames).cycles - latency) / frames)
+
+
+def _pes(run: _Run, tiles: Sequence[Tile], ports: Mapping[int, int]) -> tuple[PeCost, ...]:
+    return tuple(_pe_cost(pe, run, [t for t in tiles if t.pe == pe], ports.get(pe, 0)) for pe in run.pes)
+
+
+def _pe_cost(pe: int, run: _Run, tiles: Sequence[Tile], send: int) -> PeCost:
+    spent = run.pes[pe]
+    busy, npu_busy = spent.cycles - spent.asleep, sum(tile.npu_cycles for tile in tiles)
+    return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
+
+
+def _layer(target: Target, op: Op, tiles: Sequence[Tile]) -> LayerCost:
+    """As long as the PE that takes longest; instructions of all."""
+    by_pe: dict[int, list[Tile]] = {}
+    for tile in tiles:
+        if tile.step.op == op.name:
+            by_pe.setdefault(tile.pe, []).append(tile)
+    slowest = max(by_pe.values(), key=lambda own: sum(tile.record.cycles for tile in own))
+    return LayerCost(
+        name=op.name,
+        engine=op.engine,
+        cycles=sum(tile.record.cycles for tile in slowest) if target.counts_cycles else None,
+        npu_cycles=sum(tile.npu_cycles for tile in slowest),
+        instructions=sum(tile.record.instructions for own in by_pe.values() for tile in own),
+        predicted_cycles=max(sum(tile.step.cycles for tile in own) for own in by_pe.values()),
+    )

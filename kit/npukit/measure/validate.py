@@ -1,4 +1,4 @@
-"""Validate: run a build and compare every output and every layer with the reference, bit for bit."""
+"""Validate: run a build and compare every output, and every tile of every layer, with the reference, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, layer_digests
+from npukit.measure.cases import Cases, tile_digest
 from npukit.measure.target import Target
+from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
+from npukit.plan.plan import Plan
 from npukit.progress import Progress
 
 LISTED_MISMATCHES = 20
@@ -20,7 +22,10 @@ LISTED_MISMATCHES = 20
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first element in which a tensor differs. Of a layer only the digest is known: got and want are CRC-32s."""
+    """The first element in which an output differs; or a tile, the `box` of a layer that one PE computes.
+
+    Of a tile only the digest is known: got and want are CRC-32s.
+    """
 
     case: int
     tensor: str
@@ -28,17 +33,19 @@ class Mismatch:
     index: tuple[int, ...]
     got: int | float
     want: int | float
+    box: str = ""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What was compared, and what differed."""
+    """What was compared, and what differed. A layer is checked in as many tiles as PEs compute it in."""
 
     engine: str
     cases: int
     outputs_equal: bool
     mismatches: tuple[Mismatch, ...]
     layers_checked: int
+    tiles_checked: int = 0
 
     @property
     def passed(self) -> bool:
@@ -48,19 +55,21 @@ class Validation:
         return asdict(self)
 
 
-def validate(target: Target, net: Net, cases: Cases, progress: Progress) -> Validation:
-    """Feed every case; compare outputs with the reference and with what the cases expect, and layer digests."""
+def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:
+    """Feed every case; compare outputs with the reference and with what the cases expect, and all tiles' digests."""
     found: list[Mismatch] = []
-    equal, layers = True, 0
+    equal = True
+    steps = [step for pe in plan.pes for step in pe.computes()]
     for case in progress.track(range(cases.count), f"validate on {target.name}"):
         values = evaluate(net, [array[case] for array in cases.inputs])
         outputs = run_case(target.session, net, cases, case, observe=True)
-        differing = _differing_layers(target.session, net, values, case)
+        differing = _differing_tiles(target.session, net, plan, values, case)
         wrong = _differing_outputs(net, cases, case, outputs, values)
-        layers += len(target.session.device.layers)
         equal = equal and not wrong
         found += differing + wrong
-    return Validation(target.name, cases.count, equal, tuple(found[:LISTED_MISMATCHES]), layers)
+    layers = len({step.op for step in steps})
+    mismatches = tuple(found[:LISTED_MISMATCHES])
+    return Validation(target.name, cases.count, equal, mismatches, layers * cases.count, len(steps) * cases.count)
 
 
 def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:
@@ -82,10 +91,17 @@ def _output(session: Session, net: Net, index: int) -> np.ndarray:
     return np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
 
 
-def _differing_layers(session: Session, net: Net, values: dict[str, np.ndarray], case: int) -> list[Mismatch]:
-    want = layer_digests(net, values)
-    pairs = zip(session.device.layers, session.layer_digests(), strict=True)
-    return [Mismatch(case, name, 0, (), got, want[name]) for name, got in pairs if want[name] != got]
+def _differing_tiles(
+    session: Session, net: Net, plan: Plan, values: dict[str, np.ndarray], case: int
+) -> list[Mismatch]:
+    outputs = {op.name: op.output for op in net.ops}
+    found = []
+    for tile in recorded_tiles(session, net, plan):
+        name, box = outputs[tile.step.op], tile.step.output.box
+        got, want = tile.record.digest, tile_digest(values[name], box)
+        if got != want:
+            found.append(Mismatch(case, name, tile.pe, (), got, want, str(box)))
+    return found
 
 
 def _differing_outputs(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
-from npukit.plan.memory import Lifetime, extent, memory_use, pack
+from npukit.plan.memory import Lifetime, control_bytes, extent, memory_use, pack
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Buffer, Compute, PePlan, Plan, Step
 from npukit.plan.program import Block, Held, Program
@@ -36,7 +36,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str) -> Pl
         buffers, activations = _place(graph, program)
         constants = sum(program.constants.values()) + program.descriptor_bytes
         role = roles.setdefault(tuple(_code_of(step) for step in program.steps), len(roles))
-        memory = memory_use(board, constants, activations)
+        memory = memory_use(board, constants, control_bytes(len(program.costs)) + activations)
         pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), memory))
     return Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
 

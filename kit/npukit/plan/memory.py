@@ -18,6 +18,10 @@ STACK_BYTES = 4 << 10
 """Reserved for the stack until its bound is measured."""
 
 
+CONTROL_BYTES, RECORD_BYTES = 64, 16
+"""`struct net_control` and `struct net_record` of the firmware, at the beginning of every PE's activations."""
+
+
 @dataclass(frozen=True)
 class Lifetime:
     """Bytes that are needed from step `first` to step `last`, both included."""
@@ -56,6 +60,11 @@ def _lowest_place(lifetime: Lifetime, placed: Sequence[tuple[int, Lifetime]]) ->
 def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:
     """Bytes from offset 0 to the end of the last buffer."""
     return max((aligned(o + life.bytes) for o, life in zip(offsets, lifetimes, strict=True)), default=0)
+
+
+def control_bytes(layers: int) -> int:
+    """What a PE that computes so many tiles keeps in front of its arena: its control block and a record of each."""
+    return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
 
 
 def memory_use(board: Board, constants: int, activations: int) -> MemoryUse:

@@ -19,6 +19,10 @@ DESTINATION_BYTES = 8
 """Of the DMA's descriptors, and of each entry of a multicast's list."""
 
 
+FIRMWARE_FLAGS = 1
+"""The last of a PE's flags is the firmware's own (`noc_copy`)."""
+
+
 @dataclass(frozen=True)
 class Parcel:
     """A message to be sent: by whose DMA, what, from where, to what of whom, in how many descriptors."""
@@ -39,7 +43,7 @@ class Traffic:
         self.programs = {pe: Program(pe) for pe in pes}
         self.messages: list[Message] = []
         self._clocks = Clocks(pes)
-        self._flags = flags
+        self._flags = flags - FIRMWARE_FLAGS
 
     def step(self, pe: int, step: Step) -> int:
         """Append a step; its index."""

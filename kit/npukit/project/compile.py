@@ -23,9 +23,6 @@ from npukit.project.toolchain import Toolchain
 
 WORKERS = 2
 
-OBSERVERS = ("record_layer",)
-"""What `net_run` calls through its argument: the RPC server's observer."""
-
 MEASURING_ROOM = 16 << 20
 """Added to every memory for the first link, so that whatever is too large can be measured and reported."""
 
@@ -117,7 +114,7 @@ class _Build:
         roomy = replace(self.project, board=_roomy(self.project.board))
         render_link_script(roomy, _layout(roomy.board, role, 0), script)
         self.link(role, script, elf)
-        stack = stack_bound(elf, self._objects(role), {str(role.net): OBSERVERS if role.serves_host else ()})
+        stack = stack_bound(elf, self._objects(role), {str(role.net): ()})
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
         return stack
 

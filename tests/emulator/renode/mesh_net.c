@@ -13,6 +13,8 @@ enum { PES = 16, PART = 8, BYTES = PES * PART };
 enum { CAME = 3, BACK = 5 };
 
 struct activations {
+    struct net_control control;
+    struct net_record records[1];
     uint8_t input[BYTES];
     uint8_t output[BYTES];
 };
@@ -23,7 +25,14 @@ __attribute__((section(".constants"), aligned(16), used)) static const volatile 
 
 static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES};
 static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES};
-static const struct net_layer layers[] = {{"add", {"output", activations.output, BYTES, 1, BYTES}}};
+static const char *const layer_names[] = {"add"};
+static const struct net_pe pes[] = {{0, 0}}; /* the one of which the host may ask more than its outputs */
+
+struct net_control *const net_control = &activations.control;
+struct net_record *const net_records = activations.records;
+const uint32_t net_sign = 0x4E4F;
+const uint32_t net_layer_count = 1;
+const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES}};
 
 const struct net_description net_description = {
     .model = "mesh",
@@ -31,13 +40,13 @@ const struct net_description net_description = {
     .build_id = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     .input_count = 1,
     .output_count = 1,
-    .layer_count = 1,
+    .pe_count = 1,
     .inputs = &input,
     .outputs = &output,
-    .layers = layers,
+    .layer_names = layer_names,
+    .pes = pes,
 };
 
-struct rpc_layer_record rpc_layer_records[1];
 const struct rpc_region rpc_regions[] = {{(uint8_t *)&activations, sizeof activations, true}};
 const uint32_t rpc_region_count = 1;
 
@@ -92,16 +101,17 @@ static void add(uint32_t pe)
     }
 }
 
-int32_t net_run(net_observer *observer)
+int32_t net_run(void)
 {
     const uint32_t pe = hal_pe();
     int32_t error = pe == 0 ? send_to_all() : noc_wait(CAME, 1);
     if (error == 0) {
+        net_begin_layer();
         add(pe);
         error = pe == 0 ? noc_wait(BACK, PES - 1) : send_back(pe);
     }
-    if (error == 0 && observer != 0) {
-        observer(0);
+    if (error == 0 && net_observed()) {
+        net_end_layer(0);
     }
     return error;
 }

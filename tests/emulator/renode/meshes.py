@@ -27,7 +27,7 @@ def one_pe(folder: Path) -> Frame:
     data = bytes(range(64))
     net = NET.read_text().replace("const uint8_t flip", "const volatile uint8_t flip")
     assert "volatile" in net  # so that a change in the image changes the result
-    return _frame(folder, net, (0,), 128, GoldenFrame("identity", build_id(1), (data,), (data,)))
+    return _frame(folder, net, (0,), 208, GoldenFrame("identity", build_id(1), (data,), (data,)))
 
 
 def sixteen_pes(folder: Path) -> Frame:
@@ -35,7 +35,7 @@ def sixteen_pes(folder: Path) -> Frame:
     data = bytes((7 * i + 3) % 256 for i in range(128))
     output = bytes((value + i // 8) % 256 for i, value in enumerate(data))
     golden = GoldenFrame("mesh", build_id(0), (data,), (output,))
-    return _frame(folder, MESH_NET.read_text(), tuple(range(16)), 256, golden)
+    return _frame(folder, MESH_NET.read_text(), tuple(range(16)), 336, golden)
 
 
 def render_frame(frame: Frame, folder: Path) -> Path:

@@ -5,7 +5,7 @@
 #include "net.h"
 #include "rpc.h"
 
-enum { ROW = 300, ROWS = 3, STRIDE = 320, SUMS = 7, LAYERS = 40 };
+enum { ROW = 300, ROWS = 3, STRIDE = 320, SUMS = 7 };
 
 static uint8_t arena[ROWS * STRIDE];
 static uint8_t offset_input[2];
@@ -20,18 +20,36 @@ static const struct net_tensor outputs[] = {
     {"shifted", arena, ROW, ROWS, STRIDE},
     {"sums", sums, SUMS, 1, SUMS},
 };
-static char layer_names[LAYERS][16];
-static struct net_layer layers[LAYERS];
+static char names[LAYERS][16];
+static const char *layer_names[LAYERS];
+static const struct net_pe pes[] = {{PE, 0}, {NEIGHBOUR, CONTROL_AT}};
+const uint32_t net_sign = SIGN;
+const uint32_t net_layer_count = LAYERS;
+
+#define LAYER(i) {&layer_bytes[i], 1, 1, 0, 1, 0}
+#define FIVE_LAYERS(i) LAYER(i), LAYER(i + 1), LAYER(i + 2), LAYER(i + 3), LAYER(i + 4)
+
+const struct net_layer net_layers[LAYERS] = {
+    {arena, 100, 3, 100, ROWS, STRIDE}, /* each row in three parts */
+    LAYER(1), LAYER(2), LAYER(3), LAYER(4),
+    FIVE_LAYERS(5), FIVE_LAYERS(10), FIVE_LAYERS(15), FIVE_LAYERS(20), FIVE_LAYERS(25), FIVE_LAYERS(30), FIVE_LAYERS(35),
+};
+
+static struct net_control control;
+static struct net_record records[LAYERS];
+struct net_control *const net_control = &control;
+struct net_record *const net_records = records;
 const struct net_description net_description = {
     .model = "shifter",
     .board = "pipes",
     .build_id = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     .input_count = 2,
     .output_count = 2,
-    .layer_count = LAYERS,
+    .pe_count = PES,
     .inputs = inputs,
     .outputs = outputs,
-    .layers = layers,
+    .layer_names = layer_names,
+    .pes = pes,
 };
 
 static void shift(void)
@@ -43,20 +61,27 @@ static void shift(void)
     }
 }
 
+static void run_layer(uint32_t layer)
+{
+    if (layer == 0) {
+        shift();
+        take_time(1000);
+    }
+    layer_bytes[layer] = (uint8_t)(arena[0] + layer);
+    take_time(layer == LAYERS - 1 ? UINT64_C(1) << 33 : 8 * layer);
+}
+
 /* The offset's second byte asks for trouble: 1 a failing run, 2 a fault. */
-int32_t net_run(net_observer *observer)
+int32_t net_run(void)
 {
     if (offset_input[1] == 2) {
         stop();
     }
-    shift();
-    take_time(1000);
     for (uint32_t i = 0; i < LAYERS; i++) {
-        layer_bytes[i] = (uint8_t)(arena[0] + i);
-        take_time(i == LAYERS - 1 ? UINT64_C(1) << 33 : 8 * i);
-        if (observer != 0) {
-            expect_observer();
-            observer(i);
+        net_begin_layer();
+        run_layer(i);
+        if (net_observed()) {
+            net_end_layer(i);
         }
     }
     for (uint32_t i = 0; i < SUMS; i++) {
@@ -67,7 +92,6 @@ int32_t net_run(net_observer *observer)
 
 /* --- what the generated project provides --- */
 
-struct rpc_layer_record rpc_layer_records[LAYERS];
 const struct rpc_region rpc_regions[] = {
     {(uint8_t *)(uintptr_t)MEMORY, MEMORY_BYTES, false},
     {(uint8_t *)(uintptr_t)(MEMORY + WRITABLE_AT), MEMORY_BYTES - WRITABLE_AT, true},
@@ -78,7 +102,7 @@ const uint32_t rpc_region_count = 2;
 static void name_layer(uint32_t layer)
 {
     static const char stem[] = "layer ";
-    char *at = layer_names[layer];
+    char *at = names[layer];
     for (const char *from = stem; *from != 0; from++) {
         *at++ = *from;
     }
@@ -92,7 +116,6 @@ void name_layers(void)
 {
     for (uint32_t i = 0; i < LAYERS; i++) {
         name_layer(i);
-        layers[i] = (struct net_layer){layer_names[i], {layer_names[i], &layer_bytes[i], 1, 1, 1}};
+        layer_names[i] = names[i];
     }
-    layers[0].output = outputs[0];
 }

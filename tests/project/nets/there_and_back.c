@@ -1,16 +1,27 @@
-/* A network over two PEs: PE 0 sends its input to PE 1, which adds one to each byte and sends the result back. */
+/* A network over two PEs: PE 0 sends its input to PE 1, which adds one to each byte and sends the result back.
+ * A first byte of BROKEN makes it fail. */
 #include "net.h"
 
 #include "hal.h"
 #include "noc.h"
 #include "rpc.h"
 
-enum { BYTES = 64, WORK_ARRIVED = 3, RESULT_ARRIVED = 5, NEVER = 7 };
+enum { BYTES = 64, WORK_ARRIVED = 3, RESULT_ARRIVED = 5, NEVER = 7, BROKEN = 0xBD, ERROR = 42 };
 
-__attribute__((section(".activations"), aligned(16))) static uint8_t net_activations[2 * BYTES];
+__attribute__((section(".activations"), aligned(16))) static struct {
+    struct net_control control;
+    struct net_record records[1];
+    uint8_t arena[2 * BYTES];
+} net_activations;
 
-#define INPUT (net_activations)
-#define OUTPUT (net_activations + BYTES)
+struct net_control *const net_control = &net_activations.control;
+struct net_record *const net_records = net_activations.records;
+const uint32_t net_sign = 0x7B0;
+const uint32_t net_layer_count = 0;
+const struct net_layer net_layers[] = {{0}};
+
+#define INPUT (net_activations.arena)
+#define OUTPUT (net_activations.arena + BYTES)
 #define COPY(from_pe, to_pe, bytes, flag) \
     { \
         .kind = NOC_COPY, .source_pe = (from_pe), .source = (bytes), .destination_pe = (to_pe), \
@@ -26,17 +37,23 @@ __attribute__((section(".constants"), aligned(16), used)) static const struct no
 static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES};
 static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES};
 
+static const struct net_pe pes[] = {
+    {0, (uint32_t)&net_activations},
+    {1, (uint32_t)&net_activations},
+};
+
 const struct net_description net_description = {
     .model = "there and back",
     .board = "pe-mesh",
     .input_count = 1,
     .output_count = 1,
+    .pe_count = 2,
+    .pes = pes,
     .inputs = &input,
     .outputs = &output,
 };
 
-struct rpc_layer_record rpc_layer_records[1];
-const struct rpc_region rpc_regions[] = {{net_activations, sizeof net_activations, true}};
+const struct rpc_region rpc_regions[] = {{net_activations.arena, sizeof net_activations.arena, true}};
 const uint32_t rpc_region_count = 1;
 
 static int32_t ask(void)
@@ -48,15 +65,17 @@ static int32_t ask(void)
 static int32_t answer(void)
 {
     const int32_t error = noc_wait(WORK_ARRIVED, 1);
+    if (INPUT[0] == BROKEN) {
+        return ERROR;
+    }
     for (uint32_t i = 0; i < BYTES; i++) {
         OUTPUT[i] = (uint8_t)(INPUT[i] + 1);
     }
     return error != 0 ? error : noc_send(&messages[1]);
 }
 
-int32_t net_run(net_observer *observer)
+int32_t net_run(void)
 {
-    (void)observer;
     switch (hal_pe()) {
     case 0:
         return ask();

@@ -5,20 +5,29 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "net.h"
 #include "mac_array.h"
 
 /* Inputs, outputs and all between. Buffers whose steps do not overlap share bytes. */
 enum {
-    NET_ACTIVATION_BYTES = 384,
+    NET_LAYERS = 3,
+    NET_ARENA_BYTES = 384,
     at_image_0 = 0, /* image [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
     at_conv_0 = 128, /* conv [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
     at_sum_0 = 256, /* sum [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 1 to 2 */
     at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 2 to 2 */
 };
 
-extern uint8_t net_activations[NET_ACTIVATION_BYTES];
+/* How this PE is doing, what it recorded, and the arena. */
+struct net_activations {
+    struct net_control control;
+    struct net_record records[3];
+    uint8_t arena[NET_ARENA_BYTES];
+};
 
-#define ARENA(offset) ((void *)&net_activations[offset])
+extern struct net_activations net_activations;
+
+#define ARENA(offset) ((void *)&net_activations.arena[offset])
 
 struct net_constants {
     _Alignas(16) struct mac_array_command conv_0_command; /* conv: conv2d, 1x5x4x6 to 1x5x4x6; on mac_array */

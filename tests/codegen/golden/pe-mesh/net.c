@@ -5,61 +5,70 @@
 #include "memory.h"
 #include "rpc.h"
 
-__attribute__((section(".activations"), aligned(16))) uint8_t net_activations[NET_ACTIVATION_BYTES];
+__attribute__((section(".activations"), aligned(16))) struct net_activations net_activations;
+struct net_control *const net_control = &net_activations.control;
+struct net_record *const net_records = net_activations.records;
 
-static net_observer *observer_of_frame;
+const uint32_t net_sign = 0x00000001;
 
-static void mark(uint32_t layer)
-{
-    if (observer_of_frame != 0) {
-        observer_of_frame(layer);
-    }
-}
+/* What each layer leaves behind here. */
+const uint32_t net_layer_count = NET_LAYERS;
+const struct net_layer net_layers[] = {
+    { .data = &net_activations.arena[at_conv_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* conv [0:1, 0:5, 0:4, 0:6] */
+    { .data = &net_activations.arena[at_sum_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* sum [0:1, 0:5, 0:4, 0:6] */
+    { .data = &net_activations.arena[at_softmax_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* softmax [0:1, 0:5, 0:4, 0:6] */
+};
 
 /* One frame, in the order of the plan. Made from TIR by TVM's C code generator. */
-static int32_t run_frame(int32_t observed)
+int32_t net_run(void)
 {
     int32_t status = 0;
+    int32_t observed = net_observed();
     if (observed != 0) {
+        net_begin_layer();
         status = mac_array_run_one(&net_constants.conv_0_command);
         if (status != 0) {
             return status;
         }
-        mark(0);
+        net_end_layer(0);
+        net_begin_layer();
         status = mac_array_run_one(&net_constants.sum_0_command);
         if (status != 0) {
             return status;
         }
-        mark(1);
+        net_end_layer(1);
     } else {
         status = mac_array_run(&net_constants.conv_0_command);
         if (status != 0) {
             return status;
         }
     }
+    if (observed != 0) {
+        net_begin_layer();
+    }
     softmax_0(ARENA(at_sum_0), net_constants.softmax_0_exp, ARENA(at_softmax_0));
-    mark(2);
+    if (observed != 0) {
+        net_end_layer(2);
+    }
     return 0;
 }
 
-int32_t net_run(net_observer *observer)
-{
-    observer_of_frame = observer;
-    return run_frame(observer != 0);
-}
-
 static const struct net_tensor inputs[] = {
-    { .name = "image", .data = &net_activations[at_image_0], .row_bytes = 120, .rows = 1, .stride = 120 },
+    { .name = "image", .data = &net_activations.arena[at_image_0], .row_bytes = 120, .rows = 1, .stride = 120 },
 };
 
 static const struct net_tensor outputs[] = {
-    { .name = "softmax", .data = &net_activations[at_softmax_0], .row_bytes = 120, .rows = 1, .stride = 120 },
+    { .name = "softmax", .data = &net_activations.arena[at_softmax_0], .row_bytes = 120, .rows = 1, .stride = 120 },
 };
 
-static const struct net_layer layers[] = {
-    { .name = "conv", .output = { .name = "conv", .data = &net_activations[at_conv_0], .row_bytes = 120, .rows = 1, .stride = 120 } },
-    { .name = "sum", .output = { .name = "sum", .data = &net_activations[at_sum_0], .row_bytes = 120, .rows = 1, .stride = 120 } },
-    { .name = "softmax", .output = { .name = "softmax", .data = &net_activations[at_softmax_0], .row_bytes = 120, .rows = 1, .stride = 120 } },
+static const char *const layer_names[] = {
+    "conv",
+    "sum",
+    "softmax",
+};
+
+static const struct net_pe pes[] = {
+    { .pe = 0, .control = 0 },
 };
 
 const struct net_description net_description = {
@@ -68,16 +77,15 @@ const struct net_description net_description = {
     .build_id = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
     .input_count = 1,
     .output_count = 1,
-    .layer_count = 3,
+    .pe_count = 1,
     .inputs = inputs,
     .outputs = outputs,
-    .layers = layers,
+    .layer_names = layer_names,
+    .pes = pes,
 };
 
-struct rpc_layer_record rpc_layer_records[3];
-
 const struct rpc_region rpc_regions[] = {
-    { .start = net_activations, .size = sizeof net_activations, .writable = true },
+    { .start = net_activations.arena, .size = sizeof net_activations.arena, .writable = true },
     { .start = (uint8_t *)(uintptr_t)&net_constants, .size = sizeof net_constants, .writable = false },
 };
 const uint32_t rpc_region_count = sizeof rpc_regions / sizeof rpc_regions[0];

@@ -1,0 +1,54 @@
+/* The accounts of a PE: what its frames and layers took, and what became of them. */
+#include "crc32.h"
+#include "net.h"
+
+static struct hal_counters layer_begun;
+
+void net_start(void)
+{
+    *net_control = (struct net_control){.layer_count = net_layer_count};
+    net_control->sign = net_sign;
+}
+
+int32_t net_frame(void)
+{
+    const int32_t status = net_run();
+    hal_count(&net_control->counters);
+    net_control->frames++;
+    net_control->status = status;
+    return status;
+}
+
+void net_begin_layer(void)
+{
+    hal_count(&layer_begun);
+}
+
+static uint32_t at_most_32_bits(uint64_t count)
+{
+    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
+static uint32_t digest_of(const struct net_layer *layer)
+{
+    uint32_t digest = 0;
+    for (uint32_t plane = 0; plane < layer->planes; plane++) {
+        const uint8_t *row = layer->data + plane * layer->plane_stride;
+        for (uint32_t i = 0; i < layer->rows; i++, row += layer->row_stride) {
+            digest = crc32_update(digest, row, layer->row_bytes);
+        }
+    }
+    return digest;
+}
+
+void net_end_layer(uint32_t layer)
+{
+    struct hal_counters now;
+    hal_count(&now);
+    net_records[layer] = (struct net_record){
+        .digest = digest_of(&net_layers[layer]),
+        .cycles = at_most_32_bits(now.cycles - layer_begun.cycles),
+        .instructions = at_most_32_bits(now.instructions - layer_begun.instructions),
+        .asleep = at_most_32_bits(now.asleep - layer_begun.asleep),
+    };
+}

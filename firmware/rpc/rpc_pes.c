@@ -1,0 +1,131 @@
+/* What the root knows of the other PEs: it reads their control blocks and records, and says who observes. */
+#include <stddef.h>
+
+#include "bytes.h"
+#include "hal.h"
+#include "net.h"
+#include "rpc.h"
+#include "rpc_answer.h"
+
+enum { PE_BYTES = 56 };
+
+static bool observing;
+static bool all_answered; /* when they were last told to observe or not to */
+
+static bool is_root(const struct net_pe *pe)
+{
+    return pe == net_description.pes;
+}
+
+static bool read_control(const struct net_pe *pe, struct net_control *control)
+{
+    if (is_root(pe)) {
+        *control = *net_control;
+        return true;
+    }
+    return hal_read_pe(pe->pe, pe->control, control, sizeof *control) && control->sign == net_sign;
+}
+
+static const struct net_pe *find(uint32_t number)
+{
+    for (uint32_t i = 0; i < net_description.pe_count; i++) {
+        if (net_description.pes[i].pe == number) {
+            return &net_description.pes[i];
+        }
+    }
+    return 0;
+}
+
+/* --- observation --- */
+
+/* Reading the word back makes sure that it is there before any message of the next frame. */
+static bool tell(const struct net_pe *pe, uint32_t observed)
+{
+    struct net_control control;
+    if (is_root(pe)) {
+        net_control->observed = observed;
+        return true;
+    }
+    return read_control(pe, &control) &&
+           hal_write_pe(pe->pe, pe->control + (uint32_t)offsetof(struct net_control, observed), &observed, sizeof observed) &&
+           read_control(pe, &control) && control.observed == observed;
+}
+
+struct rpc_answer rpc_observe(bool observe)
+{
+    if (all_answered && observing == observe) {
+        return rpc_done(0);
+    }
+    all_answered = false;
+    for (uint32_t i = 0; i < net_description.pe_count; i++) {
+        if (!tell(&net_description.pes[i], observe)) {
+            return rpc_refuse(RPC_NOT_RUNNING, net_description.pes[i].pe);
+        }
+    }
+    all_answered = true;
+    observing = observe;
+    return rpc_done(0);
+}
+
+/* --- records --- */
+
+static bool read_records(const struct net_pe *pe, uint32_t first, uint8_t *to, uint32_t bytes)
+{
+    const uint8_t *own = (const uint8_t *)&net_records[first];
+    if (!is_root(pe)) {
+        const uint32_t behind = (uint32_t)sizeof(struct net_control) + first * (uint32_t)sizeof(struct net_record);
+        return hal_read_pe(pe->pe, pe->control + behind, to, bytes);
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        to[i] = own[i];
+    }
+    return true;
+}
+
+struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uint32_t room)
+{
+    const struct net_pe *place = find(pe);
+    struct net_control control;
+    if (place == 0) {
+        return rpc_refuse(RPC_OTHER_PE, hal_pe());
+    }
+    if (!read_control(place, &control)) {
+        return rpc_refuse(RPC_NOT_RUNNING, pe);
+    }
+    if (first >= control.layer_count) {
+        return rpc_refuse(RPC_NO_SUCH_TENSOR, control.layer_count);
+    }
+    const uint32_t size = (uint32_t)sizeof(struct net_record), left = control.layer_count - first, most = room / size;
+    const uint32_t bytes = (left < most ? left : most) * size;
+    return read_records(place, first, to, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NOT_RUNNING, pe);
+}
+
+/* --- how PEs are doing --- */
+
+static uint8_t *put_pe(uint8_t *at, const struct net_pe *pe)
+{
+    struct net_control control;
+    const bool running = read_control(pe, &control);
+    if (!running) {
+        control = (struct net_control){0};
+    }
+    at = put32(put32(put32(put32(at, pe->pe), running), control.layer_count), control.frames);
+    at = put64(put64(put64(at, control.counters.cycles), control.counters.instructions), control.counters.asleep);
+    at = put32(put32(at, (uint32_t)control.status), control.fault_status);
+    return put32(put32(at, control.fault_pc), control.fault_address);
+}
+
+/* As many PEs, from the `first` one of the network on, as fit. */
+struct rpc_answer rpc_read_pes(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)pe, (void)size;
+    uint32_t first = get16(arguments), count = net_description.pe_count;
+    if (first >= count) {
+        return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
+    }
+    uint8_t *at = payload;
+    for (uint32_t i = first; i < count && at - payload <= RPC_PAYLOAD_BYTES - PE_BYTES; i++) {
+        at = put_pe(at, &net_description.pes[i]);
+    }
+    return rpc_done((uint32_t)(at - payload));
+}
