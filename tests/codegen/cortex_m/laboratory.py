@@ -43,10 +43,10 @@ def run_network(choice: Choice, x: np.ndarray) -> tuple[np.ndarray, int]:
     return tensors[choice.calls[-1].node], instructions
 
 
-def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None) -> Run:
+def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None, over: int | None = None) -> Run:
     """Call a kernel on inputs already in its layouts. Memory around output and scratch must stay untouched.
 
-    `before` is what the output holds already.
+    `before` is what the output holds already; `over` numbers the input on which the output lies.
     """
     symbols, writes, free = {}, [], FLASH
     for constant in kernel.constants:
@@ -54,27 +54,32 @@ def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None) -
         writes.append((free, constant.values.tobytes()))
         free += -(-constant.values.nbytes // 16) * 16
     code, entry = _linked(kernel.assembly, kernel.symbol, tuple(symbols.items()))
-    arguments, free = [], RAM
+    arguments, free = [], RAM + GUARD
     for data in inputs:
         arguments.append(free)
         writes.append((free, data.tobytes() + b"\x5a" * kernel.over_read))
         free = (free + data.nbytes + 2 * GUARD) & ~15
     output, scratch = free + GUARD, (free + 3 * GUARD + kernel.output.bytes) & ~15
-    writes.append((output - GUARD, bytes([UNTOUCHED]) * (kernel.output.bytes + 2 * GUARD)))
+    if over is not None:
+        output = arguments[over]
+    else:
+        writes.append((output - GUARD, bytes([UNTOUCHED]) * (kernel.output.bytes + 2 * GUARD)))
     if before is not None:
         writes.append((output, before.tobytes()))
     writes.append((scratch, bytes([UNTOUCHED]) * (kernel.scratch_bytes + GUARD)))
     reads = [(output - GUARD, kernel.output.bytes + 2 * GUARD), (scratch + kernel.scratch_bytes, GUARD)]
     memory, instructions, stack, error = _ask((code, entry, writes, [*arguments, output, scratch], reads))
     assert not error, error
-    _check_guards(memory, kernel)
+    _check_guards(memory, on_input=over is not None)
     return Run(np.frombuffer(memory[0][GUARD:-GUARD], np.uint8), instructions, stack)
 
 
-def _check_guards(memory: list[bytes], kernel: Kernel) -> None:
-    assert memory[0][:GUARD] == bytes([UNTOUCHED]) * GUARD, "wrote before the output"
-    assert memory[0][-GUARD:] == bytes([UNTOUCHED]) * GUARD, "wrote after the output"
-    assert memory[1] == bytes([UNTOUCHED]) * GUARD, "wrote after the scratch"
+def _check_guards(memory: list[bytes], *, on_input: bool) -> None:
+    guard = bytes([UNTOUCHED]) * GUARD
+    assert memory[1] == guard, "wrote after the scratch"
+    if not on_input:
+        assert memory[0][:GUARD] == guard, "wrote before the output"
+        assert memory[0][-GUARD:] == guard, "wrote after the output"
 
 
 @cache

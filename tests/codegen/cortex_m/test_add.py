@@ -51,6 +51,19 @@ def test_tensors_with_borders():
     laboratory.check_assemblers(check(layer, x, y, ((1, 1, 1, 1), NO_PADDING, (1, 0, 2, 1))))
 
 
+@pytest.mark.parametrize("over", [0, 1])
+def test_the_output_may_lie_on_an_input(over: int):
+    rng = np.random.default_rng(1)
+    layer = layer_with((5, 7, 3), (0.02, 0.03, 0.05), (3, -7, 11))
+    bordered, smaller = (Layout(Order.PIXELS, layer.input_shape, border) for border in ((1, 1, 1, 1), (0, 0, 1, 1)))
+    kernel = add(layer, bordered, bordered, smaller)
+    assert isinstance(kernel, Kernel)
+    assert kernel.in_place == (0, 1)
+    x, y = rng.integers(-128, 128, (2, 5, 7, 3)).astype(np.int8)
+    run = laboratory.run(kernel, bordered.pack(x, 3), bordered.pack(y, -7), over=over)
+    np.testing.assert_array_equal(smaller.unpack(run.output, 11), reference.add(layer, x, y))
+
+
 def test_planes_are_refused():
     layer = layer_with((4, 4, 4), (0.02, 0.03, 0.05), (-128, -128, -128))
     planes, pixels = (Layout(order, (4, 4, 4)) for order in (Order.PLANES8, Order.PIXELS))

@@ -58,6 +58,23 @@ def test_the_largest_transformed_weights():
     check(layer, kernel_for(layer), x)
 
 
+@pytest.mark.parametrize("size", [(6, 8), (6, 11)])
+def test_the_output_may_lie_on_the_input(size: tuple[int, int]):
+    rng = np.random.default_rng(6)
+    layer = layers.conv(rng, (*size, 8), 8, (3, 3), padding=(1, 1, 1, 1))
+    kernel = kernel_for(layer)
+    assert kernel.in_place == (0,)
+    x = layers.activations(rng, layer.input_shape, extreme=False)
+    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero), over=0)
+    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    np.testing.assert_array_equal(got, reference.convolution(layer, x))
+
+
+def test_rows_that_overlap_keep_the_output_off_the_input():
+    layer = layers.conv(np.random.default_rng(6), (7, 8, 8), 8, (3, 3), padding=(1, 1, 1, 1))
+    assert kernel_for(layer).in_place == ()
+
+
 # Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
 @pytest.mark.parametrize(("size", "channels", "prototype"), [(32, 16, 0.441), (16, 32, 0.359), (8, 64, 0.318)])
 def test_no_more_instructions_than_the_prototypes(size: int, channels: int, prototype: float):

@@ -39,8 +39,8 @@ class Routine:
 class Kernel:
     """`void symbol(const int8_t *input, int8_t *output, void *scratch)`; an add takes two inputs.
 
-    `over_read` bytes beyond the input may be read, never used: they must exist. `instructions` and `cycles` are those
-    of one call.
+    `over_read` bytes beyond the input may be read, never used: they must exist. The output may begin where an input
+    that `in_place` numbers begins. `instructions` and `cycles` are those of one call.
     """
 
     symbol: str
@@ -55,6 +55,7 @@ class Kernel:
     scratch_bytes: int
     stack_bytes: int
     over_read: int = 0
+    in_place: tuple[int, ...] = ()
 
     @property
     def entry(self) -> str:

@@ -69,6 +69,14 @@ class Layout:
         """Whether the bytes are the elements in the order of the model, nothing between them."""
         return self.order is Order.PIXELS and not any(self.border) and not (self.transposed and min(self.shape[:2]) > 1)
 
+    def follows(self, other: Layout) -> bool:
+        """Whether no element lies before its place in another tensor that begins where this one begins.
+
+        Then a kernel that reads this one in order may write the other over it.
+        """
+        mine, others = (self.row_stride, self.column_stride), (other.row_stride, other.column_stride)
+        return self.origin >= other.origin and all(a >= b for a, b in zip(mine, others, strict=True))
+
     def pack(self, values: np.ndarray, zero_point: int) -> np.ndarray:
         """The bytes of a tensor of int8 values in this layout."""
         memory = np.full(self.bytes, zero_point & 0xFF if self.order is Order.PIXELS else 0, np.uint8)

@@ -159,17 +159,26 @@ class _Search:
         result: dict[State, list[_Partial]],
     ) -> None:
         sources = tuple(layouts[i] for i in self._nodes[index].inputs)
-        live = sum(layout.bytes for layout in layouts.values()) + target.bytes
+        alive = sum(layout.bytes for layout in layouts.values()) + target.bytes
         after = {**layouts, index: target}
         state = tuple((i, layout) for i, layout in after.items() if any(c > index for c in self._consumers[i]))
         for calls in self._calls(index, sources, target):
-            needed = live + max((call.kernel.scratch_bytes for call in calls if call.kernel), default=0)
+            needed = alive - self._saved(index, calls[0], target)
+            needed += max((call.kernel.scratch_bytes for call in calls if call.kernel), default=0)
             if self._sram is not None and needed > self._sram:
                 continue
             added = (self._with(partial, calls, needed, index, target) for partial in kept)
             fitting = [p for p in added if self._flash is None or p.flash <= self._flash]
             if fitting:
                 result.setdefault(state, []).extend(fitting)
+
+    def _saved(self, index: int, call: Call, target: Layout) -> int:
+        """Bytes the output shares with an input that nobody reads afterwards."""
+        if call.kernel is None:
+            return 0
+        readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.in_place if call.inputs[i] != INPUT}
+        over = (call.kernel.inputs[i].bytes for i, last in readers.items() if last == index)
+        return max((min(size, target.bytes) for size in over), default=0)
 
     def _with(self, before: _Partial, calls: tuple[Call, ...], live: int, index: int, target: Layout) -> _Partial:
         cost, flash, routines = before.cost, before.flash, before.routines

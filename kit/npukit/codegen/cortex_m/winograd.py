@@ -131,6 +131,7 @@ def _generated(
         scratch_bytes=plan.scratch_bytes,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES + _RESULT_BYTES,
         over_read=3,
+        in_place=(0,) if target.shape[0] % TILE_ROWS == 0 and source.follows(target) else (),
     )
 
 
