@@ -1,11 +1,13 @@
 """TensorFlow Lite's double rounding as one multiply-accumulate and one saturating shift.
 
-With accumulators prescaled by 2**(1 + E - e), e being the channel's right shift and E the layer's common one,
+The definition rounds twice: y = floor((a * m + 2**30) / 2**31), halves up for both signs, then
+r = floor((y + 2**(e-1) - [y < 0]) / 2**e), e being the channel's right shift. Floors of floors merge: with E > e and
+accumulators prescaled by 2**(1 + E - e), all the added terms are whole numbers of the product's high word, so that
 
     output = saturate((high_word(accumulator * multiplier) + addend) >> E)
 
-is exact where negative results cannot be told from the lowest one (`ties` is zero), and with `ties` subtracted from the
-addend for negative accumulators otherwise. The proof is in docs/cortex-m-kernels.md.
+with `ties` = 2**(E - e) less in the addend for negative accumulators. Where the zero point is the lowest value the
+correction is not needed: negative results are all clamped to it. SMMLA and SSAT compute this, two instructions.
 """
 
 from __future__ import annotations
