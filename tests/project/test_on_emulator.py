@@ -11,13 +11,16 @@ import pytest
 
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.link.session import Session
+from npukit.errors import NpukitError
+from npukit.link.session import GIVEN_UP, Session
 from npukit.project.elf import Elf
 from npukit.project.image import Image
 from project.identity import Built, build_identity, identity_sources
 
 BOARD = "pe-mesh"
 PAINT = (0x5AFEC0DE).to_bytes(4, "little")
+BROKEN = 0xBD
+"""What makes PE 1 fail."""
 THERE_AND_BACK = Path(__file__).parent / "nets" / "there_and_back.c"
 
 
@@ -51,15 +54,46 @@ def stack_used(emulator: Emulator, built: Built) -> int:
     return len(stack) - 4 * untouched
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "zig"])
-def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, compiler: str) -> None:
+def there_and_back(compiler: str, folder: Path) -> Built:
     sources = replace(
         identity_sources(load_board(BOARD), net=THERE_AND_BACK.read_text()),
         constant_bytes=96,
         activation_bytes=64 + 16 + 128,
     )
-    with running(build_identity(BOARD, compiler, tmp_path, sources)) as (session, _):
+    return build_identity(BOARD, compiler, folder, sources)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, compiler: str) -> None:
+    with running(there_and_back(compiler, tmp_path)) as (session, _):
         for frame in range(20):
             session.write_input(0, bytes(range(frame, frame + 64)))
             assert session.run().status == 0
             assert session.read_output(0) == bytes(range(frame + 1, frame + 65))
+
+
+def test_a_pe_that_fails_is_named_and_the_link_lives_on(tmp_path: Path) -> None:
+    """PE 0 waits for PE 1, which fails: the host breaks the run off and asks who is to blame."""
+    with running(there_and_back("zig", tmp_path)) as (session, _):
+        session.write_input(0, bytes([BROKEN, *range(63)]))
+        with pytest.raises(NpukitError, match="failed to run on pe-mesh: PE 1 stopped with error code 42"):
+            session.run()
+        here, there = session.pes()
+        assert (here.status, there.status) == (GIVEN_UP, 42)
+        with pytest.raises(NpukitError, match="out of step since a run failed: reset the board"):
+            session.run()
+
+
+def test_what_other_pes_hold_is_read_through_the_root(tmp_path: Path) -> None:
+    with running(there_and_back("zig", tmp_path)) as (session, emulator):
+        session.write_input(0, bytes(range(64)))
+        session.run()
+        for pe in (1, 15):
+            assert session.read_memory(0, 700, pe) == emulator.read_memory(pe, 0, 700)
+        with pytest.raises(NpukitError, match=r"may not read .*0x00020000"):
+            session.read_memory(0x2_0000, 4, 1)
+        with pytest.raises(NpukitError, match="no way to that PE"):
+            session.read_memory(0, 4, 16)
+        for frame in range(20):  # refused copies leave the queue of messages as it was
+            session.write_input(0, bytes(range(frame, frame + 64)))
+            assert session.run().status == 0

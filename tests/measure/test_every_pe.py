@@ -1,0 +1,108 @@
+"""What every PE computes is checked, and counted, over the link alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.bench import bench
+from npukit.measure.cases import Cases, load_cases
+from npukit.measure.target import Target
+from npukit.measure.validate import Validation, validate
+from npukit.progress import Silent
+from npukit.project.build_folder import GOLDEN, Build
+from npukit.project.image import Image
+
+PES = 4
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("digits") / "out"
+    return api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES))
+
+
+@contextmanager
+def running(built: Build, images: tuple[Image, ...]) -> Iterator[tuple[Target, Emulator]]:
+    with Emulator(built.board, images) as emulator, Session(emulator, built.build_id) as session:
+        yield Target("emulator", session, built.board), emulator
+
+
+def golden(built: Build) -> Cases:
+    return load_cases(built.folder / GOLDEN, built.net(), None)
+
+
+def checked(built: Build, images: tuple[Image, ...]) -> Validation:
+    with running(built, images) as (target, _):
+        return validate(target, built.net(), built.plan(), golden(built), Silent())
+
+
+def test_every_tile_on_every_pe_is_checked(built: Build) -> None:
+    plan, cases = built.plan(), golden(built)
+    found = checked(built, built.images())
+    assert len(plan.pes) == PES
+    assert found.passed
+    assert found.tiles_checked == cases.count * sum(len(list(pe.computes())) for pe in plan.pes)
+    assert found.layers_checked == cases.count * len([op for op in built.net().ops if op.kind != "reshape"])
+
+
+def weights_on(built: Build, pe: int) -> tuple[str, bytes]:
+    """A layer of a PE that has weights, and their bytes as they stand in its C."""
+    role = next(i for i, image in enumerate(built.manifest.images) if pe in image.pes)
+    text = (built.folder / f"project/roles/{role}/net/constants.c").read_text()
+    name, numbers = re.findall(r"\.(\w+)_weights = {([^{}]*)}", text)[0]
+    return name, bytes(int(number) & 0xFF for number in numbers.replace(",", " ").split())
+
+
+def with_a_wrong_weight(built: Build, pe: int, weights: bytes, folder: Path) -> tuple[Image, ...]:
+    """The images, in one of which the largest weight has changed its sign."""
+    image = next(image for image in built.images() if pe in image.pes)
+    wrong = Path(shutil.copy(image.elf, folder))
+    data = bytearray(wrong.read_bytes())
+    assert data.count(weights) == 1
+    largest = max(range(len(weights)), key=lambda i: min(weights[i], 256 - weights[i]))
+    data[data.index(weights) + largest] = -weights[largest] & 0xFF
+    wrong.write_bytes(data)
+    return tuple(replace(each, elf=wrong) if each == image else each for each in built.images())
+
+
+def test_a_wrong_weight_on_a_worker_is_named_with_layer_and_pe(built: Build, tmp_path: Path) -> None:
+    plan = built.plan()
+    worker = plan.pes[-1].pe
+    name, weights = weights_on(built, worker)
+    found = checked(built, with_a_wrong_weight(built, worker, weights, tmp_path))
+    first = found.mismatches[0]
+    step = next(step for step in plan.pes[-1].computes() if step.op == name)
+    assert (first.pe, first.tensor, first.box) == (worker, name, str(step.output.box))
+    assert first.got != first.want
+
+
+def test_bench_counts_what_the_emulator_counts(built: Build) -> None:
+    net, plan = built.net(), built.plan()
+    with running(built, built.images()) as (target, emulator):
+        measured = bench(target, net, plan, golden(built), built.board.core.clock_hz, 2, Silent())
+        before = {pe.pe: emulator.counters(pe.pe) for pe in plan.pes}
+        result = target.session.run()
+        after = {pe.pe: emulator.counters(pe.pe) for pe in plan.pes}
+    assert measured.latency_cycles is not None
+    assert measured.interval_cycles is not None
+    assert abs(result.cycles - measured.latency_cycles) < 20
+    assert abs(measured.interval_cycles - measured.latency_cycles) < 100
+    for row in measured.pes:
+        old, new = before[row.pe], after[row.pe]
+        assert row.npu_busy == pytest.approx(new.npu_busy - old.npu_busy, rel=0.05)
+        if row.pe != plan.pes[0].pe:
+            # Between two frames the root looks once whether it still runs: not on the worker's account.
+            assert row.instructions == pytest.approx(new.instructions - old.instructions, abs=40)
+    assert measured.instructions == sum(row.instructions for row in measured.pes)
+    assert [layer.name for layer in measured.layers] == [op.name for op in net.ops if op.kind != "reshape"]
