@@ -1,0 +1,56 @@
+"""What a tile costs: the manual's formulas for the array, and what the driver adds on the core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npukit.accel.geometry import Plane
+
+SIDE = 8
+CORE_PER_COMMAND = 45
+"""Cycles of the core to start a command and to wake from it."""
+
+CORE_PER_RESULT = 39
+"""Cycles of the core to requantise an accumulator, as measured on the emulator."""
+
+CORE_PER_COLUMN = 62
+"""To begin with an output channel of a pass."""
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The array's figures in the board file."""
+
+    scratchpad_bytes: int
+    accumulator_rows: int
+    port_bytes: int
+    setup_cycles: int
+
+    def rows_at_once(self, width: int, depth: int) -> int:
+        """Pixels of a row of the output that one pass takes."""
+        return min(width, self.accumulator_rows, self.scratchpad_bytes // depth)
+
+    def cycles(self, plane: Plane, depth: int, taps: int, channels: int) -> int:
+        """`depth` is padded to whole sides; a tap has so many input `channels`."""
+        at_once = self.rows_at_once(plane.width, depth)
+        full, rest = divmod(plane.width, at_once)
+        passes = [at_once] * full + ([rest] if rest else [])
+        return plane.height * sum(self._pass(rows, plane.channels, depth, taps, channels) for rows in passes)
+
+    def _pass(self, rows: int, outputs: int, depth: int, taps: int, channels: int) -> int:
+        gather = self._moved(rows, depth) + taps * self._moved(rows, channels)
+        multiply = self._command(depth // SIDE * (SIDE + rows) + 2 * SIDE)
+        store = self._command(rows * 4 * SIDE // self.port_bytes)
+        requantise = outputs * (CORE_PER_COLUMN + CORE_PER_RESULT * rows)
+        blocks = ceil_div(outputs, SIDE)
+        return gather + multiply + blocks * store + max((blocks - 1) * multiply, requantise)
+
+    def _moved(self, rows: int, row_bytes: int) -> int:
+        return self._command(rows * ceil_div(row_bytes, self.port_bytes))
+
+    def _command(self, cycles: int) -> int:
+        return CORE_PER_COMMAND + self.setup_cycles + cycles

@@ -1,0 +1,147 @@
+"""What the array takes, what that costs, and the call that does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from npukit.accel.geometry import Plane, depth_of, window_of
+from npukit.accel.interface import Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
+from npukit.board.board import AcceleratorSlot, Board
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops import Conv2d, Dense
+from npukit.net.requantize import quantization, requantization
+
+from .cycles import Figures
+
+HERE = Path(__file__).resolve().parent
+SIDE = 8
+CHANNEL_WORDS = 3
+LAYER = (
+    "input_height", "input_width", "input_channels", "input_row_stride", "input_pixel_stride",
+    "output_height", "output_width", "output_channels", "output_row_stride", "output_pixel_stride",
+    "kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x", "pad_top", "pad_left",
+    "input_zero", "output_zero", "clamp_min", "clamp_max", "rows_at_once",
+)  # fmt: skip
+"""The words of the constant `layer`: `enum systolic8x8_layer` of the driver."""
+
+
+class Systolic8x8:
+    """Convolutions of one group, and dense layers. The core requantises."""
+
+    name = "systolic8x8"
+    version = "1.0"
+    commands: CommandFormat | None = None
+    model: Path | None = HERE / "model" / "systolic8x8_model.c"
+
+    def __init__(self, slot: AcceleratorSlot) -> None:
+        self.figures = Figures(**slot.figures)
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        if not isinstance(op.attributes, Conv2d | Dense):
+            return f"the systolic array multiplies matrices, and {op.kind} is none"
+        if op.inputs[1] not in net.constants:
+            return "the weights are not constant"
+        if any(net.tensor(name).dtype != "int8" for name in (*op.inputs[:2], op.output)):
+            return "the systolic array takes int8 and the driver gives int8"
+        if isinstance(op.attributes, Conv2d):
+            return self._refusal_of_convolution(net, op)
+        return self._too_deep(net, op)
+
+    def _refusal_of_convolution(self, net: Net, op: Op) -> str | None:
+        batch, channels = net.tensor(op.output).shape[0], net.tensor(op.inputs[0]).shape[-1]
+        if batch != 1:
+            return f"a batch of {batch}: the driver takes one"
+        groups = channels // net.tensor(op.inputs[1]).shape[-1]
+        return f"{groups} groups: the systolic array has one" if groups != 1 else self._too_deep(net, op)
+
+    def _too_deep(self, net: Net, op: Op) -> str | None:
+        depth = padded(depth_of(net, op))
+        room = self.figures.scratchpad_bytes
+        return f"a sum of {depth} products, the scratchpad holds {room}" if depth > room else None
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        plane, depth = Plane.of(output), padded(depth_of(net, op))
+        weights = padded(plane.channels) * depth
+        constants = weights + 4 * CHANNEL_WORDS * plane.channels + 4 * len(LAYER)
+        rows, channels = self.figures.rows_at_once(plane.width, depth), net.tensor(op.inputs[0]).shape[-1]
+        cycles = self.figures.cycles(plane, depth, window_of(net, op).taps, channels)
+        return Cost(cycles, constants, scratch_bytes=4 * SIDE * rows)
+
+    def lower(self, tile: Tile) -> Lowered:
+        assert tile.scratch is not None
+        constants = (
+            ConstantArray(f"{tile.name}_weights", _weights(tile), 16, "weights [channel / 8][product][8 channels]"),
+            ConstantArray(f"{tile.name}_channels", _channels(tile), 4, "of each channel: bias, multiplier, shift"),
+            ConstantArray(f"{tile.name}_layer", self._layer(tile), 4, "sizes, strides and limits"),
+        )
+        places = (tile.inputs[0].address, *(Address(c.symbol) for c in constants), tile.scratch, tile.output.address)
+        return Lowered(constants, Call("systolic8x8_layer", places))
+
+    def sources(self, board: Board) -> tuple[Path, ...]:
+        slot = board.accelerator_named(self.name)
+        return (HERE / "firmware" / ("systolic8x8.c" if slot and slot.base is not None else "systolic8x8_on_core.c"),)
+
+    def _layer(self, tile: Tile) -> np.ndarray:
+        values = _sizes(tile) | _window(tile) | _limits(tile)
+        rows = self.figures.rows_at_once(values["output_width"], padded(depth_of(tile.net, tile.op)))
+        return np.array([(values | {"rows_at_once": rows})[word] for word in LAYER], np.int32)
+
+
+def padded(count: int) -> int:
+    """Up to a whole number of the array's sides."""
+    return -(-count // SIDE) * SIDE
+
+
+def _chosen(tile: Tile) -> slice:
+    return slice(tile.output.box.start[-1], tile.output.box.stop[-1])
+
+
+def _filter(tile: Tile) -> np.ndarray:
+    """The tile's weights as [channel][product]."""
+    values = tile.net.constants[tile.op.inputs[1]]
+    return values.reshape(len(values), -1)[_chosen(tile)]
+
+
+def _weights(tile: Tile) -> np.ndarray:
+    weights = _filter(tile)
+    room = np.zeros((padded(weights.shape[0]), padded(weights.shape[1])), np.int8)
+    room[: weights.shape[0], : weights.shape[1]] = weights
+    return np.ascontiguousarray(room.reshape(-1, SIDE, room.shape[1]).transpose(0, 2, 1))
+
+
+def _channels(tile: Tile) -> np.ndarray:
+    """Biases have the input's zero point folded in, so that padding is that zero point."""
+    net, op, chosen = tile.net, tile.op, _chosen(tile)
+    sums = _filter(tile).astype(np.int64).sum(1)
+    given = net.constant(op, 2)
+    biases = (0 if given is None else given[chosen].astype(np.int64)) - quantization(
+        net, op.inputs[0]
+    ).zero_point * sums
+    factors = requantization(net, op)
+    return np.stack([biases, factors.multipliers[chosen], factors.shifts[chosen]], axis=1).astype(np.int32)
+
+
+def _sizes(tile: Tile) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for which, operand in (("input", tile.inputs[0]), ("output", tile.output)):
+        plane = Plane.of(operand.box)
+        values |= {f"{which}_height": plane.height, f"{which}_width": plane.width, f"{which}_channels": plane.channels}
+        values |= {f"{which}_row_stride": operand.row_stride, f"{which}_pixel_stride": operand.pixel_stride}
+    return values
+
+
+def _window(tile: Tile) -> dict[str, int]:
+    window = window_of(tile.net, tile.op)
+    top, left = window.padding_of(tile.output.box, tile.inputs[0].box)
+    names = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x", "pad_top", "pad_left")
+    return dict(zip(names, (*window.kernel, *window.strides, *window.dilation, top, left), strict=True))
+
+
+def _limits(tile: Tile) -> dict[str, int]:
+    attributes = tile.op.attributes
+    assert isinstance(attributes, Conv2d | Dense)
+    zeros = (quantization(tile.net, name).zero_point for name in (tile.op.inputs[0], tile.op.output))
+    return dict(zip(("input_zero", "output_zero", "clamp_min", "clamp_max"), (*zeros, *attributes.clamp), strict=True))
