@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from npukit.accel.core_kernels import NO_KERNELS, CoreKernels
 from npukit.accel.interface import (
     Accelerator,
     Address,
@@ -70,20 +71,27 @@ _CYCLES_OF_A_MOVE = (10, 0)
 
 
 class Cpu:
-    """The core of a PE, of any board."""
+    """The core of a PE, of any board. Ops without a kernel in assembly get one made from TIR."""
 
     name = "cpu"
     commands: CommandFormat | None = None
+
+    def __init__(self, kernels: CoreKernels = NO_KERNELS) -> None:
+        self.kernels = kernels
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        if self._has_kernels(net, op, output):
+            return self.kernels.ops[op.name].cost
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
         per_output, per_product = _CYCLES.get(op.kind, _CYCLES_OF_A_MOVE)
         return Cost(output.elements * (per_output + per_product * _products(net, op)), constants)
 
     def lower(self, tile: Tile) -> Lowered:
+        if self._has_kernels(tile.net, tile.op, tile.output.box):
+            return self.kernels.ops[tile.op.name].lowered(tile)
         constants = constants_of(tile.net, tile.op, tile.output.box, tile.name)
         addresses = (
             *(operand.address for operand in tile.inputs),
@@ -94,6 +102,9 @@ class Cpu:
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         return ()
+
+    def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
+        return op.name in self.kernels.ops and output == Box.whole(net.tensor(op.output).shape)
 
 
 def aligned_bytes(array: ConstantArray) -> int:

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from npukit.board.board import Board
+from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.tensor import Tensor
@@ -52,11 +53,17 @@ class Tile:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a tile needs: cycles of the engine, and bytes of constants and of scratch memory on its PE."""
+    """What a tile needs: cycles of the engine, and bytes of constants and of scratch memory on its PE.
+
+    `arrangement` is how it leaves its output, if not densely: only for a whole output whose readers know.
+    Bytes in the `over_read` behind its inputs may be read, never used.
+    """
 
     cycles: int
     constant_bytes: int
     scratch_bytes: int = 0
+    arrangement: Arrangement | None = None
+    over_read: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,30 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Routine:
+    """A function in assembly, `void name(void *, void *, void *, const void *)`; tiles may share it."""
+
+    name: str
+    assembly: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class RoutineCall:
+    """A call of a routine with four arguments; 0 where it takes fewer."""
+
+    routine: Routine
+    arguments: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Routines:
+    """Routines called one after the other."""
+
+    calls: tuple[RoutineCall, ...]
+
+
+@dataclass(frozen=True)
 class Commands:
     """Commands that an accelerator runs by itself. Tiles that follow each other on one accelerator become one chain."""
 
@@ -97,10 +128,10 @@ class Commands:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A tile as code: constants, and either a call or commands for the accelerator's chain."""
+    """A tile as code: constants, and a call, or routines of its own, or commands for the accelerator's chain."""
 
     constants: tuple[ConstantArray, ...]
-    code: Call | Commands
+    code: Call | Routines | Commands
 
 
 @dataclass(frozen=True)

@@ -97,15 +97,40 @@ class Noc(_Part):
     flags: int
 
 
+class Flash(_Part):
+    """The root PE's flash and boot controller (`boards/pe-mesh.md`, section 7)."""
+
+    base: int
+    window: int
+    page_bytes: int = Field(gt=0)
+    loader_bytes: int = Field(gt=0)
+    slot_bytes: int = Field(gt=0)
+    erase_cycles: int
+    program_cycles: int
+    copy_cycles_per_word: int
+
+    @property
+    def state_offset(self) -> int:
+        return self.loader_bytes
+
+    def slot_offset(self, slot: int) -> int:
+        return self.loader_bytes + 2 * self.page_bytes + slot * self.slot_bytes
+
+    @property
+    def bytes(self) -> int:
+        return self.slot_offset(2)
+
+
 class AcceleratorSlot(_Part):
     """An accelerator the PEs carry: its plug-in's name, its registers, its figures.
 
+    Without `base` the PEs do not carry it: the core computes its calls, with the plug-in's stand-in.
     `plugin` is the plug-in's folder or Python file, if it is not installed: in a board file relative to that file, once
     loaded wherever it is, and of no path but its name where a board is stored.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    base: int
+    base: int | None = None
     plugin: Path | None = None
     figures: dict[str, int] = {}
 
@@ -138,6 +163,7 @@ class Board(_Part):
     timer: Timer
     noc: Noc | None = None
     uart: Uart
+    flash: Flash | None = None
     accelerator: tuple[AcceleratorSlot, ...] = ()
     qemu: Qemu | None = None
 

@@ -51,7 +51,8 @@ class MacArray:
         return lower(tile, self.figures)
 
     def sources(self, board: Board) -> tuple[Path, ...]:
-        name = "mac_array.c" if board.accelerator_named(self.name) else "mac_array_on_core.c"
+        slot = board.accelerator_named(self.name)
+        name = "mac_array.c" if slot and slot.base is not None else "mac_array_on_core.c"
         return (data_folder("firmware") / "mac_array" / name,)
 
     def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:

@@ -59,4 +59,11 @@ struct device_model {
     void (*finished)(void *state);
 };
 
+/* Before the definition of a model, which is named NAME_device: `DEVICE_EXPORT const struct device_model NAME_device`. */
+#ifdef _WIN32
+#define DEVICE_EXPORT __declspec(dllexport)
+#else
+#define DEVICE_EXPORT __attribute__((visibility("default")))
+#endif
+
 #endif

@@ -351,11 +351,6 @@ static void write_register(void *state, uint32_t offset, uint32_t value)
     }
 }
 
-#ifdef _WIN32
-__declspec(dllexport)
-#else
-__attribute__((visibility("default")))
-#endif
-const struct device_model mac_array_device = {
+DEVICE_EXPORT const struct device_model mac_array_device = {
     DEVICE_ABI, sizeof(struct mac_array), start, read_register, write_register, finished,
 };
