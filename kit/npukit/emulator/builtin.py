@@ -122,7 +122,7 @@ class Emulator:
         self._worker.ask(
             "create",
             figures=_figures(self._board),
-            accelerators=[self._accelerator(slot) for slot in self._board.accelerator],
+            accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
             root=_root(self._board),
