@@ -127,10 +127,15 @@ class Emulator:
             dead_links=mesh.dead_links,
             root=_root(self._board),
             programs=[image.pes for image in self._images],
+            flash=self._flash(),
         )
         for image in self._images:
             self._load(image)
         self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
+
+    def _flash(self) -> dict[str, Any] | None:
+        """What the board starts from by itself, if it does."""
+        return None
 
     def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:
         library = self._models.get(slot.name)

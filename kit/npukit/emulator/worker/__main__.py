@@ -15,11 +15,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard
+from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard, Flash
 from npukit.emulator.worker.compiler import CannotCompile
 
 Reply = tuple[dict[str, Any], bytes]
 
+_CAUSE_POWER = 0
 _HEADER = struct.Struct("<II")
 
 
@@ -28,6 +29,8 @@ class Worker:
 
     def __init__(self) -> None:
         self._board: EmulatedBoard | None = None
+        self._flash: Flash | None = None
+        self._created: dict[str, Any] = {}
 
     @property
     def _running(self) -> EmulatedBoard:
@@ -36,12 +39,35 @@ class Worker:
         return self._board
 
     def create(self, request: dict[str, Any], _: bytes) -> Reply:
-        """Set the board up, its PEs powered but not yet running."""
+        """Set the board up: its PEs powered but not yet running, or the root PE starting from flash."""
+        flash = request.get("flash")
+        self._flash = Flash(**flash) if flash else None
+        self._created = request
+        self._create(_CAUSE_POWER)
+        return {}, b""
+
+    def restart(self, request: dict[str, Any], _: bytes) -> Reply:
+        """Start a board with flash again, for a cause of the hardware manual's section 7.1."""
+        self._running.close()
+        self._create(request["cause"])
+        return {}, b""
+
+    def cut_power(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.cut_power(request["operation"], request["chance"])
+        return {}, b""
+
+    def flash_operations(self, _: dict[str, Any], __: bytes) -> Reply:
+        return {"operations": self._running.flash_operations()}, b""
+
+    def _create(self, cause: int) -> None:
+        request = self._created
         accelerators = [Accelerator(**accelerator) for accelerator in request["accelerators"]]
         self._board = EmulatedBoard(request["figures"], accelerators)
         self._board.set_dead(request["dead_pes"], request["dead_links"])
-        self._board.power_up(request["root"], request["programs"])
-        return {}, b""
+        if self._flash:
+            self._board.start_from_flash(request["root"], self._flash, cause)
+        else:
+            self._board.power_up(request["root"], request["programs"])
 
     def reset(self, request: dict[str, Any], _: bytes) -> Reply:
         self._running.reset(request["pes"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from npukit.emulator.worker.library import (
     unicorn_functions,
 )
 
-OUTCOMES = ("cycle", "output", "idle", "fault", "time")
+OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut")
 _FOREVER = (1 << 64) - 1
 _MOST_OUTPUT = 1 << 16
 
@@ -40,6 +41,16 @@ class Accelerator:
     base: int
     figures: Mapping[str, int]
     library: str | None = None
+
+
+class Flash:
+    """The flash of a board, kept in a file that is as long as the flash."""
+
+    def __init__(self, file: str, figures: Mapping[str, int]) -> None:
+        self.figures = figures
+        with open(file, "r+b") as stream:
+            self._bytes = mmap.mmap(stream.fileno(), figures["bytes"])
+        self.memory = (ctypes.c_ubyte * figures["bytes"]).from_buffer(self._bytes)
 
 
 class EmulatedBoard:
@@ -71,6 +82,23 @@ class EmulatedBoard:
             image = self._core.mesh_add_image(self._mesh)
             for pe in pes:
                 _check(self._core.mesh_power_up(self._mesh, pe, image))
+
+    def start_from_flash(self, root: int, flash: Flash, cause: int) -> None:
+        """Let the root PE start as it does by itself."""
+        figures = self._keep(figure_array(flash.figures))
+        memory = ctypes.addressof(self._keep(flash.memory))
+        _check(self._core.mesh_add_flash(self._mesh, figures, len(figures), memory, cause))
+        self.power_up(root, [[root]])
+        self._core.mesh_load_flash(self._mesh)
+        self.reset([root])
+
+    def cut_power(self, operation: int, chance: int) -> None:
+        """In the midst of a flash operation, 1 being the next."""
+        self._core.mesh_cut_power(self._mesh, operation, chance)
+
+    def flash_operations(self) -> int:
+        """Flash operations since the board started."""
+        return self._core.mesh_flash_operations(self._mesh)
 
     def reset(self, pes: Sequence[int]) -> None:
         """Let PEs run from their vector tables."""

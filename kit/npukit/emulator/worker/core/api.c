@@ -146,6 +146,42 @@ void mesh_reset(struct mesh *mesh, uint32_t pe)
     pe_reset(&mesh->pes[pe]);
 }
 
+const char *mesh_add_flash(struct mesh *mesh, const struct device_figure *figures, uint32_t count, uint8_t *memory,
+                           uint32_t cause)
+{
+#define WIDE(name) .name = figure(figures, count, #name)
+#define NARROW(name) .name = (uint32_t)figure(figures, count, #name)
+    const struct flash_figures all = {
+        WIDE(base),
+        WIDE(window),
+        NARROW(bytes),
+        NARROW(page_bytes),
+        NARROW(loader_bytes),
+        NARROW(erase_cycles),
+        NARROW(program_cycles),
+        NARROW(copy_cycles_per_word),
+    };
+#undef WIDE
+#undef NARROW
+    flash_create(mesh, all, memory, cause);
+    return missing == NULL ? NULL : "a figure of the flash is missing";
+}
+
+void mesh_load_flash(struct mesh *mesh)
+{
+    flash_load(mesh);
+}
+
+void mesh_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance)
+{
+    flash_cut_power(mesh, operation, chance);
+}
+
+uint64_t mesh_flash_operations(const struct mesh *mesh)
+{
+    return flash_operations(mesh);
+}
+
 int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds)
 {
     return schedule_run(mesh, until, stop_at_output != 0, seconds);
@@ -241,10 +277,12 @@ static void power_down(struct pe *pe)
     }
 }
 
-/* The worker's process ends with its mesh, so only what lies outside it is given back. */
+/* The worker's process ends with its mesh, or with the last of a few: what is small is not given back. */
 void mesh_free(struct mesh *mesh)
 {
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         power_down(&mesh->pes[i]);
     }
+    flash_free(mesh);
+    free(mesh->sram);
 }

@@ -36,6 +36,15 @@ API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *imag
 /* Let a PE that has been powered up run from its vector table. */
 API void mesh_reset(struct mesh *mesh, uint32_t pe);
 
+/* A board that starts by itself, from `memory`: before its root PE is powered up. `cause`: manual, section 7.1. */
+API const char *mesh_add_flash(struct mesh *mesh, const struct device_figure *figures, uint32_t count, uint8_t *memory,
+                               uint32_t cause);
+API void mesh_load_flash(struct mesh *mesh);
+
+/* Cut the power in the midst of a flash operation, 1 being the next; what it leaves is left to `chance`. */
+API void mesh_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
+API uint64_t mesh_flash_operations(const struct mesh *mesh);
+
 API int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds);
 API uint64_t mesh_now(const struct mesh *mesh);
 API void mesh_send(struct mesh *mesh, const uint8_t *data, size_t count);

@@ -241,6 +241,12 @@ static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t val
     }
 }
 
+void dma_reset(struct pe *pe)
+{
+    *pe->dma = (struct dma){0};
+    memset(pe->flags, 0, pe->mesh->figures.flags * sizeof *pe->flags);
+}
+
 const char *dma_attach(struct pe *pe)
 {
     pe->dma = calloc(1, sizeof *pe->dma);

@@ -255,7 +255,24 @@ size_t uart_take(struct mesh *mesh, uint8_t *data, size_t room);
 
 /* dma.c and noc.c */
 const char *dma_attach(struct pe *pe);
+void dma_reset(struct pe *pe);
 void dma_free(struct pe *pe);
+
+/* flash.c: on the root PE of a board that starts by itself. */
+struct flash;
+
+struct flash_figures {
+    uint64_t base, window;
+    uint32_t bytes, page_bytes, loader_bytes;
+    uint32_t erase_cycles, program_cycles, copy_cycles_per_word;
+};
+
+void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause);
+const char *flash_attach(struct pe *pe);
+void flash_load(struct mesh *mesh);
+void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
+uint64_t flash_operations(const struct mesh *mesh);
+void flash_free(struct mesh *mesh);
 
 /* ---- the board (schedule.c, api.c) ---- */
 
@@ -315,13 +332,28 @@ struct mesh {
     struct pe *faulted;
     uint32_t fault_kind, fault_address, fault_pc;
     struct noc *noc;
+    struct flash *flash;
+    uint32_t end;
 };
 
-enum outcome { RAN_TO_CYCLE, RAN_TO_OUTPUT, RAN_TO_IDLE, RAN_TO_FAULT, RAN_OUT_OF_TIME };
+/* What ends a board's time from within. */
+enum end { END_NONE, END_RESTART, END_POWER };
+
+enum outcome {
+    RAN_TO_CYCLE,
+    RAN_TO_OUTPUT,
+    RAN_TO_IDLE,
+    RAN_TO_FAULT,
+    RAN_OUT_OF_TIME,
+    RAN_TO_RESTART,
+    RAN_TO_POWER_CUT,
+};
 
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);
 void schedule_add(struct mesh *mesh, struct pe *pe);
 bool schedule_settle(struct mesh *mesh, uint64_t time);
+
+struct image *mesh_add_image(struct mesh *mesh);
 
 void *grow(void *array, size_t *room, size_t needed, size_t item);
 

@@ -125,6 +125,9 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     if (complaint == NULL && pe->number == pe->mesh->root) {
         complaint = uart_attach(pe);
     }
+    if (complaint == NULL && pe->number == pe->mesh->root && pe->mesh->flash != NULL) {
+        complaint = flash_attach(pe);
+    }
     return complaint;
 }
 

@@ -98,6 +98,9 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
     const double deadline = clock_seconds() + seconds;
     uint32_t slices = 0;
     while (mesh->faulted == NULL) {
+        if (mesh->end != END_NONE) {
+            return mesh->end == END_RESTART ? RAN_TO_RESTART : RAN_TO_POWER_CUT;
+        }
         const uint64_t event = events_first_time(mesh);
         const uint64_t core = first_time(mesh);
         if (stop_at_output && mesh->output) {

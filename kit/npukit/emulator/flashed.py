@@ -1,0 +1,95 @@
+"""The emulated board with a flash of its own: it starts by itself, restarts, and can lose its power at any step."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from npukit.board.board import Board, Flash
+from npukit.emulator.builtin import Emulator
+from npukit.errors import NpukitError
+
+
+class Cause(IntEnum):
+    """Why a board started: hardware manual, section 7.1."""
+
+    POWER = 0
+    LINE_BREAK = 1
+    RESTART = 2
+
+
+class FlashedBoard(Emulator):
+    """A board that starts from the flash in `file`, which stays what the board made of it, whatever ends it.
+
+    A missing file is made: an erased flash with `loader` at its beginning. The board's time begins anew whenever it
+    starts.
+    """
+
+    def __init__(
+        self, board: Board, file: Path, loader: bytes | None = None, models: dict[str, Path] | None = None
+    ) -> None:
+        self._figures = _flash_of(board)
+        self._file = file
+        self._dark = False
+        if loader is not None and not file.exists():
+            file.write_bytes(loader.ljust(self._figures.bytes, b"\xff"))
+        _check_size(file, self._figures.bytes)
+        super().__init__(board, (), models)
+
+    def restart(self) -> None:
+        """A break on the line: the loader listens to the host."""
+        self._begin(Cause.LINE_BREAK)
+
+    def power_on(self) -> None:
+        """Power goes, if there was any, and comes."""
+        self._begin(Cause.POWER)
+
+    def cut_power(self, operation: int, chance: int = 0) -> None:
+        """Power will go in the midst of a flash operation (1 is the next); `chance` chooses what that leaves."""
+        self._worker.ask("cut_power", operation=operation, chance=chance)
+
+    @property
+    def has_power(self) -> bool:
+        return not self._dark
+
+    def flash_operations(self) -> int:
+        """Pages erased and words programmed since the board started."""
+        return self._worker.ask("flash_operations")[0]["operations"]
+
+    def flash(self) -> bytes:
+        return self._file.read_bytes()
+
+    def write(self, data: bytes) -> None:
+        if not self._dark:
+            super().write(data)
+
+    def _begin(self, cause: Cause) -> None:
+        self._dark = False
+        self._output = b""
+        self._worker.ask("restart", cause=cause)
+
+    def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
+        if self._dark:
+            return "idle"
+        outcome = super()._run(until, stop_at_output=stop_at_output, seconds=seconds)
+        if outcome == "restart":
+            self._worker.ask("restart", cause=Cause.RESTART)
+        self._dark = outcome == "power cut"
+        return outcome
+
+    def _flash(self) -> dict[str, Any]:
+        flash = self._figures
+        figures = {**flash.model_dump(exclude={"slot_bytes"}), "bytes": flash.bytes}
+        return {"file": str(self._file.resolve()), "figures": figures}
+
+
+def _flash_of(board: Board) -> Flash:
+    if board.flash is None:
+        raise NpukitError(f"board {board.name} has no flash that npukit knows", tries=["npukit boards"])
+    return board.flash
+
+
+def _check_size(file: Path, size: int) -> None:
+    if not file.is_file() or file.stat().st_size != size:
+        raise NpukitError(f"{file} is not the flash of this board, which has {size} bytes", tries=[f"remove {file}"])

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The root PE's flash, and the controller that starts the board from it: hardware manual, section 7. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mesh.h"
+#include "noc.h"
+
+enum register_offset {
+    ERASE = 0x00,
+    ADDRESS = 0x04,
+    DATA = 0x08,
+    STATUS = 0x0C,
+    ERROR = 0x10,
+    CAUSE = 0x14,
+    ARM = 0x18,
+    START = 0x1C,
+    RESTART = 0x20,
+    REGISTER_BYTES = 0x24,
+};
+enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
+enum { ERROR_BUSY = 1, ERROR_PLACE, ERROR_NOT_ERASED, ERROR_PROTECTED, ERROR_PE, ERROR_LIST };
+enum { WORD = 4, MOST_COPIES = 64, CYCLES_BETWEEN_LOOKS = 16, ERASED = 0xFF };
+
+struct copy {
+    uint32_t offset, address, bytes;
+};
+
+struct flash {
+    struct flash_figures figures;
+    struct pe *pe;
+    uint8_t *memory;
+    uint32_t cause;
+    uint32_t address, error;
+    bool busy, erases;
+    uint32_t place, value; /* of the operation under way */
+    uint64_t operations, cut_at;
+    uint32_t chance;
+    bool *armed;
+    struct copy copies[MOST_COPIES];
+    uint32_t copy_count;
+};
+
+static void fail(struct flash *flash, uint32_t error)
+{
+    flash->error = flash->error != 0 ? flash->error : error;
+}
+
+/* ---- operations ---- */
+
+static uint32_t random_bits(struct flash *flash)
+{
+    flash->chance ^= flash->chance << 13;
+    flash->chance ^= flash->chance >> 17;
+    flash->chance ^= flash->chance << 5;
+    return flash->chance;
+}
+
+/* Bits that an operation which was cut short has not changed: none, all, or some. */
+static uint32_t bits_left(struct flash *flash, uint32_t kind)
+{
+    return kind == 0 ? 0 : kind == 1 ? UINT32_MAX : random_bits(flash);
+}
+
+static uint32_t load(const struct flash *flash, uint32_t place)
+{
+    uint32_t value;
+    memcpy(&value, flash->memory + place, WORD);
+    return value;
+}
+
+static void store(struct flash *flash, uint32_t place, uint32_t value)
+{
+    memcpy(flash->memory + place, &value, WORD);
+}
+
+static void cut_short(struct flash *flash)
+{
+    const uint32_t kind = random_bits(flash) % 4;
+    const uint32_t bytes = flash->erases ? flash->figures.page_bytes : (uint32_t)WORD;
+    for (uint32_t at = flash->place; at < flash->place + bytes; at += WORD) {
+        const uint32_t old = load(flash, at);
+        const uint32_t wanted = flash->erases ? UINT32_MAX : flash->value;
+        const uint32_t left = bits_left(flash, kind);
+        store(flash, at, (old & left) | (wanted & ~left));
+    }
+}
+
+static void finish(struct mesh *mesh, void *subject)
+{
+    struct flash *flash = subject;
+    (void)mesh;
+    if (flash->erases) {
+        memset(flash->memory + flash->place, ERASED, flash->figures.page_bytes);
+    } else {
+        store(flash, flash->place, flash->value);
+    }
+    flash->busy = false;
+    pe_set_event(flash->pe);
+}
+
+static void end_board(struct pe *pe, enum end end)
+{
+    pe->mesh->end = end;
+    pe->stop = STOP_LIMIT;
+    pe->mesh->unicorn->emu_stop(pe->core);
+}
+
+static void begin(struct flash *flash, uint32_t place, bool erases, uint32_t value)
+{
+    struct mesh *mesh = flash->pe->mesh;
+    flash->busy = true;
+    flash->erases = erases;
+    flash->place = place;
+    flash->value = value;
+    if (++flash->operations == flash->cut_at) {
+        cut_short(flash);
+        end_board(flash->pe, END_POWER);
+        return;
+    }
+    const uint64_t cycles = erases ? flash->figures.erase_cycles : flash->figures.program_cycles;
+    events_post(mesh, mesh->now + cycles, flash->pe->number, finish, flash);
+}
+
+static bool may_change(struct flash *flash, uint32_t place, uint32_t alignment)
+{
+    if (flash->busy) {
+        fail(flash, ERROR_BUSY);
+    } else if (place % alignment != 0 || place >= flash->figures.bytes) {
+        fail(flash, ERROR_PLACE);
+    } else if (place < flash->figures.loader_bytes) {
+        fail(flash, ERROR_PROTECTED);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static void program(struct flash *flash, uint32_t value)
+{
+    if (!may_change(flash, flash->address, WORD)) {
+        return;
+    }
+    if ((value & ~load(flash, flash->address)) != 0) {
+        fail(flash, ERROR_NOT_ERASED);
+        return;
+    }
+    flash->address += WORD;
+    begin(flash, flash->address - WORD, false, value);
+}
+
+/* ---- starting ---- */
+
+static bool copy_is_proper(const struct flash *flash, const struct copy *copy)
+{
+    const uint64_t sram = flash->pe->mesh->figures.sram_bytes;
+    return (copy->offset | copy->address | copy->bytes) % WORD == 0 &&
+           (uint64_t)copy->offset + copy->bytes <= flash->figures.bytes && (uint64_t)copy->address + copy->bytes <= sram;
+}
+
+static bool take_list(struct flash *flash, uint32_t address)
+{
+    const struct pe *pe = flash->pe;
+    const uint64_t room = pe->mesh->figures.sram_bytes;
+    uint32_t count;
+    if (address % WORD != 0 || address + (uint64_t)WORD > room) {
+        return false;
+    }
+    memcpy(&count, pe->sram + address, WORD);
+    if (count > MOST_COPIES || address + WORD + (uint64_t)count * sizeof(struct copy) > room) {
+        return false;
+    }
+    memcpy(flash->copies, pe->sram + address + WORD, count * sizeof(struct copy));
+    flash->copy_count = count;
+    bool proper = true;
+    for (uint32_t i = 0; i < count; i++) {
+        proper = proper && copy_is_proper(flash, &flash->copies[i]);
+    }
+    return proper;
+}
+
+static uint64_t copy_to_sram(struct flash *flash, struct copy copy)
+{
+    memcpy(flash->pe->sram + copy.address, flash->memory + copy.offset, copy.bytes);
+    blocks_forget(flash->pe, copy.address, copy.address + copy.bytes);
+    return (uint64_t)copy.bytes / WORD * flash->figures.copy_cycles_per_word;
+}
+
+static void start_pe(struct mesh *mesh, struct pe *pe)
+{
+    if (pe->core == NULL) {
+        pe_power_up(pe, mesh_add_image(mesh));
+    }
+    dma_reset(pe);
+    pe->cycles = mesh->now;
+    pe->event = false;
+    pe->event_taken = mesh->now;
+    pe_reset(pe);
+}
+
+static void start_all(struct mesh *mesh, void *subject)
+{
+    const struct flash *flash = subject;
+    start_pe(mesh, flash->pe);
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        if (flash->armed[i] && i != flash->pe->number) {
+            start_pe(mesh, &mesh->pes[i]);
+        }
+    }
+}
+
+/* The copies overwrite the program that asked for them: they wait for its core to sleep. */
+static void start_when_asleep(struct mesh *mesh, void *subject)
+{
+    struct flash *flash = subject;
+    struct pe *pe = flash->pe;
+    if (pe->state != PE_ASLEEP) {
+        events_post(mesh, mesh->now + CYCLES_BETWEEN_LOOKS, pe->number, start_when_asleep, flash);
+        return;
+    }
+    pe->asleep += mesh->now - pe->cycles;
+    pe->state = PE_ABSENT;
+    uint64_t cycles = 0;
+    for (uint32_t i = 0; i < flash->copy_count; i++) {
+        cycles += copy_to_sram(flash, flash->copies[i]);
+    }
+    events_post(mesh, mesh->now + cycles, pe->number, start_all, flash);
+}
+
+static void start(struct flash *flash, uint32_t address)
+{
+    struct mesh *mesh = flash->pe->mesh;
+    if (!take_list(flash, address)) {
+        fail(flash, ERROR_LIST);
+        return;
+    }
+    events_post(mesh, mesh->now + CYCLES_BETWEEN_LOOKS, flash->pe->number, start_when_asleep, flash);
+}
+
+static void arm(struct flash *flash, uint32_t number)
+{
+    if (number >= flash->pe->mesh->pe_count || !noc_pe_exists(flash->pe->mesh, number)) {
+        fail(flash, ERROR_PE);
+        return;
+    }
+    flash->armed[number] = true;
+}
+
+/* ---- registers ---- */
+
+static uint32_t read_flash(struct pe *pe, void *device, uint32_t offset)
+{
+    const struct flash *flash = device;
+    (void)pe;
+    switch (offset) {
+    case ADDRESS:
+        return flash->address;
+    case STATUS:
+        return (flash->busy ? STATUS_BUSY : 0U) | (flash->error != 0 ? STATUS_ERROR : 0U);
+    case ERROR:
+        return flash->error;
+    case CAUSE:
+        return flash->cause;
+    default:
+        return 0;
+    }
+}
+
+static void write_flash(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+{
+    struct flash *flash = device;
+    switch (offset) {
+    case ERASE:
+        if (may_change(flash, value, flash->figures.page_bytes)) {
+            begin(flash, value, true, 0);
+        }
+        break;
+    case ADDRESS:
+        flash->address = value;
+        break;
+    case DATA:
+        program(flash, value);
+        break;
+    case ERROR:
+        flash->error = 0;
+        break;
+    case ARM:
+        arm(flash, value);
+        break;
+    case START:
+        start(flash, value);
+        break;
+    case RESTART:
+        end_board(pe, END_RESTART);
+        break;
+    default:
+        break;
+    }
+}
+
+const char *flash_attach(struct pe *pe)
+{
+    struct flash *flash = pe->mesh->flash;
+    const struct flash_figures *figures = &flash->figures;
+    flash->pe = pe;
+    const uc_err error =
+        pe->mesh->unicorn->mem_map_ptr(pe->core, figures->window, figures->bytes, UC_PROT_READ, flash->memory);
+    if (error != UC_ERR_OK) {
+        return "the flash lies where something else is, or is not made of whole pages";
+    }
+    const struct bus_port port = {NULL, flash, read_flash, write_flash, true};
+    return bus_attach(pe, figures->base, REGISTER_BYTES, port);
+}
+
+void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause)
+{
+    struct flash *flash = mesh->flash = calloc(1, sizeof *flash);
+    flash->figures = figures;
+    flash->memory = memory;
+    flash->cause = cause;
+    flash->chance = 1;
+    flash->armed = calloc(mesh->pe_count, sizeof *flash->armed);
+}
+
+/* The root PE's SRAM as the controller leaves it at power-on. */
+void flash_load(struct mesh *mesh)
+{
+    const struct flash *flash = mesh->flash;
+    const uint32_t room = mesh->figures.sram_bytes;
+    const uint32_t bytes = flash->figures.loader_bytes < room ? flash->figures.loader_bytes : room;
+    memcpy(mesh->pes[mesh->root].sram, flash->memory, bytes);
+    mesh->pes[mesh->root].cycles = (uint64_t)bytes / WORD * flash->figures.copy_cycles_per_word;
+}
+
+void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance)
+{
+    mesh->flash->cut_at = mesh->flash->operations + operation;
+    mesh->flash->chance = chance * 2654435761U + 1;
+}
+
+uint64_t flash_operations(const struct mesh *mesh)
+{
+    return mesh->flash->operations;
+}
+
+/* An operation under way ends here. */
+void flash_free(struct mesh *mesh)
+{
+    struct flash *flash = mesh->flash;
+    if (flash == NULL) {
+        return;
+    }
+    if (flash->busy && mesh->end != END_POWER) {
+        cut_short(flash);
+    }
+    free(flash->armed);
+    free(flash);
+}
