@@ -28,6 +28,12 @@ class Options:
     objective: str = "latency"
     strict: bool = False
     toolchain: str | None = None
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """The shapes of inputs that the model leaves open, by name."""
+    calibration: Path | None = None
+    """For a float model: an npz file of real inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
+    ranges: str = "minmax"
+    """What calibration takes as an activation's range: `minmax`, or `percentile` to leave out the rarest values."""
 
 
 def build(

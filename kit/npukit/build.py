@@ -17,7 +17,6 @@ from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.emulator.renode.render import objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
-from npukit.frontend.models import load_net_from_model
 from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.net import Net, Op
@@ -42,6 +41,8 @@ from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
+from npukit.quantize.models import load_model
+from npukit.quantize.report import Report
 from npukit.report.page import write_report
 
 BUILD_ID_BYTES = 16
@@ -58,6 +59,7 @@ class _Compiled:
     board: Board
     plugins: Mapping[str, Plugin]
     plan: Plan
+    quantization: Report | None
 
 
 def build_folder(model: Path, board: Board, output: Path, options: Options, progress: Progress) -> Build:
@@ -72,15 +74,17 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
 def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> _Compiled:
     """Model file to plan: all that can be known before any C is made."""
     progress.stage(f"import {model.name}")
-    net = load_net_from_model(model)
+    loaded = load_model(
+        model, input_shapes=dict(options.input_shapes), calibration=options.calibration, ranges=options.ranges
+    )
     plugins = plugins_of(board)
     engines = with_core(plugins)
-    net = assign_engines(net, engines, only_cpu=options.engine == "cpu")
+    net = assign_engines(loaded.net, engines, only_cpu=options.engine == "cpu")
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")
     plan = plan_network(net, board, engines, objective=options.objective, max_pes=options.pes)
-    return _Compiled(net, board, plugins, plan)
+    return _Compiled(net, board, plugins, plan, loaded.report)
 
 
 def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
@@ -93,6 +97,7 @@ def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
         "ops": [_op_row(compiled.net, plan, op) for op in compiled.net.ops],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
+        **(compiled.quantization.to_json() if compiled.quantization else {}),
     }
 
 

@@ -9,17 +9,22 @@ from typing import Annotated
 import typer
 
 from npukit.cli.options import (
+    ActivationRanges,
     Aim,
     AsJson,
     BoardName,
+    Calibration,
+    InputShapes,
     Model,
     Objective,
     OnlyEngine,
     Pes,
     Quiet,
+    Ranges,
     Strict,
     Verbose,
     open_terminal,
+    parsed_shapes,
 )
 from npukit.cli.summary import show_summary
 
@@ -37,6 +42,9 @@ def build(
     engine: OnlyEngine = None,
     objective: Aim = Objective.LATENCY,
     strict: Strict = False,
+    shapes: InputShapes = None,
+    calibration: Calibration = None,
+    ranges: ActivationRanges = Ranges.MINMAX,
     toolchain: Annotated[
         Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
     ] = None,
@@ -48,7 +56,16 @@ def build(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        options = api.Options(pes=pes, engine=engine, objective=objective, strict=strict, toolchain=toolchain)
+        options = api.Options(
+            pes=pes,
+            engine=engine,
+            objective=objective,
+            strict=strict,
+            toolchain=toolchain,
+            input_shapes=parsed_shapes(shapes),
+            calibration=calibration,
+            ranges=ranges,
+        )
         built = api.build(model, board=board, output=output, options=options, progress=terminal)
         terminal.result(built.manifest.summary)
         show_summary(terminal, built.manifest.summary)

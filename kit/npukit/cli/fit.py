@@ -5,17 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from npukit.cli.options import (
+    ActivationRanges,
     Aim,
     AsJson,
     BoardName,
+    Calibration,
+    InputShapes,
     Model,
     Objective,
     OnlyEngine,
     Pes,
     Quiet,
+    Ranges,
     Strict,
     Verbose,
     open_terminal,
+    parsed_shapes,
 )
 from npukit.cli.summary import show_summary
 from npukit.errors import DoesNotFit
@@ -28,6 +33,9 @@ def fit(
     engine: OnlyEngine = None,
     objective: Aim = Objective.LATENCY,
     strict: Strict = False,
+    shapes: InputShapes = None,
+    calibration: Calibration = None,
+    ranges: ActivationRanges = Ranges.MINMAX,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -36,7 +44,15 @@ def fit(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        options = api.Options(pes=pes, engine=engine, objective=objective, strict=strict)
+        options = api.Options(
+            pes=pes,
+            engine=engine,
+            objective=objective,
+            strict=strict,
+            input_shapes=parsed_shapes(shapes),
+            calibration=calibration,
+            ranges=ranges,
+        )
         try:
             summary = api.fit(model, board=board, options=options, progress=terminal)
         except DoesNotFit as error:

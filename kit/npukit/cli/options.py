@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -11,12 +12,18 @@ from typing import Annotated
 import typer
 
 from npukit.cli.terminal import Terminal, errors_as_lines
+from npukit.errors import NpukitError
 
 
 class Objective(StrEnum):
     LATENCY = "latency"
     THROUGHPUT = "throughput"
     MEMORY = "memory"
+
+
+class Ranges(StrEnum):
+    MINMAX = "minmax"
+    PERCENTILE = "percentile"
 
 
 class Engine(StrEnum):
@@ -34,10 +41,37 @@ Pes = Annotated[int | None, typer.Option("--pes", min=1, metavar="N", help="Use 
 OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]
 Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Any op off the accelerator is an error.")]
+InputShapes = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="NAME:1x96x96x3", help="The shape of an input that the model leaves open."),
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE.npz|FOLDER",
+        help="Quantises a float model: arrays in0, in1, ... of real inputs, perhaps labels.",
+    ),
+]
+ActivationRanges = Annotated[
+    Ranges, typer.Option("--ranges", help="With --calibration: whole ranges, or without the rarest values.")
+]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),
 ]
+
+
+def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """NAME:1x3x96x96 as name and shape; a name may hold colons itself."""
+    return tuple(_shape(text) for text in given or ())
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, sizes = text.rpartition(":")
+    if not name or not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes):
+        raise NpukitError(f"--input {text} is not a name and a shape", tries=["--input image:1x3x96x96"])
+    return name, tuple(int(size) for size in sizes.split("x"))
 
 
 @contextmanager

@@ -19,8 +19,12 @@ from npukit.net.net import Net
 
 def load_net_from_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> Net:
     """The integer network of a model file, named after the file."""
-    name = re.sub(r"[^\w.-]", "_", Path(path).stem, flags=re.ASCII)
-    return net_from_relax(import_model(path, input_shapes=input_shapes), name)
+    return net_from_relax(import_model(path, input_shapes=input_shapes), name_of(Path(path)))
+
+
+def name_of(path: Path) -> str:
+    """What a model file's network is called."""
+    return re.sub(r"[^\w.-]", "_", path.stem, flags=re.ASCII)
 
 
 def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> IRModule:

@@ -11,9 +11,9 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
+from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
-from npukit.net.tensor import Quantization
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
@@ -78,25 +78,6 @@ class Emitter:
     def define(self, index: int, expression: relax.Expr) -> None:
         """The op's result is what is stored."""
         self.values[index] = self.emit(expression)
-
-
-def dequantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
-    return operators.dequantize(expression, *_constants(quantization, dtype), axis=_axis(quantization))
-
-
-def quantize(expression: relax.Expr, quantization: Quantization, dtype: str) -> relax.Expr:
-    scales, zero_points = _constants(quantization, dtype)
-    return operators.quantize(expression, scales, zero_points, axis=_axis(quantization), out_dtype=dtype)
-
-
-def _axis(quantization: Quantization) -> int:
-    return -1 if quantization.axis is None else quantization.axis
-
-
-def _constants(quantization: Quantization, dtype: str) -> tuple[relax.Expr, relax.Expr]:
-    shape = () if quantization.axis is None else (-1,)
-    scales = np.array(quantization.scales, np.float32).reshape(shape)
-    return relax.const(scales), relax.const(np.array(quantization.zero_points, dtype).reshape(shape))
 
 
 def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:

@@ -9,7 +9,8 @@ import tflite
 from tvm import relax
 
 from npukit.errors import NpukitError
-from npukit.frontend.tflite.emit import Emitter, dequantize, operators
+from npukit.frontend.qdq import dequantize
+from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.file import TfliteOp
 from npukit.frontend.tflite.windows import Pair, activated, dilation_of, padding_of, same_padding, strides_of
 from npukit.net.tensor import Quantization

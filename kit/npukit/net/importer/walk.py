@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,8 +127,13 @@ def as_int8(quantization: Quantization, dtype: str) -> Quantization:
 
 def net_from_relax(module: IRModule, name: str) -> Net:
     """The integer network that function `main` of a module in QDQ form describes."""
+    return net_and_views(module, name)[0]
+
+
+def net_and_views(module: IRModule, name: str) -> tuple[Net, Mapping[Any, View]]:
+    """The network, and which of its tensors each integer variable of the module stands for."""
     main = module["main"]
-    _refuse_float(main, name)
+    _refuse_float(module, name)
     walk = Walk(Assembly(name))
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
@@ -137,17 +142,27 @@ def net_from_relax(module: IRModule, name: str) -> Net:
     result = resolve(main.body.body, walk.definitions)
     fields = list(result.fields) if isinstance(result, relax.Tuple) else [main.body.body]
     outputs = [_output(walk, expression) for expression in fields]
-    return check_net(fold_padding(walk.assembly.net(tuple(inputs), tuple(outputs))))
+    return check_net(fold_padding(walk.assembly.net(tuple(inputs), tuple(outputs)))), walk.views
 
 
-def _refuse_float(main: Any, name: str) -> None:
-    values = [binding.value for block in main.body.blocks for binding in block.bindings]
-    calls = [callee(value) for value in values]
-    if not any(_is_quantisation(value) for value in values):
+def is_float(module: IRModule) -> bool:
+    """Whether no activation is quantised; constants may be."""
+    return not any(_is_quantisation(value) for value in _values(module))
+
+
+def _values(module: IRModule) -> list[Any]:
+    main: Any = module["main"]
+    return [binding.value for block in main.body.blocks for binding in block.bindings]
+
+
+def _refuse_float(module: IRModule, name: str) -> None:
+    if is_float(module):
+        calls = [callee(value) for value in _values(module)]
         first = next((call for call in calls if call not in ("", "dequantize", *MOVEMENTS)), "none")
         raise NpukitError(
             f"{name} is a float model: its first op, {first}, has no int8 quantisation",
             tries=[
+                "quantise it here: --calibration FILE.npz, with arrays in0, in1, ... of a hundred real inputs",
                 "convert it to TFLite with full integer quantisation (int8)",
                 "or quantise the ONNX file with onnxruntime.quantization.quantize_static (QDQ)",
             ],

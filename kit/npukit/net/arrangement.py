@@ -1,0 +1,67 @@
+"""Where the elements of a tensor lie in memory, if that is not densely, row by row, each as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """So many times, `stride` bytes apart."""
+
+    count: int
+    stride: int
+
+
+ONCE = Repeat(1, 0)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """`bytes` of memory with the first element at `origin` and neighbours along each axis `strides` bytes apart.
+
+    What lies there, of type `dtype`, is the element less `subtracted`.
+    """
+
+    bytes: int
+    origin: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    subtracted: int = 0
+
+    def store(self, values: np.ndarray) -> np.ndarray:
+        """The memory of a tensor of these values; bytes between elements are 0."""
+        memory = np.zeros(self.bytes, np.uint8)
+        view = np.ndarray(self.shape, self.dtype, memory.data, self.origin, self.strides)
+        view[...] = (values.reshape(self.shape).astype(np.int64) - self.subtracted).astype(self.dtype)
+        return memory
+
+    def rows(self) -> tuple[int, tuple[Repeat, ...]]:
+        """The bytes of the elements in the order of memory: contiguous ones, and how they repeat, innermost first."""
+        row_bytes = np.dtype(self.dtype).itemsize
+        loops: list[Repeat] = []
+        for stride, size in sorted(zip(self.strides, self.shape, strict=True)):
+            if size == 1:
+                continue
+            if not loops and stride == row_bytes:
+                row_bytes *= size
+            elif loops and loops[-1].count * loops[-1].stride == stride:
+                loops[-1] = Repeat(loops[-1].count * size, loops[-1].stride)
+            else:
+                loops.append(Repeat(size, stride))
+        return row_bytes, tuple(loops)
+
+    def payload(self, values: np.ndarray) -> bytes:
+        """The bytes of the elements in the order of memory, without what lies between them."""
+        memory = self.store(values)
+        row_bytes, loops = self.rows()
+        inner, outer = (*loops, ONCE, ONCE)[:2]
+        starts = (
+            self.origin + plane * outer.stride + row * inner.stride
+            for plane in range(outer.count)
+            for row in range(inner.count)
+        )
+        return b"".join(memory[start : start + row_bytes].tobytes() for start in starts)

@@ -1,0 +1,86 @@
+"""Calibration data: real inputs of a float model, and perhaps what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from npukit.errors import NpukitError
+
+LABELS = "labels"
+UNREADABLE = (OSError, ValueError, EOFError, BadZipFile)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An input of the model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """One array an input, with a leading axis of cases; `labels` has one number a case."""
+
+    inputs: tuple[np.ndarray, ...]
+    labels: np.ndarray | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.inputs[0])
+
+    def cases(self) -> Iterator[list[np.ndarray]]:
+        return ([array[case] for array in self.inputs] for case in range(self.count))
+
+
+def load_calibration(path: Path, wanted: Sequence[Wanted]) -> Calibration:
+    """`in0`, `in1`, ... and perhaps `labels` of an npz file, or of all those in a folder."""
+    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+    if not files:
+        raise NpukitError(f"{path} has no npz files to calibrate with", tries=["numpy.savez(FILE, in0=...)"])
+    parts = [_load(file, wanted) for file in files]
+    inputs = tuple(np.concatenate(arrays) for arrays in zip(*(part.inputs for part in parts), strict=True))
+    labels = [part.labels for part in parts if part.labels is not None]
+    return Calibration(inputs, np.concatenate(labels) if len(labels) == len(parts) else None)
+
+
+def _load(path: Path, wanted: Sequence[Wanted]) -> Calibration:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+    except UNREADABLE as error:
+        tries = ["numpy.savez(FILE, in0=...)"]
+        raise NpukitError(f"{path} is not an npz file of arrays: {error}", tries=tries) from error
+    inputs = tuple(_input(arrays, path, f"in{index}", each) for index, each in enumerate(wanted))
+    if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
+        raise NpukitError(f"{path}: its inputs have no cases, or not the same number of them")
+    return Calibration(inputs, _labels(arrays, path, len(inputs[0])))
+
+
+def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) -> np.ndarray:
+    if key not in arrays:
+        tries = [f"numpy.savez(FILE, {key}=...)", f"it has: {', '.join(sorted(arrays)) or 'nothing'}"]
+        raise NpukitError(f"{path} has no array {key} for the input {wanted.name}", tries=tries)
+    array = arrays[key]
+    if array.dtype.kind != np.dtype(wanted.dtype).kind:
+        raise NpukitError(f"{key} in {path} is {array.dtype}, the model's input {wanted.name} is {wanted.dtype}")
+    if array.ndim == 0 or prod(array.shape[1:]) != prod(wanted.shape):
+        case = list(array.shape[1:])
+        raise NpukitError(f"{key} in {path} has cases of shape {case}, the model's input has {list(wanted.shape)}")
+    if not np.all(np.isfinite(array)):
+        raise NpukitError(f"{key} in {path} has values that are infinite or no numbers")
+    return array.reshape(len(array), *wanted.shape).astype(wanted.dtype)
+
+
+def _labels(arrays: dict[str, np.ndarray], path: Path, count: int) -> np.ndarray | None:
+    labels = arrays.get(LABELS)
+    if labels is not None and (labels.shape != (count,) or labels.dtype.kind not in "iu"):
+        raise NpukitError(f"labels in {path} are not {count} whole numbers, one a case")
+    return labels

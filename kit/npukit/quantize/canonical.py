@@ -1,0 +1,161 @@
+"""A float module in the form that is quantised: constants folded, a convolution's scales and shifts inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.ir import IRModule
+
+from npukit.net.importer.expressions import callee, shape_of
+from npukit.quantize.function import (
+    constant,
+    count_reads,
+    make_call,
+    outputs,
+    rewritten,
+    substituted,
+    variables,
+)
+
+operators: Any = relax.op
+transforms: Any = relax.transform
+LINEAR = ("matmul", "nn.conv2d", "nn.conv2d_transpose")
+
+
+def canonical(module: IRModule) -> IRModule:
+    """The same function with batch norms, biases and constant scales inside convolutions and dense layers."""
+    passes = [
+        transforms.DecomposeOpsForInference(),
+        transforms.CanonicalizeBindings(),
+        transforms.FoldConstant(),
+        transforms.DeadCodeElimination(["main"]),
+    ]
+    folded: Any = tvm.transform.Sequential(passes)(module)
+    return _Folding(folded).module()
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A convolution or dense layer with constant weights, and its bias, one number a channel."""
+
+    call: Any
+    weights: np.ndarray
+    bias: np.ndarray | None = None
+
+    @property
+    def axis(self) -> int:
+        """The output's channel axis."""
+        if callee(self.call) == "matmul":
+            return len(shape_of(self.call)) - 1
+        attributes = self.call.attrs
+        return str(attributes.out_layout or attributes.data_layout).index("C")
+
+    @property
+    def weight_axis(self) -> int:
+        """The weights' axis of output channels."""
+        return weight_axis(self.call, self.weights.ndim)
+
+    @property
+    def channels(self) -> int:
+        return shape_of(self.call)[self.axis]
+
+    def scaled(self, factors: np.ndarray) -> Linear:
+        shape = [1] * self.weights.ndim
+        shape[self.weight_axis] = -1
+        bias = None if self.bias is None else self.bias * factors
+        return replace(self, weights=self.weights * factors.reshape(shape), bias=bias)
+
+    def shifted(self, amounts: np.ndarray) -> Linear:
+        return replace(self, bias=amounts if self.bias is None else self.bias + amounts)
+
+    def by_channel(self, values: np.ndarray) -> np.ndarray | None:
+        """A constant operand as one number a channel, if that is what it is."""
+        shape = (1,) * (len(shape_of(self.call)) - values.ndim) + values.shape
+        if any(size != 1 for axis, size in enumerate(shape) if axis != self.axis):
+            return None
+        return np.broadcast_to(values.ravel(), self.channels)
+
+
+def weight_axis(call: Any, rank: int) -> int:
+    """Which axis of a linear op's weights is that of output channels."""
+    return rank - 1 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("O")
+
+
+def foldable(call: Any) -> bool:
+    """Whether a linear op's channels can be scaled through its weights."""
+    weights = constant(call.args[1]) if callee(call) in LINEAR else None
+    if weights is None or (callee(call) == "nn.conv2d_transpose" and int(call.attrs.groups) != 1):
+        return False
+    return callee(call) != "matmul" or weights.ndim == 2
+
+
+class _Folding:
+    """Linear ops wait to be emitted until it is clear what belongs to them."""
+
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self._reads = count_reads(module)
+        self._known: dict[Any, Any] = {}
+        self._waiting: dict[Any, Linear] = {}
+
+    def module(self) -> IRModule:
+        return rewritten(self._module, self._emit, self._results)
+
+    def _results(self, builder: relax.BlockBuilder) -> list[Any]:
+        return [self._settled(builder, output) for output in outputs(self._module)]
+
+    def _emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        linear = self._linear(value)
+        if linear is not None:
+            self._waiting[variable] = linear
+            return
+        for read in variables(value):
+            self._settled(builder, read)
+        if not isinstance(value, relax.Tuple):
+            self._known[variable] = builder.emit(substituted(value, self._known))
+
+    def _linear(self, value: Any) -> Linear | None:
+        """The linear op that a binding is, or makes of the one before."""
+        if foldable(value):
+            return Linear(value, constant(value.args[1]))
+        if callee(value) not in FOLDS:
+            return None
+        first, second = value.args
+        if callee(value) in ("add", "multiply") and first not in self._waiting:
+            first, second = second, first
+        linear, amounts = self._waiting.get(first), constant(second)
+        if linear is None or amounts is None or self._reads[first] != 1:
+            return None
+        channels = linear.by_channel(amounts)
+        return None if channels is None else FOLDS[callee(value)](linear, channels)
+
+    def _settled(self, builder: relax.BlockBuilder, variable: Any) -> Any:
+        """The variable in the new function."""
+        if variable in self._waiting and variable not in self._known:
+            self._known[variable] = self._written(builder, self._waiting[variable])
+        return self._known.get(variable, variable)
+
+    def _written(self, builder: relax.BlockBuilder, linear: Linear) -> Any:
+        call = linear.call
+        data = self._settled(builder, call.args[0])
+        weights = relax.const(linear.weights.astype(np.float32))
+        product = builder.emit(make_call(call.op, [data, weights], call.attrs, call.ty_args))
+        if linear.bias is None:
+            return product
+        shape = [1] * len(shape_of(call))
+        shape[linear.axis] = -1
+        bias = relax.const(np.ascontiguousarray(linear.bias.reshape(shape), np.float32))
+        return builder.emit(operators.add(product, bias))
+
+
+FOLDS: dict[str, Callable[[Linear, np.ndarray], Linear]] = {
+    "add": lambda linear, amounts: linear.shifted(amounts),
+    "subtract": lambda linear, amounts: linear.shifted(-amounts),
+    "multiply": lambda linear, factors: linear.scaled(factors),
+    "divide": lambda linear, factors: linear.scaled(1 / factors),
+}

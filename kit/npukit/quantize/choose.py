@@ -1,0 +1,50 @@
+"""Which scale each quantised result has: by its range, or as TFLite's integer kernels require it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from npukit.net.importer.expressions import callee
+from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
+from npukit.net.tensor import Quantization
+from npukit.quantize.function import count_reads, variables
+from npukit.quantize.observe import Range
+from npukit.quantize.points import Points
+from npukit.quantize.scales import of_activation
+
+FIXED: Mapping[str, Quantization] = {
+    "nn.softmax": SIGMOID_OUTPUT,
+    "sigmoid": SIGMOID_OUTPUT,
+    "tanh": TANH_OUTPUT,
+}
+AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
+"""Pools keep their input's scale."""
+
+
+def choose(points: Points, ranges: Mapping[Any, Range]) -> dict[Any, Quantization]:
+    """The quantisation of each of the points' quantised variables."""
+    chosen: dict[Any, Quantization] = {}
+    for variable in ranges:
+        name = callee(points.values.get(points.core(variable)))
+        if name in AS_INPUT:
+            chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
+        else:
+            chosen[variable] = FIXED.get(name) or of_activation(ranges[variable])
+    return chosen | _parts_as_wholes(points, chosen)
+
+
+def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict[Any, Quantization]:
+    """What is only read to be joined to others has the scale of the whole, so that nothing is rescaled."""
+    reads, taken = count_reads(points.module), {}
+    for whole in chosen:
+        joined = points.values.get(points.core(whole))
+        if callee(joined) == "concat":
+            free = [part for part in variables(joined) if reads[part] == 1 and _is_free(points, part, chosen)]
+            taken |= dict.fromkeys(free, chosen[whole])
+    return taken
+
+
+def _is_free(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> bool:
+    name = callee(points.values.get(points.core(variable)))
+    return variable in chosen and name not in (*FIXED, *AS_INPUT, "concat", "")

@@ -1,0 +1,96 @@
+"""A Relax function as a list of bindings, and how one is written anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from tvm import relax
+from tvm.ir import Call, Constant, IRModule
+
+from npukit.net.importer.expressions import callee
+
+Variables = Mapping[Any, Any]
+"""What stands in the new function for a variable of the old one."""
+
+Emit = Callable[[relax.BlockBuilder, Any, Any], None]
+"""Emits one binding, given as variable and value, into the function that is being written."""
+
+make_call: Any = Call
+
+
+def bindings(module: IRModule) -> list[tuple[Any, Any]]:
+    """Variable and value of each binding of `main`, in order."""
+    main: Any = module["main"]
+    return [(binding.var, binding.value) for block in main.body.blocks for binding in block.bindings]
+
+
+def parameters(module: IRModule) -> list[Any]:
+    main: Any = module["main"]
+    return list(main.params)
+
+
+def outputs(module: IRModule) -> list[Any]:
+    """The variables that `main` returns."""
+    main: Any = module["main"]
+    result, values = main.body.body, dict(bindings(module))
+    while isinstance(result, relax.Var) and isinstance(values.get(result), relax.Var | relax.Tuple):
+        result = values[result]
+    return list(result.fields) if isinstance(result, relax.Tuple) else [result]
+
+
+def operands(value: Any) -> Iterator[Any]:
+    """What a binding's value reads, the parts of a tuple one by one."""
+    if isinstance(value, relax.Tuple):
+        for part in value.fields:
+            yield from operands(part)
+    elif isinstance(value, relax.TupleGetItem):
+        yield value.tuple_value
+    elif isinstance(value, Call):
+        for argument in value.args:
+            yield from operands(argument)
+    elif isinstance(value, relax.Var | Constant):
+        yield value
+
+
+def variables(value: Any) -> list[Any]:
+    return [operand for operand in operands(value) if isinstance(operand, relax.Var)]
+
+
+def constant(expression: Any) -> Any:
+    """The array of a constant, or None."""
+    return cast(Any, expression).value.numpy() if isinstance(expression, Constant) else None
+
+
+def count_reads(module: IRModule) -> Counter[Any]:
+    """How often each variable is read, the function's own result included."""
+    reads = Counter(variable for _, value in bindings(module) for variable in variables(value))
+    reads.update(output for output in outputs(module) if isinstance(output, relax.Var))
+    return reads
+
+
+def substituted(value: Any, known: Variables) -> Any:
+    """The value with other variables in it."""
+    if isinstance(value, relax.Var):
+        return known.get(value, value)
+    if isinstance(value, relax.Tuple):
+        return relax.Tuple([substituted(part, known) for part in value.fields])
+    if isinstance(value, relax.TupleGetItem):
+        return relax.TupleGetItem(substituted(value.tuple_value, known), value.index)
+    if isinstance(value, Call) and callee(value):
+        arguments = [substituted(argument, known) for argument in value.args]
+        return make_call(value.op, arguments, value.attrs, value.ty_args)
+    return value
+
+
+def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]]) -> IRModule:
+    """`main` with the same parameters, its bindings as `emit` writes them, returning what `results` names."""
+    builder = relax.BlockBuilder()
+    with builder.function("main", parameters(module)):
+        with builder.dataflow():
+            for variable, value in bindings(module):
+                emit(builder, variable, value)
+            result = builder.emit_output(relax.Tuple(results(builder)))
+        builder.emit_func_output(result)
+    return builder.finalize()

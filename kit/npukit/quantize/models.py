@@ -1,0 +1,93 @@
+"""From a model file, int8 or float, to a Net."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tvm.ir import IRModule
+
+from npukit.errors import NpukitError
+from npukit.frontend.models import import_model, name_of
+from npukit.frontend.shapes import InputShapes
+from npukit.net.importer import is_float, net_and_views, net_from_relax
+from npukit.net.importer.expressions import dtype_of, shape_of
+from npukit.net.net import Net
+from npukit.quantize.calibration import Calibration, Wanted, load_calibration
+from npukit.quantize.canonical import canonical
+from npukit.quantize.choose import choose
+from npukit.quantize.function import outputs, parameters
+from npukit.quantize.observe import Range, extremes, percentiles, runner
+from npukit.quantize.points import Points
+from npukit.quantize.report import Layer, Report, compare
+from npukit.quantize.rewrite import QdqModule, rewrite
+from npukit.quantize.scales import quantised
+
+CUT = {"minmax": 0.0, "percentile": 1e-4}
+"""The fraction of all values that a range leaves out at either end."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model as a Net; `report` if npukit quantised it."""
+
+    net: Net
+    report: Report | None = None
+
+
+def load_model(
+    path: Path, *, input_shapes: InputShapes | None = None, calibration: Path | None = None, ranges: str = "minmax"
+) -> Loaded:
+    """The integer network of a model file; a float one is quantised with the calibration data."""
+    module, name = import_model(path, input_shapes=input_shapes), name_of(path)
+    if calibration is None:
+        return Loaded(net_from_relax(module, name))
+    if not is_float(module):
+        raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration out"])
+    wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in parameters(module)]
+    return quantize_module(module, name, load_calibration(calibration, wanted), CUT[ranges])
+
+
+def quantize_module(module: IRModule, name: str, data: Calibration, cut: float) -> Loaded:
+    """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end."""
+    points = Points(canonical(module)).find()
+    order = points.in_order()
+    run = runner(points.module, [*order, outputs(points.module)[0]])
+    chosen = choose(points, dict(zip(order, _ranges(run, data, cut), strict=False)))
+    written = rewrite(points, chosen)
+    net, views = net_and_views(written.module, name)
+    layers = _layers(net, written, views, order)
+    inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
+    return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))
+
+
+def _ranges(run: Any, data: Calibration, cut: float) -> list[Range]:
+    whole = extremes(map(run, data.cases()))
+    return percentiles(map(run, data.cases()), whole, cut) if cut else whole
+
+
+def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any]) -> dict[Any, Layer]:
+    """The results of the net's ops by the float variables that they stand for."""
+    made = {op.output for op in net.ops}
+    found = {variable: views[written.integers[variable]] for variable in order}
+    return {
+        variable: Layer(view.name, tuple(int(axis) for axis in np.argsort(view.order)))
+        for variable, view in found.items()
+        if view.name in made
+    }
+
+
+def _picked(run: Any, order: Sequence[Any], layers: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The float values of the layers, and the first output's."""
+    *values, output = run(inputs)
+    return [value for variable, value in zip(order, values, strict=True) if variable in layers] + [output]
+
+
+def _as_integers(net: Net, place: int, array: np.ndarray) -> np.ndarray:
+    """A float input as the net takes it."""
+    quantization = net.tensor(net.inputs[place]).quantization
+    return array if quantization is None else quantised(array, quantization)

@@ -1,0 +1,73 @@
+"""Runs a float module over calibration data, and sees between which numbers its values lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+from tvm.ir import IRModule
+
+from npukit.quantize.function import rewritten, substituted
+
+Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+"""One case's inputs to the values of the chosen variables."""
+
+BINS = 2048
+
+
+@dataclass(frozen=True)
+class Range:
+    low: float
+    high: float
+
+    def joined(self, other: Range) -> Range:
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+
+def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
+    """The module compiled for this machine, giving the values of the chosen variables and parameters."""
+    known: dict[Any, Any] = {}
+
+    def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        known[variable] = builder.emit(substituted(value, known))
+
+    observed = rewritten(module, emit, lambda _: [known.get(variable, variable) for variable in chosen])
+    target = tvm.target.Target({"kind": "llvm"})
+    here: Any = tvm.cpu()
+    machine: Any = relax.VirtualMachine(tvm.compile(observed, target=target), here)
+
+    def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        given = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in inputs]
+        return [value.numpy() for value in machine["main"](*given)]
+
+    return run
+
+
+def extremes(runs: Iterator[list[np.ndarray]]) -> list[Range]:
+    """From the smallest to the largest value of each variable."""
+    seen: list[Range] = []
+    for values in runs:
+        now = [Range(float(value.min()), float(value.max())) for value in values]
+        seen = [before.joined(after) for before, after in zip(seen, now, strict=True)] if seen else now
+    return seen
+
+
+def percentiles(runs: Iterator[list[np.ndarray]], whole: Sequence[Range], cut: float) -> list[Range]:
+    """The ranges without the fraction `cut` of all values at either end."""
+    counts = [np.zeros(BINS, np.int64) for _ in whole]
+    for values in runs:
+        for count, value, around in zip(counts, values, whole, strict=True):
+            count += np.histogram(value, BINS, (around.low, around.high))[0]
+    return [_trimmed(count, around, cut) for count, around in zip(counts, whole, strict=True)]
+
+
+def _trimmed(count: np.ndarray, around: Range, cut: float) -> Range:
+    edges = np.linspace(around.low, around.high, BINS + 1)
+    below = np.concatenate([[0], np.cumsum(count)]) / count.sum()
+    low = edges[np.searchsorted(below, cut, side="right") - 1]
+    high = edges[np.searchsorted(below, 1 - cut, side="left")]
+    return Range(float(low), float(high))

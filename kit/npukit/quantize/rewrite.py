@@ -1,0 +1,112 @@
+"""Writes a float module anew, with quantize and dequantize after each quantised result and int8 constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import Call, IRModule
+
+from npukit.frontend.qdq import dequantize, quantize
+from npukit.net.tensor import Quantization
+from npukit.quantize.canonical import foldable, weight_axis
+from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
+from npukit.quantize.points import Points
+from npukit.quantize.scales import least_scales, of_constant, of_weights, quantised
+
+
+@dataclass(frozen=True)
+class QdqModule:
+    """`integers` names the integer variable that holds each of the points' quantised variables."""
+
+    module: IRModule
+    integers: Mapping[Any, Any]
+
+
+def rewrite(points: Points, chosen: Mapping[Any, Quantization]) -> QdqModule:
+    """The points' module in QDQ form."""
+    return _Rewriting(points, chosen).done()
+
+
+@dataclass
+class _Rewriting:
+    """`real` are variables before they are quantised, `read` what others read of them."""
+
+    points: Points
+    chosen: Mapping[Any, Quantization]
+    real: dict[Any, Any] = field(default_factory=dict)
+    read: dict[Any, Any] = field(default_factory=dict)
+    integers: dict[Any, Any] = field(default_factory=dict)
+
+    def done(self) -> QdqModule:
+        module = rewritten(self.points.module, self._emit, self._results)
+        return QdqModule(module, self.integers)
+
+    def _results(self, builder: relax.BlockBuilder) -> list[Any]:
+        self._take_inputs(builder)
+        return [self.read.get(output, output) for output in outputs(self.points.module)]
+
+    def _take_inputs(self, builder: relax.BlockBuilder) -> None:
+        """The parameters as they are quantised, before anything else."""
+        for parameter in parameters(self.points.module):
+            if parameter not in self.real:
+                self._define(builder, parameter, parameter)
+
+    def _emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        self._take_inputs(builder)
+        if isinstance(value, relax.Tuple):
+            return
+        if self.points.leaf(variable) is variable and isinstance(value, Call):
+            value = self._with_integer_constants(builder, variable, value)
+        sources = {source: self._source(variable, source) for source in variables(value)}
+        self._define(builder, variable, builder.emit(substituted(value, sources)))
+
+    def _source(self, variable: Any, source: Any) -> Any:
+        """What stands for `source` where `variable` is computed from it."""
+        leaf, inside = self.points.leaf(variable), self.points.inside(variable)
+        activates = self.points.core(variable) is not variable
+        within = leaf is not variable and not leaf.same_as(source)
+        taken_in = inside is not None and inside.same_as(source)
+        return (self.real if activates or within or taken_in else self.read).get(source, source)
+
+    def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
+        self.real[variable] = self.read[variable] = emitted
+        if variable in self.points.quantised:
+            integers = builder.emit(quantize(emitted, self.chosen[variable], "int8"))
+            self.integers[variable] = integers
+            self.read[variable] = builder.emit(dequantize(integers, self.chosen[variable], "int8"))
+
+    def _with_integer_constants(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
+        if foldable(call):
+            return _with_arguments(call, [call.args[0], self._weights(builder, variable, call)])
+        if self.points.inside(variable) is not None or self.points.core(variable) is not variable:
+            return call
+        return _with_arguments(call, [_integer(builder, argument) for argument in call.args])
+
+    def _weights(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
+        weights = constant(call.args[1])
+        axis = weight_axis(call, weights.ndim)
+        data = self.chosen[self.points.origin(call.args[0])]
+        least = least_scales(self.points.bias(variable), weights.shape[axis], data)
+        return _constant(builder, weights, of_weights(weights, axis, least))
+
+
+def _integer(builder: relax.BlockBuilder, argument: Any) -> Any:
+    """A float operand that is constant, in int8; whatever else unchanged."""
+    if isinstance(argument, relax.Tuple):
+        return relax.Tuple([_integer(builder, part) for part in argument.fields])
+    value = constant(argument)
+    if value is None or value.dtype != np.float32 or value.size == 1:
+        return argument
+    return _constant(builder, value, of_constant(value))
+
+
+def _constant(builder: relax.BlockBuilder, value: np.ndarray, quantization: Quantization) -> Any:
+    return builder.emit(dequantize(relax.const(quantised(value, quantization)), quantization, "int8"))
+
+
+def _with_arguments(call: Any, arguments: list[Any]) -> Any:
+    return make_call(call.op, arguments, call.attrs, call.ty_args)
