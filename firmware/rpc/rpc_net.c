@@ -169,7 +169,6 @@ static void run(uint32_t frames)
     struct hal_counters before;
     last_run.status = 0;
     hal_count(&before);
-    net_control->counters = before;
     for (uint32_t i = 0; i < frames && last_run.status == 0; i++) {
         last_run.status = net_frame();
     }
@@ -194,8 +193,11 @@ static struct rpc_answer start_run(bool observe, uint32_t frames)
 
 struct rpc_answer rpc_run(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
-    (void)pe, (void)size;
+    (void)pe;
     uint32_t number = get32(arguments), observe = get16(arguments + 4), frames = get16(arguments + 6);
+    if (frames == 0) {
+        return rpc_refuse(RPC_BAD_ARGUMENTS, size);
+    }
     if (!last_run.done || last_run.number != number) { /* else the host missed the reply and asks again */
         struct rpc_answer started = start_run(observe != 0, frames);
         if (started.status != RPC_OK) {

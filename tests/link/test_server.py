@@ -67,6 +67,7 @@ def half(value: int) -> bytes:
         (packet(127, b""), Status.UNKNOWN_REQUEST, 127),
         (packet(1, b"?"), Status.BAD_ARGUMENTS, 1),
         (packet(5, b"1234567"), Status.BAD_ARGUMENTS, 7),
+        (packet(5, word(3) + half(0) + half(0)), Status.BAD_ARGUMENTS, 8),
         (packet(3, b""), Status.BAD_ARGUMENTS, 0),
         (packet(2, half(3) + half(0)), Status.NO_SUCH_TENSOR, 0),
         (packet(2, half(2) + half(40)), Status.NO_SUCH_TENSOR, 40),

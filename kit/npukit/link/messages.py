@@ -279,9 +279,21 @@ class ReadPes(Request[tuple[PeState, ...]]):
         return _some([_pe_state(*fields) for fields in struct.iter_unpack("<IIIIQQQiIII", payload)])
 
 
-def _pe_state(pe: int, running: int, layers: int, frames: int, *rest: int) -> PeState:
-    *counts, status, fault_status, fault_pc, fault_address = rest
-    return PeState(*counts, pe, bool(running), layers, frames, status, fault_status, fault_pc, fault_address)
+def _pe_state(pe: int, running: int, layers: int, frames: int, cycles: int, instructions: int, *rest: int) -> PeState:
+    asleep, status, fault_status, fault_pc, fault_address = rest
+    return PeState(
+        cycles,
+        instructions,
+        asleep,
+        pe=pe,
+        running=bool(running),
+        layers=layers,
+        frames=frames,
+        status=status,
+        fault_status=fault_status,
+        fault_pc=fault_pc,
+        fault_address=fault_address,
+    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
@@ -41,8 +42,10 @@ def golden_cases(net: Net) -> Cases:
     return Cases(inputs, outputs)
 
 
-def tile_digest(value: np.ndarray, box: Box) -> int:
-    """CRC-32 of the bytes of a part of a tensor, row by row."""
+def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) -> int:
+    """CRC-32 of the bytes of a part of a tensor as they lie in a PE's memory: densely, or as arranged."""
+    if arrangement:
+        return zlib.crc32(arrangement.payload(value))
     part = value[tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))]
     return zlib.crc32(np.ascontiguousarray(part).tobytes())
 

@@ -19,22 +19,16 @@ from npukit.project.build_folder import Build
 
 @dataclass(frozen=True)
 class Target:
-    """A running build and the session with it. `emulator` is set where the built-in one runs it."""
+    """A running build and the session with it."""
 
     name: str
     session: Session
     board: Board
-    emulator: Emulator | None = None
 
     @property
     def counts_cycles(self) -> bool:
         """QEMU counts instructions, not cycles."""
         return self.name != "qemu"
-
-    @property
-    def port_bytes(self) -> int:
-        """Bytes a message moves in a cycle."""
-        return self.board.noc.port_bytes_per_cycle if self.board.noc else 1
 
 
 @contextmanager
@@ -44,7 +38,7 @@ def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
     transport = _start(build, name)
     try:
         with Session(transport, build_id=build.build_id) as session:
-            yield Target(name, session, build.board, transport if isinstance(transport, Emulator) else None)
+            yield Target(name, session, build.board)
     finally:
         transport.close()
 

@@ -95,10 +95,12 @@ def _differing_tiles(
     session: Session, net: Net, plan: Plan, values: dict[str, np.ndarray], case: int
 ) -> list[Mismatch]:
     outputs = {op.name: op.output for op in net.ops}
+    arrangements = {(pe.pe, buffer.name): buffer.arrangement for pe in plan.pes for buffer in pe.buffers}
     found = []
     for tile in recorded_tiles(session, net, plan):
-        name, box = outputs[tile.step.op], tile.step.output.box
-        got, want = tile.record.digest, tile_digest(values[name], box)
+        name, view = outputs[tile.step.op], tile.step.output
+        box = view.box
+        got, want = tile.record.digest, tile_digest(values[name], box, arrangements[tile.pe, view.buffer])
         if got != want:
             found.append(Mismatch(case, name, tile.pe, (), got, want, str(box)))
     return found
