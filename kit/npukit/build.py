@@ -21,8 +21,8 @@ from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.net import Net, Op
 from npukit.net.store import save_net
+from npukit.plan.on_core import Planned, plan_with_kernels
 from npukit.plan.plan import Plan
-from npukit.plan.planner import plan_network
 from npukit.plan.store import save_plan
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, keep_models
@@ -58,8 +58,12 @@ class _Compiled:
     net: Net
     board: Board
     plugins: Mapping[str, Plugin]
-    plan: Plan
+    planned: Planned
     quantization: Report | None
+
+    @property
+    def plan(self) -> Plan:
+        return self.planned.plan
 
 
 def build_folder(model: Path, board: Board, output: Path, options: Options, progress: Progress) -> Build:
@@ -83,8 +87,8 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")
-    plan = plan_network(net, board, engines, objective=options.objective, max_pes=options.pes)
-    return _Compiled(net, board, plugins, plan, loaded.report)
+    planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
+    return _Compiled(net, board, plugins, planned, loaded.report)
 
 
 def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
         "board": compiled.board.name,
         "fits": True,
         "pes_used": len(plan.pes),
-        "ops": [_op_row(compiled.net, plan, op) for op in compiled.net.ops],
+        "ops": [_op_row(compiled, plan, op) for op in compiled.net.ops],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
         **(compiled.quantization.to_json() if compiled.quantization else {}),
@@ -106,7 +110,7 @@ def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, 
     save_net(net, folder)
     build_id = _build_id(folder, compiled, toolchain)
     progress.stage("generate C")
-    sources = generate(net, compiled.plan, board, with_core(compiled.plugins), build_id=bytes.fromhex(build_id))
+    sources = generate(net, compiled.plan, board, compiled.planned.engines, build_id=bytes.fromhex(build_id))
     project = render_project(sources, board, About(net.name, build_id), folder / "project")
     try:
         images = build_images(project, toolchain, folder / "images", progress.stage)
@@ -176,14 +180,15 @@ def _manifest(
     )
 
 
-def _op_row(net: Net, plan: Plan, op: Op) -> dict[str, Any]:
+def _op_row(compiled: _Compiled, plan: Plan, op: Op) -> dict[str, Any]:
     steps = [(pe.pe, step) for pe in plan.pes for step in pe.computes() if step.op == op.name]
     return {
         "name": op.name,
         "op": op.kind,
         "engine": op.engine,
         "reason": op.reason,
-        "macs": macs(net, op),
+        "kernel": compiled.planned.kernels.get(op.name),
+        "macs": macs(compiled.net, op),
         "pes": sorted({pe for pe, _ in steps}),
         "predicted_cycles": max((step.cycles for _, step in steps), default=0),
     }

@@ -31,9 +31,9 @@ BEGIN, END = "net_begin_layer", "net_end_layer"
 
 @dataclass(frozen=True)
 class KernelStep:
-    """A call of a kernel, which finishes `layer`. `checked`: it returns 0 or an error code."""
+    """Calls of kernels, which finish `layer`. `checked`: they return 0 or an error code."""
 
-    call: Call
+    calls: tuple[Call, ...]
     layer: int
     checked: bool
 
@@ -91,7 +91,7 @@ def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
             case ChainStep():
                 yield from (symbol for _, commands in step.layers for symbol in commands)
             case KernelStep():
-                yield from (a.symbol for a in step.call.arguments if isinstance(a, Address))
+                yield from (a.symbol for call in step.calls for a in call.arguments if isinstance(a, Address))
             case SendStep():
                 yield step.symbol
 
@@ -100,7 +100,7 @@ def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
     """C constants that calls name."""
     for step in steps:
         if isinstance(step, KernelStep):
-            yield from (a for a in step.call.arguments if isinstance(a, str))
+            yield from (a for call in step.calls for a in call.arguments if isinstance(a, str))
 
 
 class _Writer:
@@ -150,11 +150,12 @@ class _Writer:
         observed = self._is_observed()
         with when(observed):
             do(call(BEGIN))
-        made = call(step.call.function, *(self._argument(a) for a in step.call.arguments))
-        if step.checked:
-            self._stop_on_error(made)
-        else:
-            do(made)
+        for each in step.calls:
+            made = call(each.function, *(self._argument(a) for a in each.arguments))
+            if step.checked:
+                self._stop_on_error(made)
+            else:
+                do(made)
         with when(observed):
             do(call(END, step.layer))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npukit.accel.interface import Accelerator, Address, Commands, Lowered, Tile
+from npukit.accel.interface import Accelerator, Address, Call, Commands, Lowered, Tile
 from npukit.codegen.constants import Fields, Record
 from npukit.codegen.kernels import describe
 from npukit.codegen.names import Names
@@ -14,6 +14,8 @@ from npukit.codegen.operands import Arena
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.plan import Compute, PePlan
+
+CPU = "cpu"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Part:
     @property
     def chained(self) -> bool:
         return isinstance(self.lowered.code, Commands)
+
+    @property
+    def from_tir(self) -> bool:
+        """Whether the core computes it, by a kernel made here."""
+        return self.engine.name == CPU and isinstance(self.lowered.code, Call)
 
 
 def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator]) -> list[Part]:

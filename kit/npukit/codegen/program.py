@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from npukit.accel.interface import Accelerator, Address, Call
+from npukit.accel.interface import Accelerator, Address, Call, Routine, Routines
 from npukit.codegen.constants import Constants, Record, lay_out
 from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
 from npukit.codegen.kernels import C_TYPES, CFunction, kernel, kernels_as_c
 from npukit.codegen.messages import Descriptors, foreign_arenas, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
-from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
+from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes
 from npukit.plan.plan import Compute, PePlan, Plan, Send, Step, Wait
 
-CPU = "cpu"
 NOC_HEADER = "noc.h"
 
 
@@ -34,6 +33,7 @@ class Program:
     """Activations of other PEs that the program refers to."""
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
+    routines: tuple[Routine, ...]
 
     @property
     def activation_bytes(self) -> int:
@@ -53,7 +53,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     descriptors = Descriptors(net, plan, pe.pe, arena)
     records = [record for run in runs for record in _records(run, descriptors)]
     constants = lay_out((array for part in parts for array in part.lowered.constants), records)
-    made = [kernel(part.tile, part.lowered.constants) for part in parts if part.engine.name == CPU]
+    made = [kernel(part.tile, part.lowered.constants) for part in parts if part.from_tir]
     functions, names = kernels_as_c(made)
     return Program(
         arena=arena,
@@ -64,6 +64,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         headers=_headers(pe, parts),
         foreign_arenas=tuple(foreign_arenas(plan, pe.pe)),
         wrappers=_wrappers(parts),
+        routines=_routines(parts),
     )
 
 
@@ -113,9 +114,19 @@ def _chain_step(run: Sequence[Part]) -> ChainStep:
 
 def _kernel_step(part: Part, kernel_names: Mapping[str, str]) -> KernelStep:
     code = part.lowered.code
+    if isinstance(code, Routines):
+        calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
+        return KernelStep(calls, part.layer, checked=False)
     assert isinstance(code, Call)
     name = kernel_names.get(code.function, code.function)
-    return KernelStep(Call(name, code.arguments), part.layer, part.engine.name != CPU)
+    return KernelStep((Call(name, code.arguments),), part.layer, part.engine.name != CPU)
+
+
+def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
+    """Each once; tiles share those of one name."""
+    codes = (part.lowered.code for part in parts)
+    calls = (call for code in codes if isinstance(code, Routines) for call in code.calls)
+    return tuple({call.routine.name: call.routine for call in calls}.values())
 
 
 def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
 
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", "net.c")
+ROUTINES = "routines.S"
 LINE = 116
 
 
@@ -70,7 +71,8 @@ def render(program: Program, titles: Titles, ends: Ends | None) -> dict[str, str
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(program)),
     }
-    return {name: _environment().get_template(f"{name}.j2").render(**values) for name in FILES}
+    names = (*FILES, ROUTINES) if program.routines else FILES
+    return {name: _environment().get_template(f"{name}.j2").render(**values) for name in names}
 
 
 @cache

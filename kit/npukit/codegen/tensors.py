@@ -11,6 +11,7 @@ from npukit.accel.interface import Address, Tile
 from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
+from npukit.net.arrangement import ONCE, Repeat
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.plan.plan import View
@@ -25,17 +26,6 @@ class TensorRow:
     row_bytes: int
     rows: int
     stride: int
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """So many times, `stride` bytes apart."""
-
-    count: int
-    stride: int
-
-
-_ONCE = Repeat(1, 0)
 
 
 @dataclass(frozen=True)
@@ -66,17 +56,20 @@ def layer_tiles(program: Program) -> list[LayerTile]:
 def _layer_tile(program: Program, tile: Tile) -> LayerTile:
     place, output = tile.output.address, tile.output
     buffer = next(b for b in program.arena.buffers.values() if program.arena.place(b) == place.symbol)
-    item = np.dtype(output.tensor.dtype).itemsize
-    row_bytes, loops = _rows(output.box.shape, buffer.box.shape, item)
+    if buffer.arrangement:
+        place = Address(place.symbol, place.offset + buffer.arrangement.origin)
+        row_bytes, loops = buffer.arrangement.rows()
+    else:
+        row_bytes, loops = _rows(output.box.shape, buffer.box.shape, np.dtype(output.tensor.dtype).itemsize)
     if len(loops) > 2:
         raise NpukitError(f"{output.tensor.name}: {output.box} of {buffer.box} is no rows of rows")
-    rows, planes = (*loops, _ONCE, _ONCE)[:2]
+    rows, planes = (*loops, ONCE, ONCE)[:2]
     return LayerTile(
         c_string(output.tensor.name), _address(place), row_bytes, rows, planes, f"{output.tensor.name} {output.box}"
     )
 
 
-def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, list[Repeat]]:
+def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, tuple[Repeat, ...]]:
     """Contiguous bytes, and how they repeat, of a box of `shape` in a dense buffer of the shape `whole`."""
     row_bytes = stride = item
     loops: list[Repeat] = []
@@ -88,7 +81,7 @@ def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, l
         elif size > 1:
             loops.append(Repeat(size, stride))
         stride *= room
-    return row_bytes, loops
+    return row_bytes, tuple(loops)
 
 
 def _whole_tensor(net: Net, program: Program, name: str) -> TensorRow:

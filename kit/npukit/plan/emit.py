@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from npukit.accel.interface import Cost
 from npukit.board.board import Board
+from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import Lifetime, control_bytes, extent, memory_use, pack
@@ -43,23 +46,45 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str) -> Pl
 
 def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
     """Every buffer of a PE, and the bytes of all of them."""
-    wanted: list[tuple[Held, Lifetime]] = [
-        (held, Lifetime(_bytes(graph, held), use.first, use.last)) for held, use in program.uses.items()
-    ]
+    needs = _BufferNeeds()
+    scratch: list[tuple[Held, Lifetime]] = []
     for step, cost in program.costs:
         compute = program.steps[step]
-        if isinstance(compute, Compute) and compute.scratch:
-            wanted.append((Block(compute.scratch, cost.scratch_bytes), Lifetime(cost.scratch_bytes, step, step)))
+        assert isinstance(compute, Compute)
+        needs.note(compute, cost)
+        if compute.scratch:
+            scratch.append((Block(compute.scratch, cost.scratch_bytes), Lifetime(cost.scratch_bytes, step, step)))
+    used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
+    wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
     offsets = pack(lifetimes)
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
-        buffers += [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
+        shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
+        buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
     return buffers, extent(lifetimes, offsets)
 
 
-def _bytes(graph: Graph, held: Held) -> int:
-    return held.bytes if isinstance(held, Block) else held.box.elements * graph.element_bytes(held.tensor)
+class _BufferNeeds:
+    """What engines want of buffers, by name: an arrangement of what they write, room behind what they read."""
+
+    def __init__(self) -> None:
+        self.arrangements: dict[str, Arrangement] = {}
+        self._room: dict[str, int] = {}
+
+    def note(self, step: Compute, cost: Cost) -> None:
+        if cost.arrangement:
+            self.arrangements[step.output.buffer] = cost.arrangement
+        for view in step.inputs:
+            self._room[view.buffer] = max(self._room.get(view.buffer, 0), cost.over_read)
+
+    def bytes(self, graph: Graph, held: Held) -> int:
+        if isinstance(held, Block):
+            return held.bytes
+        arrangement = self.arrangements.get(held.name)
+        size = arrangement.bytes if arrangement else held.box.elements * graph.element_bytes(held.tensor)
+        names = (held.tensor, *graph.views(held.tensor))
+        return size + max(self._room.get(held.named(name), 0) for name in names)
 
 
 def _raw(block: Block, life: Lifetime, offset: int) -> Buffer:

@@ -73,6 +73,13 @@ def memory_use(board: Board, constants: int, activations: int) -> MemoryUse:
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
 
 
+def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
+    """With so much more code than the reserve."""
+    parts = {"code": use.code + code_bytes, "constants": use.constants}
+    parts |= {"activations": use.activations, "stack": use.stack}
+    return MemoryUse(**parts, free=_free(board, parts, "activations"))
+
+
 def shortfall(board: Board, use: MemoryUse) -> int:
     """Bytes that the fullest memory of the PE is too small; 0 if all fits."""
     parts = {"code": use.code, "constants": use.constants, "activations": use.activations, "stack": use.stack}

@@ -16,19 +16,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 
 DRAM = 0x8000_0000
 """Stands for a PE and means the DRAM of the first chip, as in the DMA's descriptors."""
 
 SENT_FLAG = 0
-"""The flag every message increments in the PE that sends it, once its source may be overwritten."""
+"""The flag a message increments in the PE that sends it, once its source may be overwritten; not if that is DRAM."""
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Bytes of one PE's arena that hold a box of a tensor, densely, from step `first` to step `last` (both included).
+    """Bytes of one PE's arena that hold a box of a tensor from step `first` to step `last` (both included).
 
+    Densely, unless `arrangement` says otherwise. There may be more bytes than that takes.
     `tensor` is empty for scratch memory of an engine. `offset` counts from the start of the PE's activations.
     With `slots` > 1 there are as many copies of `bytes`, used by frames in turn.
     Buffers may share bytes on purpose: a reshape lies on its input.
@@ -42,6 +44,7 @@ class Buffer:
     first: int
     last: int
     slots: int = 1
+    arrangement: Arrangement | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,142 @@
+"""The core's kernels in assembly: chosen for a whole net at once, each op's as an engine has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.core_nodes import CoreNodes, core_nodes
+from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
+from npukit.codegen.cortex_m import kernel as cortex_m
+from npukit.codegen.cortex_m.layer import CopyLayer
+from npukit.codegen.cortex_m.layout import Layout, Order
+from npukit.codegen.cortex_m.network import Call, Choice, choose
+from npukit.codegen.cortex_m.prune import with_ranges
+from npukit.net.arrangement import Arrangement
+from npukit.net.net import Net
+from npukit.net.requantize import quantization
+
+_ALIGNMENT = 16
+_ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "uint16"}
+
+
+@dataclass(frozen=True)
+class OpKernels:
+    """An op as kernels: perhaps a copy of its input with a border, in scratch; the op; perhaps the output's border."""
+
+    copy: cortex_m.Kernel | None
+    main: cortex_m.Kernel
+    border: cortex_m.Kernel | None
+    arrangement: Arrangement | None
+
+    @property
+    def kernels(self) -> tuple[cortex_m.Kernel, ...]:
+        return tuple(kernel for kernel in (self.copy, self.main, self.border) if kernel)
+
+    @property
+    def cost(self) -> Cost:
+        copied = self._copy_place + self.copy.output.bytes + self.main.over_read if self.copy else 0
+        return Cost(
+            cycles=sum(kernel.cycles for kernel in self.kernels),
+            constant_bytes=sum(kernel.constant_bytes for kernel in self.kernels),
+            scratch_bytes=max(copied, self.main.scratch_bytes),
+            arrangement=self.arrangement,
+            over_read=0 if self.copy else self.main.over_read,
+        )
+
+    @property
+    def _copy_place(self) -> int:
+        """Where the copy lies in scratch memory: behind what the op itself needs."""
+        return -(-self.main.scratch_bytes // _ALIGNMENT) * _ALIGNMENT
+
+    def lowered(self, tile: Tile) -> Lowered:
+        made = [(kernel, _constants(tile, kernel, role), places) for kernel, role, places in self._calls(tile)]
+        calls = (
+            RoutineCall(_routine(kernel), (*places, Address(constants[0].symbol) if constants else 0))
+            for kernel, constants, places in made
+        )
+        return Lowered(tuple(array for _, constants, _ in made for array in constants), Routines(tuple(calls)))
+
+    def _calls(self, tile: Tile) -> Iterator[tuple[cortex_m.Kernel, str, tuple[Field, ...]]]:
+        """Each kernel, the role of its constants, and its first three arguments."""
+        output, inputs = tile.output.address, tuple(operand.address for operand in tile.inputs)
+        scratch: Field = tile.scratch or 0
+        if self.copy and tile.scratch:
+            copied = Address(tile.scratch.symbol, tile.scratch.offset + self._copy_place)
+            yield self.copy, "input_border", (inputs[0], copied, 0)
+            inputs = (copied,)
+        yield self.main, "parameters", (*inputs, output, scratch)[:3]
+        if self.border:
+            yield self.border, "border", (output, output, 0)
+
+
+@dataclass(frozen=True)
+class CoreKernels:
+    """The ops that have kernels, and of every op what runs it or why it has none."""
+
+    ops: Mapping[str, OpKernels]
+    notes: Mapping[str, str]
+    code_bytes: int
+
+
+NO_KERNELS = CoreKernels({}, {}, 0)
+
+
+def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
+    """For the ops of a net that run on the core: kernels and layouts that together are fastest, or smallest."""
+    found = core_nodes(net)
+    choice = choose(with_ranges(found.nodes), objective="memory" if objective == "memory" else "latency")
+    zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
+    ops = dict(_by_op(found, choice, zeros))
+    notes = {op: " after ".join(k.variant for k in reversed(made.kernels)) for op, made in ops.items()}
+    refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
+    code = {k.routine.name: k.routine.bytes for made in ops.values() for k in made.kernels}
+    return CoreKernels(ops, {**found.reasons, **refused, **notes}, sum(code.values()))
+
+
+def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
+    mains = {call.node: call for call in choice.calls if call.kernel and call.inputs != (call.node,)}
+    borders = {call.node: call.kernel for call in choice.calls if call.kernel and call.inputs == (call.node,)}
+    for node, call in mains.items():
+        name = found.owners[node]
+        if name:
+            assert call.kernel is not None
+            source = call.inputs[0]
+            copied = isinstance(choice.nodes[source].layer, CopyLayer)
+            copy = mains[source].kernel if copied else None
+            arrangement = _arrangement(choice.layouts[node], zeros[name])
+            yield name, OpKernels(copy, call.kernel, borders.get(node), arrangement)
+
+
+def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
+    if layout.plain:
+        return None
+    return Arrangement(
+        bytes=layout.bytes,
+        origin=layout.origin,
+        shape=layout.shape,
+        strides=(layout.row_stride, layout.column_stride, layout.channel_stride),
+        dtype=_ELEMENT_TYPES[layout.order],
+        subtracted=0 if layout.order is Order.PIXELS else zero_point,
+    )
+
+
+def _refusal(call: Call) -> str:
+    return "; ".join(dict.fromkeys(f"{refusal.variant}: {refusal.reason}" for refusal in call.refusals))
+
+
+def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[ConstantArray, ...]:
+    """A kernel has one array of constants at most."""
+    return tuple(
+        ConstantArray(f"{tile.name}_{role}", constant.values.view(np.int32), constant.align, kernel.variant)
+        for constant in kernel.constants
+    )
+
+
+def _routine(kernel: cortex_m.Kernel) -> Routine:
+    """The kernel's routine as a function whose fourth argument are the constants."""
+    name = kernel.routine.name
+    _, body = kernel.routine.assembly.split(f"{name}:\n")
+    return Routine(name, ("    mov r12, r3\n" if kernel.constants else "") + body, kernel.variant)

@@ -1,0 +1,121 @@
+"""A net as the chooser of kernels sees it: layers it has kernels for, and everything else as it must find it, dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npukit.codegen.cortex_m.from_net import layer_of
+from npukit.codegen.cortex_m.layer import ConvLayer, CopyLayer, Layer, Shape
+from npukit.codegen.cortex_m.network import INPUT, Node
+from npukit.net.net import Net, Op
+from npukit.net.ops import Reshape
+
+CORE = "cpu"
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Something that reads and writes dense tensors: an input, an op without kernels, a reshape, the host."""
+
+    name: str
+    output_shape: Shape
+
+    @property
+    def input_shape(self) -> Shape:
+        return self.output_shape
+
+
+@dataclass(frozen=True)
+class CoreNodes:
+    """`owners` says of which op each node is, empty for those that are none; `reasons` why an op has no layer."""
+
+    nodes: tuple[Node, ...]
+    owners: tuple[str, ...]
+    reasons: dict[str, str]
+
+
+def core_nodes(net: Net) -> CoreNodes:
+    """The nodes of a net, in the order of its ops. A padded convolution of a dense tensor begins with a copy."""
+    return _Builder(net).built()
+
+
+class _Builder:
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._homes = _homes(net)
+        self._layers = {op.name: _layer(net, op) for op in net.ops}
+        self._dense = self._dense_tensors()
+        self._nodes: list[Node] = []
+        self._owners: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def built(self) -> CoreNodes:
+        for name in self._net.inputs:
+            self._places[name] = self._add(_opaque(self._net, name), (INPUT,))
+        for op in self._net.ops:
+            if self._homes[op.outputs[0]] == op.outputs[0]:
+                self._add_op(op)
+        self._add(_opaque(self._net, self._net.outputs[0]), tuple(self._place(name) for name in self._net.outputs))
+        reasons = {name: layer for name, layer in self._layers.items() if isinstance(layer, str)}
+        return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons)
+
+    def _add_op(self, op: Op) -> None:
+        layer = self._layers[op.name]
+        sources = [self._place(name) for name in self._net.activations(op)]
+        if isinstance(layer, str):
+            for name in op.outputs:
+                self._places[name] = self._add(_opaque(self._net, name), tuple(sources))
+            return
+        if isinstance(layer, ConvLayer) and any(layer.padding) and self._homes[op.inputs[0]] in self._dense:
+            sources[0] = self._add(CopyLayer(op.name, layer.input_shape, layer.input_zero), (sources[0],))
+        self._places[op.output] = self._add(layer, tuple(sources), op.name)
+
+    def _place(self, name: str) -> int:
+        return self._places[self._homes[name]]
+
+    def _add(self, layer: Layer | Opaque, inputs: tuple[int, ...], owner: str = "") -> int:
+        self._nodes.append(Node(layer, inputs))  # pyright: ignore[reportArgumentType]
+        self._owners.append(owner)
+        return len(self._nodes) - 1
+
+    def _dense_tensors(self) -> set[str]:
+        """What somebody without kernels writes or reads."""
+        dense = {*self._net.inputs, *self._net.outputs}
+        for op in self._net.ops:
+            if isinstance(self._layers[op.name], str) and self._homes[op.outputs[0]] == op.outputs[0]:
+                dense |= {*op.outputs, *self._net.activations(op)}
+        return {self._homes[name] for name in dense}
+
+
+def _homes(net: Net) -> dict[str, str]:
+    """For each activation the one it is: reshapes that only drop or add axes of one element change nothing."""
+    homes = {name: name for name in net.inputs}
+    for op in net.ops:
+        for name in op.outputs:
+            same = isinstance(op.attributes, Reshape) and _shape(net, name) == _shape(net, op.inputs[0])
+            homes[name] = homes[op.inputs[0]] if same else name
+    return homes
+
+
+def _layer(net: Net, op: Op) -> Layer | str:
+    """The op's layer, or why there is no kernel in assembly for it."""
+    if op.engine != CORE or isinstance(op.attributes, Reshape):
+        return "it is not for the core"
+    if any(_shape(net, name) is None for name in (*net.activations(op), op.output)):
+        return "it has a batch"
+    return layer_of(net, op)
+
+
+def _shape(net: Net, name: str) -> Shape | None:
+    """Height, width and channels; a tensor of fewer dimensions is a line of pixels, a batch has none."""
+    shape = net.tensor(name).shape
+    if len(shape) == 4 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) > 3:
+        return None
+    height, width, channels = (1,) * (3 - len(shape)) + tuple(shape)
+    return height, width, channels
+
+
+def _opaque(net: Net, name: str) -> Opaque:
+    return Opaque(name, _shape(net, name) or (1, 1, net.tensor(name).elements))
