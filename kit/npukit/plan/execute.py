@@ -14,7 +14,21 @@ import numpy as np
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import KERNELS
-from npukit.plan.plan import SENT_FLAG, Buffer, Compute, Landing, Message, PePlan, Plan, Send, View, Wait
+from npukit.plan.plan import (
+    DRAM,
+    SENT_FLAG,
+    Buffer,
+    Compute,
+    Landing,
+    MemoryUse,
+    Message,
+    PePlan,
+    Plan,
+    Send,
+    View,
+    Wait,
+)
+from npukit.plan.regions import in_frame
 from npukit.plan.tile import tile_net
 
 
@@ -35,9 +49,10 @@ class _Pe:
 
 @dataclass
 class _Flight:
-    """A message that has left and not arrived."""
+    """A message that has left and not arrived, and the PE whose DMA carries it."""
 
     message: Message
+    sender: _Pe
     landings: list[Landing]
 
 
@@ -49,19 +64,36 @@ class Execution:
         self._random = np.random.default_rng(seed)
         self._ops = {op.name: op for op in net.ops}
         self._pes = {pe.pe: _new_pe(pe) for pe in plan.pes}
+        self._dram = _new_pe(PePlan(DRAM, 0, (), plan.dram, MemoryUse(0, 0, 0, 0, 0)))
         self._flights: list[_Flight] = []
         self.results: dict[str, list[tuple[Box, np.ndarray]]] = {}
+        for buffer in plan.dram:
+            if not buffer.tensor:
+                self._write(self._dram, View(buffer.name, buffer.box), _stand_in(buffer.name, buffer.bytes))
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs of one frame. `results` then holds every tile computed in it, by op."""
+        (outputs,) = self.run_round([inputs])
+        return outputs
+
+    def run_round(self, frames: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        """The outputs of each frame of a round."""
         root = next(iter(self._pes.values()))
         self.results = {}
-        for name, value in zip(self.net.inputs, inputs, strict=True):
-            self._write(root, View(name, Box.whole(value.shape)), value)
-        frame = root.frames + 1
-        while root.frames < frame:
+        for frame, inputs in enumerate(frames):
+            for name, value in zip(self.net.inputs, inputs, strict=True):
+                home = self._dram if in_frame(name, frame) in self._dram.buffers else root
+                self._write(home, View(in_frame(name, frame), Box.whole(value.shape)), value)
+        rounds = root.frames + 1
+        while root.frames < rounds:
             self._turn(root)
-        return [self._read(root, View(name, Box.whole(self.net.tensor(name).shape))) for name in self.net.outputs]
+        return [
+            [self._read(root, View(in_frame(name, frame), self._whole(name))) for name in self.net.outputs]
+            for frame in range(len(frames))
+        ]
+
+    def _whole(self, name: str) -> Box:
+        return Box.whole(self.net.tensor(name).shape)
 
     def _turn(self, root: _Pe) -> None:
         """One step of something that can go on."""
@@ -93,19 +125,21 @@ class Execution:
                 self._compute(pe, compute)
             case Send(number):
                 message = self.plan.messages[number]
-                self._flights.append(_Flight(message, list(message.landings)))
+                self._flights.append(_Flight(message, pe, list(message.landings)))
             case Wait(flag, count):
                 pe.flags[flag] -= count
 
     def _arrive(self, flight: _Flight) -> None:
         """One landing of a message; with the last one its source is free."""
         landing = flight.landings.pop(self._random.integers(len(flight.landings)))
-        source = self._pes[flight.message.source_pe]
+        source = self._pes.get(flight.message.source_pe, self._dram)
         target = self._pes[landing.pe]
-        self._write(target, landing.view, self._read(source, flight.message.source))
+        signal = not flight.message.tensor and source is not self._dram
+        value = np.zeros(landing.view.box.shape, np.uint8) if signal else self._read(source, flight.message.source)
+        self._write(target, landing.view, value)
         target.flags[landing.flag] += 1
         if not flight.landings:
-            source.flags[SENT_FLAG] += 1
+            flight.sender.flags[SENT_FLAG] += source is not self._dram
             self._flights.remove(flight)
 
     def _compute(self, pe: _Pe, step: Compute) -> None:
@@ -115,11 +149,18 @@ class Execution:
         operands = [
             tile.constants[name] if name in tile.constants else self._read(pe, views[name])[None] for name in op.inputs
         ]
+        if step.constants:
+            self._check_constants(pe, step.constants)
         if step.scratch:
             self._spoil(pe, pe.buffers[step.scratch])
         value = KERNELS[op.kind](tile, tile.ops[0], operands)[0]
         self._write(pe, step.output, value)
         self.results.setdefault(op.name, []).append((step.output.box, value))
+
+    def _check_constants(self, pe: _Pe, name: str) -> None:
+        buffer = pe.buffers[name]
+        if not np.array_equal(self._read(pe, View(name, buffer.box)), _stand_in(name, buffer.bytes)):
+            raise PlanError(f"PE {pe.plan.pe} finds other bytes in {name} than were streamed to it")
 
     def _spoil(self, pe: _Pe, buffer: Buffer) -> None:
         pe.written[buffer.offset : buffer.offset + buffer.bytes] = False
@@ -151,10 +192,15 @@ class Execution:
         pe.written[places] = True
 
     def _dtype(self, buffer: Buffer) -> np.dtype:
-        return np.dtype(self.net.tensor(buffer.tensor).dtype)
+        return np.dtype(self.net.tensor(buffer.tensor).dtype if buffer.tensor else np.uint8)
 
 
 def _new_pe(plan: PePlan) -> _Pe:
     size = max((buffer.offset + buffer.bytes for buffer in plan.buffers), default=0)
     memory = np.random.default_rng(plan.pe).integers(0, 256, size, np.uint8)
     return _Pe(plan, memory, np.zeros(size, bool), {buffer.name: buffer for buffer in plan.buffers})
+
+
+def _stand_in(name: str, size: int) -> np.ndarray:
+    """Bytes that stand for constants of that name."""
+    return np.random.default_rng(list(name.encode())).integers(0, 256, size, np.uint8)

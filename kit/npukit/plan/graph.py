@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.plan.boxes import Boxes
+from npukit.plan.boxes import Boxes, from_boxes, to_boxes
 from npukit.plan.receptive import InputRule, input_rules, needs_of_many
 
 
@@ -69,6 +69,18 @@ class Graph:
             boxes = needs_of_many(rule, outputs, self.shape(name))
             home = self.homes[name]
             yield home, boxes if name == home else reshaped(boxes, self.shape(name), self.shape(home))
+
+    @cached_property
+    def _boxes_needed(self) -> dict[tuple[str, Box], tuple[tuple[str, Box], ...]]:
+        return {}
+
+    def needs_of(self, op: Op, output: Box) -> tuple[tuple[str, Box], ...]:
+        """For one box of the op's output: each activation's home, and the box of it that it needs."""
+        key = (op.name, output)
+        if key not in self._boxes_needed:
+            boxes = self.needs(op, from_boxes([output]))
+            self._boxes_needed[key] = tuple((home, to_boxes(needed)[0]) for home, needed in boxes)
+        return self._boxes_needed[key]
 
     def views(self, home: str) -> list[str]:
         """The reshapes that lie on a tensor."""

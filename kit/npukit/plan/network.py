@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from npukit.board.board import Noc
+from npukit.board.board import Board
+from npukit.plan.plan import DRAM
 from npukit.plan.routes import Link, Routes
 
 
@@ -21,16 +22,32 @@ class Carried:
 class Network:
     """Links, each free from some cycle on. Packets are granted links in the order of the calls."""
 
-    def __init__(self, noc: Noc, routes: Routes) -> None:
-        self._noc, self._routes = noc, routes
+    def __init__(self, board: Board) -> None:
+        assert board.noc is not None
+        self._noc, self._routes, self._pes_of_a_chip = board.noc, Routes(board), board.mesh.pes.count
         self._free: dict[tuple[Link, int], int] = defaultdict(int)
+        self._dram_free: dict[int, int] = defaultdict(int)
         self.busy: dict[Link, int] = defaultdict(int)
 
-    def carry(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
-        """One descriptor, which the DMA engine of the source takes up at `start`."""
+    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
+        """One descriptor, which the DMA engine of the sender takes up at `start`."""
         start += self._noc.setup_cycles
+        if source >= DRAM:
+            return self._from_dram(start, sender, source - DRAM, destinations, flits)
         if list(destinations) == [source]:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
+        return self._deliver(start, source, destinations, flits)
+
+    def _from_dram(self, start: int, sender: int, chip: int, destinations: Sequence[int], flits: int) -> Carried:
+        """A request to the chip's DRAM, then the data from the router of the chip's first PE."""
+        router = chip * self._pes_of_a_chip
+        asked = start + sum(map(self._hop, self._routes.path(sender, router))) + self._noc.dram_latency_cycles
+        begin = max(asked, self._dram_free[chip])
+        self._dram_free[chip] = begin + flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
+        return self._deliver(begin, router, destinations, flits)
+
+    def _deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
+        """From a router on: each link of the union of the paths is crossed once."""
         heads: dict[tuple[Link, ...], int] = {(): start}
         arrived: dict[int, int] = {}
         for destination in destinations:
@@ -38,9 +55,9 @@ class Network:
             for length, link in enumerate(path):
                 if path[: length + 1] not in heads:
                     heads[path[: length + 1]] = self._grant(link, heads[path[:length]], flits)
-            arrived[destination] = heads[path] + max(self._taken(link, flits) for link in path)
-        first = {path[0]: at for path, at in heads.items() if len(path) == 1}
-        return Carried(max(at - self._hop(link) + self._taken(link, flits) for link, at in first.items()), arrived)
+            arrived[destination] = heads[path] + max([flits, *(self._taken(link, flits) for link in path)])
+        first = [at - self._hop(path[0]) + self._taken(path[0], flits) for path, at in heads.items() if len(path) == 1]
+        return Carried(max([start + flits, *first]), arrived)
 
     def _grant(self, link: Link, at: int, flits: int) -> int:
         """When the head has crossed a link that it reaches at a cycle."""

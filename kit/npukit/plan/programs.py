@@ -9,13 +9,12 @@ from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.assignment import Assignment, Tile
-from npukit.plan.boxes import from_boxes, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.plan import DRAM, Compute, View
 from npukit.plan.program import Block, Program
 from npukit.plan.receptive import needs
-from npukit.plan.regions import Ends, Region, regions_of
-from npukit.plan.traffic import Parcel, Traffic
+from npukit.plan.regions import Ends, Region, in_frame, regions_of
+from npukit.plan.traffic import OUTPUTS_FLAG, Parcel, Traffic
 from npukit.plan.transfers import Transfer, copies_to, transfers_of
 
 Engines = Mapping[str, Accelerator]
@@ -50,8 +49,10 @@ class Emitter:
         """All that others need of a tensor, and other regions of the same PE."""
         transfers = transfers_of(self.graph, self._regions[frame], tensor)
         parcels = [parcel for transfer in transfers for parcel in self._parcels(transfer)]
+        last = tensor in self.graph.outputs and not self.graph.consumers[tensor]
         for number in sorted({transfer.number for transfer in transfers}):
-            self.traffic.send([parcel for parcel in parcels if _number(parcel) == number])
+            same = [parcel for parcel in parcels if _number(parcel) == number]
+            self.traffic.send(same, OUTPUTS_FLAG if last else None)
 
     def _parcels(self, transfer: Transfer) -> list[Parcel]:
         source, box = transfer.source, transfer.box
@@ -66,14 +67,11 @@ class Emitter:
         op, pe = self.graph.ops[index], tile.pe
         box = piece or tile.box
         sources = self._inputs(frame, index, op, tile)
-        for region in dict.fromkeys(sources):
-            self.traffic.wait_for(pe, region)
-        if block:
-            self.traffic.wait_for(pe, block)
-        self.traffic.wait_until_sent(pe)
+        self.traffic.wait_for(pe, *dict.fromkeys(sources), *([block] if block else []))
+        self.traffic.wait_until_sent(pe, frame)
         cost = self.engines[op.engine].cost(self.graph.net, op, box)
         (target,) = [region for region in self._held(frame, pe, op.output) if region.owned]
-        scratch = f"{op.name} scratch" if cost.scratch_bytes else None
+        scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
         step = self.traffic.step(pe, Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants))
@@ -92,9 +90,9 @@ class Emitter:
     def _inputs(self, frame: int, index: int, op: Op, tile: Tile) -> list[Region]:
         """For each activation the region that holds what the tile needs of it."""
         found: list[Region] = []
-        for home, boxes in self.graph.needs(op, from_boxes([tile.box])):
-            need = (index, to_boxes(boxes)[0])
-            found.append(next(region for region in self._held(frame, tile.pe, home) if need in region.needs))
+        for home, box in self.graph.needs_of(op, tile.box):
+            regions = self._held(frame, tile.pe, home)
+            found.append(next(region for region in regions if (index, box) in region.needs))
         return found
 
     def _views(self, op: Op, box: Box, sources: Sequence[Region]) -> tuple[View, ...]:
@@ -108,8 +106,7 @@ class Emitter:
         outputs = [
             self._held(frame, root.pe, name)[0] for frame in range(len(self.assignments)) for name in self.graph.outputs
         ]
-        for region in outputs:
-            self.traffic.wait_for(root.pe, region)
+        self.traffic.wait_for(root.pe, *outputs)
         for pe in self.traffic.programs:
             self.traffic.wait_until_sent(pe)
         for region in outputs:

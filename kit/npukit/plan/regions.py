@@ -12,7 +12,6 @@ from functools import reduce
 
 from npukit.net.box import Box
 from npukit.plan.assignment import Assignment
-from npukit.plan.boxes import from_boxes, to_boxes
 from npukit.plan.graph import Graph
 
 
@@ -81,8 +80,8 @@ def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int) -> 
             found.own(tile.pe, op.output, tile.box)
     for index, op in enumerate(graph.ops):
         for tile in assignment[op.name]:
-            for home, boxes in graph.needs(op, from_boxes([tile.box])):
-                found.need(tile.pe, home, index, to_boxes(boxes)[0])
+            for home, box in graph.needs_of(op, tile.box):
+                found.need(tile.pe, home, index, box)
     for name in graph.outputs:
         found.need(ends.outputs, name, len(graph.ops), Box.whole(graph.shape(name)))
     return found.by_tensor

@@ -19,8 +19,8 @@ from npukit.net.net import Net
 from npukit.plan.copies import copies
 from npukit.plan.cost import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
 from npukit.plan.network import Network
-from npukit.plan.plan import SENT_FLAG, Buffer, Compute, Message, PePlan, Plan, Send, Step, Wait
-from npukit.plan.routes import Link, Routes
+from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Compute, Message, PePlan, Plan, Send, Step, Wait
+from npukit.plan.routes import Link
 
 CORE = "cpu"
 
@@ -70,7 +70,7 @@ class _Packet:
 class _Simulation:
     def __init__(self, net: Net, board: Board, plan: Plan, frames: int) -> None:
         self._frames = frames
-        self._network = Network(board.noc, Routes(board)) if board.noc else None
+        self._network = Network(board) if board.noc else None
         self._pes = {pe.pe: _Pe(pe) for pe in plan.pes}
         self._root = plan.pes[0].pe
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
@@ -150,15 +150,17 @@ class _Simulation:
         assert self._network is not None
         packet = pe.queue.popleft()
         landings = packet.message.landings
-        carried = self._network.carry(time, pe.plan.pe, [landing.pe for landing in landings], packet.flits)
-        pe.port.append((carried.left - packet.flits, carried.left))
+        source = packet.message.source_pe
+        carried = self._network.carry(time, pe.plan.pe, source, [landing.pe for landing in landings], packet.flits)
+        if source == pe.plan.pe:
+            pe.port.append((carried.left - packet.flits, carried.left))
         for landing in landings:
             arrived = carried.arrived[landing.pe]
             target = self._pes[landing.pe]
             target.port.append((arrived - packet.flits, arrived))
             if packet.last:
                 self._at(arrived, partial(self._count, target, landing.flag))
-        if packet.last:
+        if packet.last and source == pe.plan.pe:
             self._at(carried.left, partial(self._count, pe, SENT_FLAG))
         self._at(carried.left, partial(self._transmit, pe))
 
@@ -197,7 +199,7 @@ def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> list[Step]:
 
 def _packets(net: Net, plan: Plan) -> list[list[_Packet]]:
     """The descriptors of each message."""
-    buffers: dict[tuple[int, str], Buffer] = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers}
+    buffers = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers} | {(DRAM, b.name): b for b in plan.dram}
     return [_packets_of(net, buffers, message) for message in plan.messages]
 
 
@@ -205,6 +207,6 @@ def _packets_of(net: Net, buffers: dict[tuple[int, str], Buffer], message: Messa
     landing = message.landings[0]
     source = buffers[message.source_pe, message.source.buffer].box
     target = buffers[landing.pe, landing.view.buffer].box
-    size = np.dtype(net.tensor(message.tensor).dtype).itemsize
+    size = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
     parts = copies(message.source.box, source, target, size)
     return [_Packet(message, part.flits, part is parts[-1]) for part in parts]

@@ -10,6 +10,12 @@ from npukit.net.box import Box
 from npukit.plan.causality import Clocks, Known
 from npukit.plan.plan import SENT_FLAG, Landing, Message, Send, Step, View, Wait
 from npukit.plan.program import Held, Program
+from npukit.plan.regions import Region
+
+OUTPUTS_FLAG = SENT_FLAG + 1
+"""Counts what arrives on the root of outputs that nothing but the end of the round waits for."""
+
+FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
 
 NEVER = 1 << 62
 """Later than any step."""
@@ -55,37 +61,43 @@ class Traffic:
     def known_to(self, pe: int) -> Known:
         return self._clocks.known_to(pe)
 
-    def wait_for(self, pe: int, held: Held) -> None:
-        """Wait for all that arrives in something, unless that was waited for before."""
+    def wait_for(self, pe: int, *held: Held) -> None:
+        """Wait for all that arrives in some things, unless that was waited for before."""
         program = self.programs[pe]
-        expected = program.expected.pop(held, None)
-        if expected is None:
-            return
-        flag = program.flags[held]
-        step = self.step(pe, Wait(flag, len(expected)))
-        program.use(held, step)
-        program.flag_free_from[flag] = step + 1
-        for known in expected:
-            self._clocks.learn(pe, known)
+        arriving = {each: program.expected.pop(each) for each in held if each in program.expected}
+        for flag in dict.fromkeys(program.flags[each] for each in arriving):
+            counted = {each: known for each, known in arriving.items() if program.flags[each] == flag}
+            step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
+            program.flag_free_from[flag] = step + 1
+            for each, expected in counted.items():
+                program.use(each, step)
+                for known in expected:
+                    self._clocks.learn(pe, known)
 
-    def wait_until_sent(self, pe: int) -> None:
-        """Wait until everything the PE has sent may be overwritten."""
+    def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
+        """Wait until everything the PE has sent of a frame may be overwritten; of all frames if none is given.
+
+        Messages leave in order, so what was sent before that is waited for as well.
+        """
         program = self.programs[pe]
-        if program.sending:
-            step = self.step(pe, Wait(SENT_FLAG, len(program.sending)))
-            for held in program.sending:
-                if held in program.uses:
-                    program.use(held, step)
-            program.sending.clear()
+        count = max((n for n, held in enumerate(program.sending, 1) if frame in (None, _frame(held))), default=0)
+        if count:
+            step = self.step(pe, Wait(SENT_FLAG, count))
+            for held in program.sending[:count]:
+                program.use(held, step)
+            del program.sending[:count]
 
-    def send(self, parcels: Sequence[Parcel]) -> None:
-        """Parcels that count one flag: at each receiver they all land in one thing."""
+    def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
+        """Parcels that count one flag: at each receiver they all land in one thing.
+
+        With a flag given it may count others too, if all that it counts is waited for at once.
+        """
         if parcels:
-            self._take_flag(parcels)
+            self._take_flag(parcels, flag)
         for parcel in parcels:
             self._send(parcel)
 
-    def _take_flag(self, parcels: Sequence[Parcel]) -> None:
+    def _take_flag(self, parcels: Sequence[Parcel], given: int | None) -> None:
         """One flag for all that these parcels reach, as a multicast can count only one.
 
         A flag may be taken again if every sender knows that every receiver has waited for what it counted before.
@@ -98,10 +110,10 @@ class Traffic:
             since = [(pe.pe, pe.flag_free_from.get(flag, 0)) for pe in receivers]
             return all(known.of(pe) >= step for known in senders for pe, step in since)
 
-        flag = next((flag for flag in range(SENT_FLAG + 1, self._flags) if is_free(flag)), None)
+        flag = given or next((flag for flag in range(FIRST_FREE_FLAG, self._flags) if is_free(flag)), None)
         if flag is None:
             raise DoesNotFit(
-                f"{parcels[0].source.name} arrives while all {self._flags - 1} flags of a PE count other things",
+                f"{parcels[0].source.name} arrives while all {self._flags} flags of a PE count other things",
                 tries=["fewer PEs: --pes N"],
             )
         for (_, held), program in zip(destinations, receivers, strict=True):
@@ -116,7 +128,7 @@ class Traffic:
         step = self.step(parcel.sender, Send(len(self.messages) - 1))
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
-        program.sending.append(parcel.source)
+            program.sending.append(parcel.source)
         listed = DESTINATION_BYTES * len(landings) if len(landings) > 1 else 0
         program.descriptor_bytes += parcel.parts * (DESCRIPTOR_BYTES + listed)
 
@@ -126,3 +138,7 @@ class Traffic:
         # From the first step that may not be complete yet when the message arrives.
         program.use(held, known.of(pe))
         return Landing(pe, View(held.name, box), program.flags[held])
+
+
+def _frame(held: Held) -> int | None:
+    return held.frame if isinstance(held, Region) else None
