@@ -70,7 +70,7 @@ class FirmwareLink:
     def run_golden_frame(self):
         for index, text in enumerate(self.golden["inputs"]):
             self.write_input(index, bytes.fromhex(text))
-        _, status = struct.unpack("<Ii", self.ask(RUN, struct.pack("<II", self.sequence, 0))[:8])
+        _, status = struct.unpack("<Ii", self.ask(RUN, struct.pack("<IHH", self.sequence, 0, 1))[:8])
         check("status of the run", status, 0, Broken)
         return [self.read_output(index, len(text) // 2) for index, text in enumerate(self.golden["outputs"])]
 
