@@ -70,6 +70,7 @@ def depthwise(
     kernel: Pair = (3, 3),
     strides: Pair = (1, 1),
     padding: Padding = (1, 1, 1, 1),
+    relu: bool = True,
     extreme: bool = False,
 ) -> DepthwiseLayer:
     return DepthwiseLayer(
@@ -78,7 +79,7 @@ def depthwise(
         weights(rng, (*kernel, shape[2]), extreme=extreme),
         rng.integers(-2000, 2000, shape[2]).astype(np.int32),
         -128,
-        requantization(rng, shape[2], kernel[0] * kernel[1], relu=True),
+        requantization(rng, shape[2], kernel[0] * kernel[1], relu=relu),
         strides,
         padding,
     )

@@ -52,6 +52,27 @@ def test_random_depthwise(seed: int, order: Order):
 
 
 @pytest.mark.parametrize("order", [HALFWORDS, BYTES])
+@pytest.mark.parametrize("kernel", [(5, 5), (7, 7), (1, 1), (2, 2), (3, 1), (1, 6), (4, 3), (3, 5)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_other_kernels(kernel: tuple[int, int], stride: int, order: Order):
+    rng = np.random.default_rng(sum(kernel))
+    padding = (kernel[0] // 2, kernel[1] // 2, (kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
+    layer = layers.depthwise(rng, (9, 13, 3), kernel=kernel, strides=(stride, stride), padding=padding)
+    check(layer, kernel_for(layer, order), layers.activations(rng, layer.input_shape, extreme=False))
+
+
+@pytest.mark.parametrize("order", [HALFWORDS, BYTES])
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
+@pytest.mark.parametrize("spread", [0, 12])
+def test_an_output_without_relu(spread: int, kernel: tuple[int, int], order: Order):
+    rng = np.random.default_rng(spread)
+    layer = layers.depthwise(rng, (6, 9, 8), kernel=kernel, padding=(1, 1, 1, 1), relu=False)
+    shifts = np.maximum(layer.requantization.shifts - rng.integers(0, spread + 1, 8), -19)
+    layer = replace(layer, requantization=replace(layer.requantization, shifts=shifts))
+    check(layer, kernel_for(layer, order), layers.activations(rng, layer.input_shape, extreme=False))
+
+
+@pytest.mark.parametrize("order", [HALFWORDS, BYTES])
 @pytest.mark.parametrize("target", [HALFWORDS, BYTES])
 def test_planes_to_planes(order: Order, target: Order):
     rng = np.random.default_rng(7)
@@ -98,14 +119,15 @@ def test_no_more_instructions_than_the_prototypes(shape, strides, order, prototy
     assert kernel.instructions <= prototype * layer.macs
 
 
-def test_both_assemblers_agree_with_the_predicted_size():
-    layer = layers.depthwise(np.random.default_rng(3), (5, 25, 4))
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
+def test_both_assemblers_agree_with_the_predicted_size(kernel: tuple[int, int]):
+    layer = layers.depthwise(np.random.default_rng(3), (5, 25, 4), kernel=kernel)
     for order in (HALFWORDS, BYTES):
         laboratory.check_assemblers(kernel_for(layer, order))
 
 
 def test_refusals_name_the_fact():
-    layer = layers.depthwise(np.random.default_rng(3), (7, 7, 4), kernel=(5, 5), padding=(2, 2, 2, 2))
+    layer = layers.depthwise(np.random.default_rng(3), (7, 7, 4), kernel=(9, 9), padding=(2, 2, 2, 2))
     refused = depthwise(layer, Layout(BYTES, layer.input_shape), Layout(Order.PIXELS, layer.output_shape))
     assert isinstance(refused, Refusal)
-    assert "5x5" in refused.reason
+    assert "9x9" in refused.reason

@@ -1,12 +1,11 @@
-"""Depthwise convolutions on channel planes, two rows of two outputs at a time, borders skipped instead of stored.
+"""Depthwise convolutions on channel planes, borders skipped instead of stored.
 
-Planes hold values counted from the zero point, so that a tap outside the image is one product less. All weights of a
-channel stay in registers while its plane is computed.
+Planes hold values counted from the zero point, so that a tap outside the image is one product less. The weights of a
+3x3 kernel stay in registers while a channel's plane is computed; those of others are loaded row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -17,6 +16,18 @@ from npukit.codegen.cortex_m.assembly import Assembly
 from npukit.codegen.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.codegen.cortex_m.layer import INT8, DepthwiseLayer
 from npukit.codegen.cortex_m.layout import Layout, Order
+from npukit.codegen.cortex_m.planes import (
+    RESIDENT_KERNEL,
+    WIDEST_KERNEL,
+    Group,
+    Tile,
+    WeightPlace,
+    groups,
+    resident_weights,
+    streamed_weights,
+    tiles,
+    weight_words,
+)
 from npukit.codegen.cortex_m.ranges import accumulators
 from npukit.codegen.cortex_m.requantize import (
     FastRequantization,
@@ -26,55 +37,27 @@ from npukit.codegen.cortex_m.requantize import (
     overflow,
     smallest_exponents,
 )
-from npukit.codegen.cortex_m.stream import packed
-from npukit.codegen.cortex_m.taps import Weights, products, tap_under
+from npukit.codegen.cortex_m.taps import products
 
-KERNEL = (3, 3)
 INPUT, OUTPUT = "r6", "r7"
 ACCUMULATORS = ("r8", "r9", "r10", "r11")
 FIRST, SECOND = "r12", "lr"
 FRAME_MULTIPLIER = 0
-FRAME_BIAS = 8
-FRAME_ROWS_END = 12
-FRAME_CONSTANTS = 16
-FRAME_PLANE = 24
-FRAME_COLUMNS_END = 32
-FRAME_EXPONENT = 36
-FRAME_BYTES = 44
+FRAME_ADDEND = 4
+FRAME_TIE = 8
+FRAME_EXPONENT = 12
+FRAME_BIAS = 16
+FRAME_WEIGHTS = 20
+FRAME_CONSTANTS = 24
+FRAME_PLANE = 32
+FRAME_ROWS_END = 40
+FRAME_COLUMNS_END = 44
+FRAME_BYTES = 52
 _PUSHED_BYTES = 36
 _LARGEST_WEIGHT = 32767
 _REACH = 4095
 _LOAD_PAIR_REACH = 1020
-_COLUMN_ROUNDS = (2, 3, 4, 6, 8, 12)
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Output rows from `row` computed together: their input rows, and the kernel row under each for each output row."""
-
-    row: int
-    height: int
-    first_input: int
-    taps: tuple[tuple[int | None, ...], ...]
-
-    @property
-    def pattern(self) -> tuple:
-        return self.height, self.taps
-
-
-@dataclass(frozen=True)
-class Group:
-    """Output columns from `column`, and the first input column loaded for them."""
-
-    column: int
-    width: int
-    base: int
-    taps: tuple[tuple[tuple[int | None, ...], ...], ...]
-    """for each register loaded, for each output, the taps of its halves"""
-
-    @property
-    def pattern(self) -> tuple:
-        return self.width, self.taps
+_COLUMN_ROUNDS = (1, 2, 3, 4, 6, 8, 12)
 
 
 @dataclass(frozen=True)
@@ -87,6 +70,9 @@ class Plan:
     target: Layout
     exponent: int | None
     """E of all channels, or None if each brings its own"""
+    ties: bool
+    resident: bool
+    weights: WeightPlace
     tiles: tuple[Tile, ...]
     groups: tuple[Group, ...]
     unrolled_groups: int
@@ -96,13 +82,14 @@ class Plan:
         return self.source.order is Order.PLANES16
 
     @property
-    def weight_registers(self) -> int:
-        return 6 if self.halfwords else 5
+    def weight_registers(self) -> tuple[str, ...]:
+        """Those loaded at once: of the whole kernel, or of a row."""
+        rows = self.weights.rows if self.resident else self.weights.rows[:1]
+        return tuple(sorted({register for row in rows for register, _ in row}))
 
     @property
-    def constants_bytes(self) -> int:
-        """Constants of one channel."""
-        return 4 * (self.weight_registers + 3 + (self.exponent is None))
+    def weight_words(self) -> int:
+        return len(self.weight_registers) * (1 if self.resident else len(self.weights.rows))
 
 
 def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout, sharing: int = 1) -> Kernel | Refusal:
@@ -122,17 +109,17 @@ def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout, sharing: in
 def _refusal(layer: DepthwiseLayer, source: Layout, target: Layout) -> str | None:
     if source.order is Order.PIXELS:
         return "reads planes, not pixels"
-    if layer.kernel != KERNEL:
-        return f"a {layer.kernel[0]}x{layer.kernel[1]} kernel does not stay in registers"
+    if max(layer.kernel) > WIDEST_KERNEL:
+        return f"a row of a {layer.kernel[0]}x{layer.kernel[1]} kernel does not fit the registers"
     if layer.input_zero != INT8[0]:
         return f"planes need the zero point {INT8[0]}, it is {layer.input_zero}"
-    if layer.requantization.zero_point != INT8[0]:
-        return f"no register is left for the tie correction that the zero point {layer.requantization.zero_point} needs"
+    if target.order is not Order.PIXELS and layer.requantization.zero_point != INT8[0]:
+        return f"planes need the zero point {INT8[0]}, it is {layer.requantization.zero_point}"
     if source.transposed != target.transposed:
         return "input and output are transposed differently"
-    if max(layer.padding) >= KERNEL[0]:
-        return f"a padding of {max(layer.padding)} reaches beyond the kernel"
-    if 5 * max(source.row_stride, source.column_stride) > _REACH:
+    if any(side >= layer.kernel[axis % 2] for axis, side in enumerate(layer.padding)):
+        return f"the padding {layer.padding} reaches beyond the kernel"
+    if (max(layer.kernel) + 2) * max(source.row_stride, source.column_stride) > _REACH:
         return f"rows of {source.shape[1]} are too long for immediate offsets"
     return clamp_refusal(layer.requantization)
 
@@ -148,18 +135,14 @@ def _fastest(
     layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRequantization, variant: str, sharing: int
 ) -> Kernel:
     layer = _along_planes(layer, source)
-    tiles, groups = tuple(_tiles(layer)), tuple(_groups(layer, source))
-    plans = [
-        Plan(layer.input_shape[2], layer.strides[0], source, target, fast.exponent, tiles, groups, rounds)
-        for rounds in (*_COLUMN_ROUNDS, len(groups))
-    ]
+    plans = _plans(layer, source, target, fast)
     emitted = [(plan, _emit(plan)) for plan in plans]
     plan, body = min(emitted, key=lambda e: e[1].cost(sharing))
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
         variant=variant,
-        condition=f"exponents up to {fast.exponents.max()}, zero points {INT8[0]}",
+        condition=f"exponents up to {fast.exponents.max()}, input zero point {INT8[0]}",
         routine=routine(body),
         constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
         inputs=(source,),
@@ -170,6 +153,29 @@ def _fastest(
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
         over_read=3,
     )
+
+
+def _plans(layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRequantization) -> list[Plan]:
+    """One plan for each number of column groups written out."""
+    halfwords, resident = source.order is Order.PLANES16, layer.kernel == RESIDENT_KERNEL
+    place = resident_weights if resident else lambda *, halfwords: streamed_weights(layer.kernel, halfwords=halfwords)
+    across = tuple(groups(layer, halfwords=halfwords))
+    return [
+        Plan(
+            layer.input_shape[2],
+            layer.strides[0],
+            source,
+            target,
+            fast.exponent,
+            fast.needs_ties,
+            resident,
+            place(halfwords=halfwords),
+            tuple(tiles(layer)),
+            across,
+            unrolled,
+        )
+        for unrolled in (*_COLUMN_ROUNDS, len(across))
+    ]
 
 
 def _along_planes(layer: DepthwiseLayer, source: Layout) -> DepthwiseLayer:
@@ -191,84 +197,27 @@ def _along_planes(layer: DepthwiseLayer, source: Layout) -> DepthwiseLayer:
     )
 
 
-def _tiles(layer: DepthwiseLayer) -> Iterator[Tile]:
-    """Two output rows at a time, the last alone if they are odd."""
-    height, stride, top = layer.output_shape[0], layer.strides[0], layer.padding[0]
-    for row in range(0, height, 2):
-        rows = min(2, height - row)
-        starts = [(row + r) * stride - top for r in range(rows)]
-        first, last = max(starts[0], 0), min(starts[-1] + KERNEL[0], layer.input_shape[0])
-        taps = tuple(
-            tuple(tap_under(y, start, KERNEL[0], layer.input_shape[0]) for start in starts) for y in range(first, last)
-        )
-        yield Tile(row, rows, first, taps)
-
-
-def _groups(layer: DepthwiseLayer, source: Layout) -> Iterator[Group]:
-    """Two output columns at a time. Halfwords want windows that start at a word: a column alone goes before if not."""
-    width, stride, left = layer.output_shape[1], layer.strides[1], layer.padding[1]
-    column = 0
-    while column < width:
-        start = column * stride - left
-        alone = source.order is Order.PLANES16 and stride == 1 and (start < 0 or start % 2 == 1)
-        columns = 1 if alone else min(2, width - column)
-        yield _group(layer, source, column, columns)
-        column += columns
-
-
-def _group(layer: DepthwiseLayer, source: Layout, column: int, columns: int) -> Group:
-    width, stride, left = layer.input_shape[1], layer.strides[1], layer.padding[1]
-    starts = [(column + c) * stride - left for c in range(columns)]
-    first, last = max(starts[0], 0), min(starts[-1] + KERNEL[1], width)
-    if source.order is Order.PLANES16:
-        base = first & ~1
-        registers = [(x, x + 1) for x in range(base, last, 2)]
-    else:
-        base = max(min(first, width - 4), 0)
-        registers = [(base, base + 2), (base + 1, base + 3), *((x, width) for x in range(base + 4, last))]
-    taps = tuple(
-        tuple(tuple(tap_under(x, start, KERNEL[1], width) for x in pair) for start in starts) for pair in registers
-    )
-    return Group(column, columns, base, taps)
-
-
 def _constants(layer: DepthwiseLayer, plan: Plan, fast: FastRequantization) -> np.ndarray:
-    """Per channel: weight registers, multiplier, addend, bias, and the exponent if it has its own."""
+    """Per channel: the scalars of the frame, then the weights' registers."""
     weights = layer.weights.astype(np.int64) << fast.prescale
-    columns = [*_weight_words(plan, weights.transpose(2, 0, 1))]
     biases = layer.bias.astype(np.int64) << fast.prescale
-    last = [fast.exponents] if plan.exponent is None else []
-    words = np.stack([*columns, fast.multipliers, fast.addends, biases, *last], axis=1)
+    registers = weight_words(plan.weights, weights.transpose(2, 0, 1), resident=plan.resident)
+    scalars = (fast.multipliers, fast.addends, fast.ties, fast.exponents, biases)
+    words = np.stack([*(scalars[index] for index in _scalars(plan)), *registers], axis=1)
     return (words & 0xFFFFFFFF).astype(np.uint32).ravel()
 
 
-def _weight_words(plan: Plan, w: np.ndarray) -> Iterator[np.ndarray]:
-    """Each weight register's words for all channels, of weights [channel, row, column]."""
-    if plan.halfwords:
-        for row in range(3):
-            yield packed(w[:, row, 0:2])[:, 0]
-            yield packed(w[:, row, 1:3])[:, 0]
-        return
-    for row in range(3):
-        yield packed(w[:, row, [0, 2]])[:, 0]
-    yield packed(w[:, [0, 1], 1])[:, 0]
-    yield packed(np.stack([w[:, 2, 1], np.zeros_like(w[:, 2, 1])], 1))[:, 0]
-
-
-def _row_weights(plan: Plan, row: int) -> Weights:
-    """Where the weights of a kernel row lie."""
-    if plan.halfwords:
-        first, second = f"r{2 * row}", f"r{2 * row + 1}"
-        return Weights({(0, 1): first, (1, 2): second}, {0: (first, "b"), 1: (second, "b"), 2: (second, "t")})
-    outer, middle = f"r{row}", (("r3", "b"), ("r3", "t"), ("r4", "b"))[row]
-    return Weights({(0, 2): outer}, {0: (outer, "b"), 1: middle, 2: (outer, "t")})
+def _scalars(plan: Plan) -> list[int]:
+    """Which of multiplier, addend, tie, exponent and bias the constants hold, by their place in the frame."""
+    return [0, 1, *([2] if plan.ties else []), *([3] if plan.exponent is None else []), 4]
 
 
 @cache
 def _emit(plan: Plan) -> Assembly:
     asm = Assembly()
+    constants = 4 * (len(_scalars(plan)) + plan.weight_words)
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
-    asm.add("r3", "r12", plan.constants_bytes * plan.channels, "r4")
+    asm.add("r3", "r12", constants * plan.channels, "r4")
     asm.add("r1", "r1", plan.target.origin, "r4")
     asm.emit(f"strd r12, r3, [sp, #{FRAME_CONSTANTS}]", f"strd r0, r1, [sp, #{FRAME_PLANE}]")
     closing = (f"ldrd r0, r1, [sp, #{FRAME_CONSTANTS}]", "cmp r0, r1")
@@ -281,16 +230,27 @@ def _emit(plan: Plan) -> Assembly:
 
 def _emit_channel_start(asm: Assembly, plan: Plan) -> None:
     """The channel's constants into registers and frame, the frame's pointers on to the next channel."""
-    last = plan.weight_registers - 1
     asm.emit(f"ldr r12, [sp, #{FRAME_CONSTANTS}]", f"ldrd {INPUT}, {OUTPUT}, [sp, #{FRAME_PLANE}]")
-    own = "" if plan.exponent is not None else ", r11"
-    asm.emit(f"ldmia r12!, {{r0-r{last}, r8, r9, r10{own}}}", f"strd r8, r9, [sp, #{FRAME_MULTIPLIER}]")
-    asm.emit(f"str r10, [sp, #{FRAME_BIAS}]" if plan.halfwords else "mov r5, r10", f"str r12, [sp, #{FRAME_CONSTANTS}]")
-    if plan.exponent is None:
-        asm.emit(f"str r11, [sp, #{FRAME_EXPONENT}]")
+    _emit_scalars(asm, plan)
+    if plan.resident:
+        asm.emit(f"ldmia r12!, {{{', '.join(plan.weight_registers)}}}")
+    else:
+        asm.emit(f"str r12, [sp, #{FRAME_WEIGHTS}]")
+        asm.add("r12", "r12", 4 * plan.weight_words, "r8")
+    asm.emit(f"str r12, [sp, #{FRAME_CONSTANTS}]")
     asm.add("r8", INPUT, plan.source.channel_stride, "r10")
     asm.add("r9", OUTPUT, plan.target.channel_stride, "r10")
     asm.emit(f"strd r8, r9, [sp, #{FRAME_PLANE}]")
+
+
+def _emit_scalars(asm: Assembly, plan: Plan) -> None:
+    """Into the frame, but the bias into r5 where byte planes leave it free."""
+    multiplier, addend, *others = ("r8", "r9", "r10", "r11", "lr")[: len(_scalars(plan))]
+    asm.emit(f"ldmia r12!, {{{', '.join((multiplier, addend, *others))}}}")
+    asm.emit(f"strd {multiplier}, {addend}, [sp, #{FRAME_MULTIPLIER}]")
+    for index, register in zip(_scalars(plan)[2:-1], others, strict=False):
+        asm.emit(f"str {register}, [sp, #{4 * index}]")
+    asm.emit(f"str {others[-1]}, [sp, #{FRAME_BIAS}]" if plan.halfwords else f"mov r5, {others[-1]}")
 
 
 def _emit_plane(asm: Assembly, plan: Plan) -> None:
@@ -298,22 +258,28 @@ def _emit_plane(asm: Assembly, plan: Plan) -> None:
     row_stride, out_stride = _strides(plan)
     input_row = output_row = 0
     for _, run in groupby(plan.tiles, key=lambda tile: tile.pattern):
-        tiles = list(run)
-        pointed = _pointed_row(plan, tiles[0])
+        equal = list(run)
+        pointed = _pointed_row(plan, equal[0])
         asm.add(INPUT, INPUT, (pointed - input_row) * row_stride, "r12")
-        asm.add(OUTPUT, OUTPUT, (tiles[0].row - output_row) * out_stride, "r12")
-        step = tiles[0].height * plan.row_step
-        if len(tiles) > 1:
-            asm.add("r12", INPUT, len(tiles) * step * row_stride, "r12")
-            asm.emit(f"str r12, [sp, #{FRAME_ROWS_END}]")
-        with asm.loop(len(tiles), closing=(f"ldr r12, [sp, #{FRAME_ROWS_END}]", f"cmp {INPUT}, r12")):
-            _emit_tile(asm, plan, tiles[0])
-            if len(tiles) > 1:
-                asm.add(INPUT, INPUT, step * row_stride, "r12")
-                asm.add(OUTPUT, OUTPUT, tiles[0].height * out_stride, "r12")
-        moved = len(tiles) if len(tiles) > 1 else 0
-        input_row = pointed + moved * step
-        output_row = tiles[0].row + moved * tiles[0].height
+        asm.add(OUTPUT, OUTPUT, (equal[0].row - output_row) * out_stride, "r12")
+        _emit_equal_tiles(asm, plan, equal)
+        moved = len(equal) if len(equal) > 1 else 0
+        input_row = pointed + moved * equal[0].height * plan.row_step
+        output_row = equal[0].row + moved * equal[0].height
+
+
+def _emit_equal_tiles(asm: Assembly, plan: Plan, equal: list[Tile]) -> None:
+    """The pointers move past the tiles if there are several."""
+    row_stride, out_stride = _strides(plan)
+    step = equal[0].height * plan.row_step * row_stride
+    if len(equal) > 1:
+        asm.add("r12", INPUT, len(equal) * step, "r12")
+        asm.emit(f"str r12, [sp, #{FRAME_ROWS_END}]")
+    with asm.loop(len(equal), closing=(f"ldr r12, [sp, #{FRAME_ROWS_END}]", f"cmp {INPUT}, r12")):
+        _emit_tile(asm, plan, equal[0])
+        if len(equal) > 1:
+            asm.add(INPUT, INPUT, step, "r12")
+            asm.add(OUTPUT, OUTPUT, equal[0].height * out_stride, "r12")
 
 
 def _pointed_row(plan: Plan, tile: Tile) -> int:
@@ -346,32 +312,33 @@ def _emit_tile(asm: Assembly, plan: Plan, tile: Tile) -> None:
     input_step, output_step = _column_strides(plan)
     position = _Position()
     for _, run in groupby(plan.groups, key=lambda group: group.pattern):
-        groups = list(run)
-        rounds = len(groups) // plan.unrolled_groups
+        equal = list(run)
+        rounds = len(equal) // plan.unrolled_groups
         if rounds > 1:
-            _emit_looped_groups(asm, plan, tile, groups[: rounds * plan.unrolled_groups], position)
-            groups = groups[rounds * plan.unrolled_groups :]
-        for group in groups:
+            _emit_looped_groups(asm, plan, tile, equal[: rounds * plan.unrolled_groups], position)
+            equal = equal[rounds * plan.unrolled_groups :]
+        for group in equal:
             _emit_group(asm, plan, tile, group, position)
     asm.add(INPUT, INPUT, -position.input * input_step, "r12")
     asm.add(OUTPUT, OUTPUT, -position.output * output_step, "r12")
 
 
-def _emit_looped_groups(asm: Assembly, plan: Plan, tile: Tile, groups: list[Group], position: _Position) -> None:
+def _emit_looped_groups(asm: Assembly, plan: Plan, tile: Tile, equal: list[Group], position: _Position) -> None:
     input_step, output_step = _column_strides(plan)
     unrolled = plan.unrolled_groups
-    across = groups[unrolled].base - groups[0].base
-    columns = groups[unrolled].column - groups[0].column
-    rounds = len(groups) // unrolled
+    across = equal[unrolled].base - equal[0].base
+    columns = equal[unrolled].column - equal[0].column
+    rounds = len(equal) // unrolled
     asm.add("r12", INPUT, rounds * across * input_step, "r12")
     asm.emit(f"str r12, [sp, #{FRAME_COLUMNS_END}]")
     with asm.loop(rounds, closing=(f"ldr r12, [sp, #{FRAME_COLUMNS_END}]", f"cmp {INPUT}, r12")):
-        for group in groups[:unrolled]:
+        before = _Position(position.input, position.output)
+        for group in equal[:unrolled]:
             _emit_group(asm, plan, tile, group, position)
         asm.add(INPUT, INPUT, across * input_step, "r12")
-        asm.add(OUTPUT, OUTPUT, columns * output_step, "r12")
-    position.input += rounds * across
-    position.output += rounds * columns
+        asm.add(OUTPUT, OUTPUT, (columns + before.output - position.output) * output_step, "r12")
+    position.input = before.input + rounds * across
+    position.output = before.output + rounds * columns
 
 
 def _emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _Position) -> None:
@@ -384,8 +351,17 @@ def _emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _
         down = tile.first_input + row - _pointed_row(plan, tile)
         offset = down * row_stride + (group.base - position.input) * input_step
         aligned = (tile.first_input + row) * row_stride % 4 == 0
+        if not plan.resident and kernel_rows[0] is not None:
+            _emit_row_weights(asm, plan, kernel_rows[0])
         _emit_row(asm, plan, group, kernel_rows, _Place(offset, aligned), fresh)
     _emit_results(asm, plan, tile, group, position)
+
+
+def _emit_row_weights(asm: Assembly, plan: Plan, kernel_row: int) -> None:
+    registers = list(plan.weight_registers)
+    asm.emit(f"ldr {FIRST}, [sp, #{FRAME_WEIGHTS}]")
+    asm.add(FIRST, FIRST, 4 * len(registers) * kernel_row, SECOND)
+    asm.emit(f"ldmia {FIRST}, {{{', '.join(registers)}}}" if registers[1:] else f"ldr {registers[0]}, [{FIRST}]")
 
 
 @dataclass(frozen=True)
@@ -426,23 +402,23 @@ def _emit_row(
         for output_row, kernel_row in enumerate(kernel_rows):
             if kernel_row is None:
                 continue
-            weights = _row_weights(plan, kernel_row)
-            for column, halves in enumerate(taps):
+            weights = plan.weights.of_row(kernel_row)
+            for column, (low, high) in enumerate(taps):
                 accumulator = ACCUMULATORS[output_row * group.width + column]
-                for text in products((halves[0], halves[1]), register, accumulator, weights):
+                for text in products((low, high), register, accumulator, weights):
                     asm.emit(f"{text}, {fresh.addend(accumulator)}")
 
 
 def _emit_load(asm: Assembly, plan: Plan, group: Group, index: int, place: _Place) -> str:
     """Bring the inputs of the group's register `index`; two come with one load where they can."""
-    register = (FIRST, SECOND)[index % 2]
+    register, count = (FIRST, SECOND)[index % 2], len(group.taps)
     if plan.halfwords:
-        _emit_load_halfwords(asm, register, index, len(group.taps), place)
-    elif index == 0:
-        asm.emit(f"ldr {FIRST}, [{INPUT}, #{place.offset}]")
+        _emit_load_halfwords(asm, register, index, count, place)
+    elif index % 2 == 0 and index + 1 < count:
+        asm.emit(f"ldr {FIRST}, [{INPUT}, #{place.offset + 2 * index}]")
         asm.emit(f"uxtb16 {SECOND}, {FIRST}, ror #8", f"uxtb16 {FIRST}, {FIRST}")
-    elif index > 1:
-        asm.emit(f"ldrb {register}, [{INPUT}, #{place.offset + 2 + index}]")
+    elif index % 2 == 0:
+        asm.emit(f"ldrb {FIRST}, [{INPUT}, #{place.offset + 2 * index}]")
     return register
 
 
@@ -457,22 +433,36 @@ def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, p
 
 
 def _emit_results(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _Position) -> None:
+    used = ACCUMULATORS[: tile.height * group.width]
+    saturate = "ssat" if plan.target.order is Order.PIXELS else "usat"
+    if plan.ties:
+        _emit_multiplications_with_ties(asm, used)
+    else:
+        asm.emit(f"ldrd {FIRST}, {SECOND}, [sp, #{FRAME_MULTIPLIER}]")
+        asm.emit(*(f"smmla {a}, {a}, {FIRST}, {SECOND}" for a in used))
+    shift = f", asr #{plan.exponent}" if plan.exponent is not None else ""
+    if plan.exponent is None:
+        asm.emit(f"ldr {FIRST}, [sp, #{FRAME_EXPONENT}]", *(f"asr {a}, {a}, {FIRST}" for a in used))
+    asm.emit(*(f"{saturate} {a}, #8, {a}{shift}" for a in used))
+    _emit_stores(asm, plan, tile, group, position)
+
+
+def _emit_multiplications_with_ties(asm: Assembly, used: tuple[str, ...]) -> None:
+    for accumulator in used:
+        asm.emit(f"ldrd {FIRST}, {SECOND}, [sp, #{FRAME_ADDEND}]", f"and {SECOND}, {SECOND}, {accumulator}, asr #31")
+        asm.emit(f"sub {SECOND}, {FIRST}, {SECOND}", f"ldr {FIRST}, [sp, #{FRAME_MULTIPLIER}]")
+        asm.emit(f"smmla {accumulator}, {accumulator}, {FIRST}, {SECOND}")
+
+
+def _emit_stores(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _Position) -> None:
     _, out_row = _strides(plan)
     _, out_column = _column_strides(plan)
-    used = ACCUMULATORS[: tile.height * group.width]
-    unsigned = plan.target.order is not Order.PIXELS
-    asm.emit(f"ldrd {FIRST}, {SECOND}, [sp, #{FRAME_MULTIPLIER}]")
-    asm.emit(*(f"smmla {a}, {a}, {FIRST}, {SECOND}" for a in used))
-    shift = f", asr #{plan.exponent}"
-    if plan.exponent is None:
-        shift = ""
-        asm.emit(f"ldr {FIRST}, [sp, #{FRAME_EXPONENT}]", *(f"asr {a}, {a}, {FIRST}" for a in used))
-    asm.emit(*(f"{'usat' if unsigned else 'ssat'} {a}, #8, {a}{shift}" for a in used))
     store = "strh" if plan.target.order is Order.PLANES16 else "strb"
-    if (group.column - position.output) * out_column + tile.height * out_row + out_column > _REACH:
+    furthest = (group.column + group.width - position.output) * out_column + tile.height * out_row
+    if furthest > _REACH:
         asm.add(OUTPUT, OUTPUT, (group.column - position.output) * out_column, FIRST)
         position.output = group.column
-    for index, accumulator in enumerate(used):
+    for index in range(tile.height * group.width):
         row, column = divmod(index, group.width)
         offset = row * out_row + (group.column + column - position.output) * out_column
-        asm.emit(f"{store} {accumulator}, [{OUTPUT}, #{offset}]")
+        asm.emit(f"{store} {ACCUMULATORS[index]}, [{OUTPUT}, #{offset}]")
