@@ -9,6 +9,7 @@ import typer
 from npukit import __version__
 from npukit.cli import bench, boards, build, doctor, fit, validate
 from npukit.cli import run as run_verb
+from npukit.cli.new import new
 
 app = typer.Typer(
     name="npukit",
@@ -42,6 +43,7 @@ app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
 app.command(epilog="Example: npukit boards --json")(boards.boards)
 app.command(epilog="Example: npukit doctor")(doctor.doctor)
+app.add_typer(new, name="new", epilog="Example: npukit new accelerator my_npu")
 
 
 def run() -> None:

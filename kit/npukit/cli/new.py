@@ -1,0 +1,37 @@
+"""`npukit new`: skeletons to go on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npukit.cli.options import AsJson, Quiet, Verbose, open_terminal
+
+new = typer.Typer(help="Start something of your own from a working skeleton.", no_args_is_help=True)
+
+
+@new.command(epilog="Example: npukit new accelerator my_npu")
+def accelerator(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Small letters, digits and _.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Where; a folder NAME by default.")
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """A plug-in for an accelerator: board file, C driver, stand-in, emulator model, tests. It works as it is."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit.accel.skeleton import new_accelerator
+
+        folder = output or Path(name)
+        files = new_accelerator(name, folder)
+        terminal.result({"name": name, "folder": str(folder), "files": [str(path) for path in files]})
+        terminal.note(f"wrote {folder}; next: npukit build MODEL --board {folder / name}.toml -o out")
+
+
+@new.callback()
+def _new() -> None:
+    """Keeps `accelerator` a word of its own, though it is the only one."""

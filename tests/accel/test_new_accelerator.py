@@ -1,0 +1,73 @@
+"""`npukit new accelerator`: what it leaves works as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers import CHECKOUT
+from npukit.cli.main import app
+from npukit.project.toolchain import COMMON_FLAGS, find_toolchain
+
+NAME = "tiny_npu2"
+
+
+def npukit(*arguments: str):
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.fixture(scope="module")
+def skeleton(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("new") / NAME
+    done = npukit("new", "accelerator", NAME, "-o", str(folder))
+    assert done.exit_code == 0, done.stderr
+    return folder
+
+
+def test_its_own_tests_pass(skeleton: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "kit")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(command, cwd=skeleton, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
+    assert "failed" not in done.stdout
+
+
+def test_no_placeholder_is_left(skeleton: Path) -> None:
+    files = [path for path in skeleton.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert len(files) == 11
+    for path in files:
+        assert "NAME" not in path.name
+        assert "{{" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_its_c_is_free_of_warnings(skeleton: Path, compiler: str, tmp_path: Path) -> None:
+    (tmp_path / "board.h").write_text(f"#define BOARD_{NAME.upper()}_BASE 0xE5000000U\n")
+    command = find_toolchain(compiler).command
+    target = ["-mcpu=cortex-m4", "-mthumb"] if compiler == "gcc" else ["-target", "thumb-freestanding-eabi"]
+    for source in (skeleton / NAME / "firmware").glob("*.c"):
+        flags = [*target, "-O2", *" ".join(COMMON_FLAGS).split(), f"-I{tmp_path}"]
+        done = subprocess.run([*command, *flags, "-c", str(source), "-o", str(tmp_path / "out.o")], capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("name", ["MyNpu", "2fast", "my-npu", "cpu", "mac_array", "class", ""])
+def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
+    done = npukit("new", "accelerator", name, "-o", str(tmp_path / "out"))
+    assert done.exit_code == 1
+    assert f"error: {name} cannot be the name of an accelerator" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    done = npukit("new", "accelerator", "fine", "-o", str(tmp_path))
+    assert done.exit_code == 1
+    assert "is there already" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
