@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+import numpy as np
 from tvm import relax
 from tvm.ir import Call, Constant, IRModule
 
@@ -59,8 +60,11 @@ def variables(value: Any) -> list[Any]:
 
 
 def constant(expression: Any) -> Any:
-    """The array of a constant, or None."""
-    return cast(Any, expression).value.numpy() if isinstance(expression, Constant) else None
+    """The array of a constant, or None; a literal number is an array too."""
+    if not isinstance(expression, Constant):
+        return None
+    value = cast(Any, expression).value
+    return value.numpy() if hasattr(value, "numpy") else np.asarray(value)
 
 
 def count_reads(module: IRModule) -> Counter[Any]:

@@ -17,6 +17,8 @@ from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.quantize.canonical import foldable
 from npukit.quantize.function import bindings, constant, count_reads, operands, outputs, parameters, variables
 
+REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", "reshape", "squeeze")
+"""Moves that an op's activation may come behind."""
 CLIPS = ("clip", "nn.relu", "nn.relu6")
 LIMITS = ("maximum", "minimum")
 OF_ONE_NUMBER = (*FUNCTIONS, *WITH_ATTRIBUTES)
@@ -99,16 +101,18 @@ class Points:
         leaves = {self.leaf(source) for source in variables(value)}
         if len(leaves) != 1:
             return
-        (leaf,) = leaves
-        source = variables(value)[0]
-        if _clips(value) and self._can_be_activated(source):
-            self._activated[variable] = self.core(source)
+        core = self._activatable(variables(value)[0]) if _clips(value) else None
+        if core is None:
+            (self._leaves[variable],) = leaves
         else:
-            self._leaves[variable] = leaf
+            self._activated[variable] = core
 
-    def _can_be_activated(self, variable: Any) -> bool:
-        computed = variable in self.values and self.leaf(variable) is variable
-        return computed and self._reads[variable] == 1 and not self.moves(variable)
+    def _activatable(self, variable: Any) -> Any:
+        """The op whose result an activation clips, if nobody else reads that; perhaps rearranged in between."""
+        while self._reads[variable] == 1 and callee(self.values.get(variable)) in REARRANGEMENTS:
+            variable = self.values[variable].args[0]
+        computed = variable in self.values and self.leaf(variable) is variable and not self.moves(variable)
+        return self.core(variable) if computed and self._reads[variable] == 1 else None
 
     def _need(self, variable: Any) -> None:
         """The variable is wanted as integers."""
