@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit import __version__
+from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
 from npukit.accel.interface import Plugin
 from npukit.board.board import Board
@@ -59,6 +60,7 @@ class _Compiled:
     board: Board
     plugins: Mapping[str, Plugin]
     planned: Planned
+    removed_channels: Mapping[str, tuple[int, int]]
     quantization: Report | None
 
     @property
@@ -83,12 +85,13 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     )
     plugins = plugins_of(board)
     engines = with_core(plugins)
-    net = assign_engines(loaded.net, engines, only_cpu=options.engine == "cpu")
+    pruned = without_dead_channels(loaded.net)
+    net = assign_engines(pruned.net, engines, only_cpu=options.engine == "cpu")
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")
     planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
-    return _Compiled(net, board, plugins, planned, loaded.report)
+    return _Compiled(net, board, plugins, planned, pruned.removed, loaded.report)
 
 
 def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
@@ -99,6 +102,7 @@ def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
         "fits": True,
         "pes_used": len(plan.pes),
         "ops": [_op_row(compiled, plan, op) for op in compiled.net.ops],
+        "dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in compiled.removed_channels.items()],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
         **(compiled.quantization.to_json() if compiled.quantization else {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from npukit.codegen.cortex_m.from_net import layer_of
@@ -27,11 +28,15 @@ class Opaque:
 
 @dataclass(frozen=True)
 class CoreNodes:
-    """`owners` says of which op each node is, empty for those that are none; `reasons` why an op has no layer."""
+    """`owners` says of which op each node is, empty for those that are none; `reasons` why an op has no layer.
+
+    `homes` says of each activation which one it is under another shape: axes of one element dropped or added.
+    """
 
     nodes: tuple[Node, ...]
     owners: tuple[str, ...]
-    reasons: dict[str, str]
+    reasons: Mapping[str, str]
+    homes: Mapping[str, str]
 
 
 def core_nodes(net: Net) -> CoreNodes:
@@ -57,7 +62,7 @@ class _Builder:
                 self._add_op(op)
         self._add(_opaque(self._net, self._net.outputs[0]), tuple(self._place(name) for name in self._net.outputs))
         reasons = {name: layer for name, layer in self._layers.items() if isinstance(layer, str)}
-        return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons)
+        return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons, self._homes)
 
     def _add_op(self, op: Op) -> None:
         layer = self._layers[op.name]
@@ -88,7 +93,6 @@ class _Builder:
 
 
 def _homes(net: Net) -> dict[str, str]:
-    """For each activation the one it is: reshapes that only drop or add axes of one element change nothing."""
     homes = {name: name for name in net.inputs}
     for op in net.ops:
         for name in op.outputs:
