@@ -1,8 +1,8 @@
 """A Cortex-M4 in a process of its own (Unicorn is GPL), spoken to with pickles over the standard streams.
 
-A request is (code, entry, [(address, bytes to write)], arguments, [(address, bytes to read)]); the answer is
-(memory read, instructions executed, stack bytes used, error). Instructions are those of each executed basic block, as
-capstone counts them.
+A request is (code, entry, [(address, size to map)], [(address, bytes to write)], arguments, [(address, size to read)]);
+the answer is (memory read, instructions executed, stack bytes used, error). Instructions are those of each executed
+basic block, as capstone counts them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ _REGISTERS = (UC_ARM_REG_R0, UC_ARM_REG_R1, UC_ARM_REG_R2, UC_ARM_REG_R3)
 _TOP = STACK - 0x100
 
 
-def run(code: bytes, entry: int, writes: Any, arguments: list[int], reads: Any) -> tuple[list[bytes], int, int, str]:
-    uc, blocks = _machine(), Counter()
+Answer = tuple[list[bytes], int, int, str]
+
+
+def run(code: bytes, entry: int, regions: Any, writes: Any, arguments: list[int], reads: Any) -> Answer:
+    uc, blocks = _machine(regions), Counter()
     for address, data in ((CODE, code), *writes):
         uc.mem_write(address, data)
     _pass_arguments(uc, arguments)
@@ -51,10 +54,10 @@ def run(code: bytes, entry: int, writes: Any, arguments: list[int], reads: Any) 
     return [bytes(uc.mem_read(a, n)) for a, n in reads], _instructions(code, blocks), len(stack), ""
 
 
-def _machine() -> Uc:
+def _machine(more: Any) -> Uc:
     uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB, UC_CPU_ARM_CORTEX_M4)
     regions = ((RETURN, 0x1000), (CODE, CODE_BYTES), (FLASH, FLASH_BYTES), (RAM, RAM_BYTES))
-    for address, size in (*regions, (STACK - STACK_BYTES, STACK_BYTES)):
+    for address, size in (*regions, *more, (STACK - STACK_BYTES, STACK_BYTES)):
         uc.mem_map(address, size)
     uc.mem_write(STACK - STACK_BYTES, PAINT * STACK_BYTES)
     return uc

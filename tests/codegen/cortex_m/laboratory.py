@@ -17,6 +17,7 @@ from npukit.codegen.cortex_m.kernel import Kernel
 from npukit.codegen.cortex_m.network import INPUT, Choice
 
 CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
+INPUTS, INPUT_SPACING, PAGE = 0x30000000, 0x1000000, 0x1000
 GUARD = 64
 UNTOUCHED = 0xC3
 _GCC = ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-x", "assembler")
@@ -54,10 +55,12 @@ def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None, o
         writes.append((free, constant.values.tobytes()))
         free += -(-constant.values.nbytes // 16) * 16
     code, entry = _linked(kernel.assembly, kernel.symbol, tuple(symbols.items()))
-    arguments, free = [], RAM + GUARD
-    for data in inputs:
-        arguments.append(free)
-        writes.append((free, data.tobytes() + b"\x5a" * kernel.over_read))
+    arguments, free, regions = [], RAM + GUARD, []
+    for index, data in enumerate(inputs):
+        content = data.tobytes() + b"\x5a" * kernel.over_read
+        place = _before_nothing(index, content, regions) if over is None else free
+        arguments.append(place)
+        writes.append((place, content))
         free = (free + data.nbytes + 2 * GUARD) & ~15
     output, scratch = free + GUARD, (free + 3 * GUARD + kernel.output.bytes) & ~15
     if over is not None:
@@ -68,10 +71,17 @@ def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None, o
         writes.append((output, before.tobytes()))
     writes.append((scratch, bytes([UNTOUCHED]) * (kernel.scratch_bytes + GUARD)))
     reads = [(output - GUARD, kernel.output.bytes + 2 * GUARD), (scratch + kernel.scratch_bytes, GUARD)]
-    memory, instructions, stack, error = _ask((code, entry, writes, [*arguments, output, scratch], reads))
+    memory, instructions, stack, error = _ask((code, entry, regions, writes, [*arguments, output, scratch], reads))
     assert not error, error
     _check_guards(memory, on_input=over is not None)
     return Run(np.frombuffer(memory[0][GUARD:-GUARD], np.uint8), instructions, stack)
+
+
+def _before_nothing(index: int, content: bytes, regions: list[tuple[int, int]]) -> int:
+    """A word-aligned place for an input right before the end of memory: reading beyond it faults."""
+    size = (len(content) // PAGE + 1) * PAGE
+    regions.append((INPUTS + index * INPUT_SPACING, size))
+    return (sum(regions[-1]) - len(content)) & ~3
 
 
 def _check_guards(memory: list[bytes], *, on_input: bool) -> None:

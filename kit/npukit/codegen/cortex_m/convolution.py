@@ -255,7 +255,6 @@ def _fastest(
         cycles=cycles,
         scratch_bytes=4 * shape.depth,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
-        over_read=3,
     )
 
 
