@@ -49,6 +49,7 @@ PACKAGES = {
     "apache-tvm-ffi": "apache-tvm",
     "capstone": "cycle counts in the emulator",
     "cobs": "frames on the link",
+    "cryptography": "keys and signed images",
     "jinja2": "C projects and reports",
     "numpy": "everything",
     "onnx": "ONNX models",

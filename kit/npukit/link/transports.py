@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import monotonic, sleep
 
 import serial
 
@@ -10,6 +10,10 @@ from npukit.errors import NpukitError
 
 _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
+_BREAK_BAUD = 1200
+"""So slow that the zeros of one byte are a break to the board. Adapters that cannot send breaks can do that."""
+_BREAK_SECONDS = 0.05
+"""The byte takes a fifth of it."""
 
 
 def open_serial(port: str, baud: int) -> SerialTransport:
@@ -46,6 +50,19 @@ class SerialTransport:
                 data = self._serial.read(1)
             return data + self._serial.read(self._serial.in_waiting) if data else b""
         except (serial.SerialException, OSError) as error:
+            raise self._lost(error) from error
+
+    def restart(self) -> None:
+        """A break on the line: it restarts a board that has a loader."""
+        baud = self._serial.baudrate
+        try:
+            self._serial.baudrate = _BREAK_BAUD
+            self._serial.write(b"\0")
+            self._serial.flush()
+            sleep(_BREAK_SECONDS)
+            self._serial.baudrate = baud
+            self._serial.reset_input_buffer()
+        except (serial.SerialException, OSError, ValueError) as error:
             raise self._lost(error) from error
 
     def close(self) -> None:

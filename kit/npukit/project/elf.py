@@ -105,14 +105,18 @@ class Elf:
         name = self._dwarf.get_CU_at(offset).get_top_DIE().attributes.get("DW_AT_name")
         return name.value.decode(errors="replace") if name else None
 
+    def segments(self) -> list[tuple[int, bytes]]:
+        """What is loaded: addresses and bytes."""
+        loaded = [s for s in self._file.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_filesz"]]
+        return [(segment["p_paddr"], segment.data()) for segment in loaded]
+
     def binary(self) -> tuple[int, bytes]:
         """The flat image: its load address and its bytes, gaps filled with zeros."""
-        segments = [s for s in self._file.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_filesz"]]
-        start = min(s["p_paddr"] for s in segments)
-        image = bytearray(max(s["p_paddr"] + s["p_filesz"] for s in segments) - start)
-        for segment in segments:
-            at = segment["p_paddr"] - start
-            image[at : at + segment["p_filesz"]] = segment.data()
+        segments = self.segments()
+        start = min(address for address, _ in segments)
+        image = bytearray(max(address + len(data) for address, data in segments) - start)
+        for address, data in segments:
+            image[address - start : address - start + len(data)] = data
         return start, bytes(image)
 
     @cached_property

@@ -42,10 +42,20 @@ def render_project(sources: Sequence[Sources], board: Board, about: About, folde
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
         _write_files(each, folder / role.net)
-    _write(folder / "board/board.h", "board.h.j2", board=board, root_pe=root_pe(board))
+    render_board_header(board, folder / "board/board.h")
     _write(folder / "Makefile", "Makefile.j2", project=project, flags=_FLAGS, common_flags=toolchain.COMMON_FLAGS)
     _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
     return project
+
+
+def render_board_header(board: Board, path: Path) -> None:
+    """The board file's figures for the firmware."""
+    _write(path, "board.h.j2", board=board, root_pe=root_pe(board))
+
+
+def render_flash_header(board: Board, path: Path) -> None:
+    """The board file's figures for the loader."""
+    _write(path, "flash_board.h.j2", board=board)
 
 
 def render_link_script(project: Project, layout: MemoryLayout, path: Path) -> None:

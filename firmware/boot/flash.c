@@ -1,0 +1,84 @@
+#include "flash.h"
+
+#include "bytes.h"
+#include "flash_board.h"
+#include "hal.h"
+
+struct flash_registers {
+    volatile uint32_t erase;
+    volatile uint32_t address;
+    volatile uint32_t data;
+    const volatile uint32_t status;
+    volatile uint32_t error; /* any write clears it */
+    const volatile uint32_t cause;
+    volatile uint32_t arm;
+    const struct flash_copies *volatile start;
+    volatile uint32_t restart;
+};
+
+enum { STATUS_BUSY = 1, STATUS_ERROR = 2, WORD = 4 };
+
+#define FLASH ((struct flash_registers *)BOARD_FLASH_BASE)
+
+const uint8_t *flash_at(uint32_t offset)
+{
+    return (const uint8_t *)(BOARD_FLASH_WINDOW + offset);
+}
+
+static bool await_end(void)
+{
+    while ((FLASH->status & STATUS_BUSY) != 0) {
+        hal_wait();
+    }
+    const bool done = (FLASH->status & STATUS_ERROR) == 0;
+    FLASH->error = 0;
+    return done;
+}
+
+bool flash_erase(uint32_t offset)
+{
+    FLASH->erase = offset;
+    return await_end();
+}
+
+bool flash_program(uint32_t offset, const uint8_t *data, uint32_t bytes)
+{
+    for (uint32_t at = 0; at < bytes; at += WORD) {
+        if (get32(flash_at(offset + at)) == get32(data + at)) {
+            continue;
+        }
+        FLASH->address = offset + at;
+        FLASH->data = get32(data + at);
+        if (!await_end()) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum flash_cause flash_cause(void)
+{
+    return (enum flash_cause)FLASH->cause;
+}
+
+_Noreturn void flash_restart(void)
+{
+    FLASH->restart = 1;
+    for (;;) {
+        hal_wait();
+    }
+}
+
+void flash_arm(uint32_t pe)
+{
+    FLASH->arm = pe;
+}
+
+_Noreturn void flash_start(const struct flash_copies *copies)
+{
+    __asm volatile("dsb" ::: "memory");
+    FLASH->start = copies;
+    for (;;) {
+        hal_wait();
+    }
+}

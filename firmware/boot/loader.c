@@ -1,0 +1,34 @@
+/* What runs on the root PE after a restart: it starts the image in the flash, or listens to the host. */
+#include <stdbool.h>
+
+#include "fault.h"
+#include "flash.h"
+#include "hal.h"
+#include "mesh_load.h"
+#include "rpc.h"
+#include "server.h"
+#include "slots.h"
+#include "update.h"
+
+int main(void);
+
+int main(void)
+{
+    struct image image;
+    hal_init();
+    if (flash_cause() != STARTED_BY_HOST && update_choose(&image) != NO_SLOT) {
+        mesh_load(image.payload);
+    }
+    server_run();
+}
+
+void fault_handler(void)
+{
+    flash_restart();
+}
+
+/* Nothing the loader waits for is for the host to end. */
+bool rpc_break(void)
+{
+    return false;
+}

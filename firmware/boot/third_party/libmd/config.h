@@ -1,0 +1,1 @@
+/* Ours, not libmd's: there is nothing to configure. */

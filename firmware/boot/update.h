@@ -1,0 +1,39 @@
+/* Which image starts, and how a new one takes the place of the old: on trial first, then for good or not at all. */
+#ifndef UPDATE_H
+#define UPDATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "image.h"
+
+enum update_status {
+    UPDATE_DONE = 0,
+    UPDATE_NO_PLACE = 64,    /* address: how many bytes a slot has */
+    UPDATE_SLOT_IN_USE,      /* address: the slot */
+    UPDATE_NOT_ERASED,       /* address: the first byte's offset in the slot */
+    UPDATE_FLASH_FAILED,
+    UPDATE_OTHER_IMAGE,
+    UPDATE_OLDER,
+    UPDATE_NOT_TRIED,
+    UPDATE_IMAGE_REFUSED = 80, /* + the verdict */
+    UPDATE_STATUSES = UPDATE_IMAGE_REFUSED + IMAGE_VERDICTS,
+};
+
+/* The slot to start now, and its image; NO_SLOT if there is none. Writes down that one on trial has been tried, and
+ * gives up one that was tried before and never confirmed. */
+uint32_t update_choose(struct image *image);
+
+/* Make a slot ready to be written: it must not be the active one. */
+enum update_status update_open(uint32_t slot);
+
+/* Put the image in a slot on trial, if it is good, has this digest, and is not older than the active one. */
+enum update_status update_try(uint32_t slot, const uint8_t *digest, bool may_be_older);
+
+/* The image of this digest, which has been tried, becomes the active one. */
+enum update_status update_confirm(const uint8_t *digest);
+
+/* No image is on trial any more. */
+enum update_status update_abandon(void);
+
+#endif

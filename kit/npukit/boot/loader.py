@@ -1,0 +1,118 @@
+"""The loader: the program in the flash's first pages, compiled for a board and given a key."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from npukit.board.board import Board, Flash
+from npukit.data import data_folder
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.project.elf import Elf
+from npukit.project.files import Project, Tuning
+from npukit.project.layout import memory_layout
+from npukit.project.render import render_board_header, render_flash_header, render_link_script
+from npukit.project.stack import stack_bound
+from npukit.project.toolchain import Toolchain, find_toolchain
+
+KEY_MAGIC = b"NPPK"
+KEY_BYTES = 64
+"""Reserved for the key at the end of the loader's area."""
+
+_SECONDS = 300
+_MEASURING_STACK = 32 << 10
+_FOLDERS = ("startup", "include", "libc", "rpc", "noc", "boot")
+_THIRD_PARTY = PurePosixPath("boot/third_party")
+_SOURCES: tuple[tuple[str, Tuning], ...] = (
+    ("startup/startup.c", "size"),
+    ("libc/string.c", "libc"),
+    ("rpc/frame.c", "speed"),
+    ("rpc/crc32.c", "speed"),
+    ("noc/noc.c", "size"),
+    ("boot/third_party/libmd/sha2.c", "speed"),
+    ("boot/third_party/monocypher/monocypher.c", "speed"),
+)
+_OTHERS_WARNINGS = ("-Wno-conversion", "-Wno-sign-conversion", "-Wno-shadow", "-Wno-error")
+
+
+def loader_area(board: Board, public_key: bytes | None = None, toolchain: Toolchain | None = None) -> bytes:
+    """What the factory writes into the loader's area: the loader, and the key that images must be signed with.
+
+    A board without a key takes unsigned images.
+    """
+    flash = flash_of(board)
+    program = build_loader(board, toolchain or find_toolchain())
+    room = flash.loader_bytes - KEY_BYTES
+    if len(program) > room:
+        raise DoesNotFit(f"the loader has {len(program)} bytes, its area {room}", tries=["a larger loader_bytes"])
+    key = KEY_MAGIC + public_key if public_key else b""
+    return program.ljust(room, b"\xff") + key.ljust(KEY_BYTES, b"\xff")
+
+
+def build_loader(board: Board, toolchain: Toolchain) -> bytes:
+    """The loader as it lies in SRAM from address 0 on."""
+    with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
+        build = _Build(board, toolchain, Path(scratch).resolve())
+        address, program = Elf(build.link()).binary()
+    if address != 0:
+        raise NpukitError(f"the loader was linked to {address:#x}, not 0")
+    return program
+
+
+def flash_of(board: Board) -> Flash:
+    if board.flash is None:
+        raise NpukitError(f"board {board.name} has no flash that npukit knows how to write", tries=["npukit boards"])
+    return board.flash
+
+
+class _Build:
+    def __init__(self, board: Board, toolchain: Toolchain, folder: Path) -> None:
+        self.board = board
+        self.toolchain = toolchain
+        self.folder = folder
+        self.firmware = data_folder("firmware").resolve()
+        render_board_header(board, folder / "board.h")
+        render_flash_header(board, folder / "flash_board.h")
+
+    def link(self) -> Path:
+        """The linked loader, with as much stack as its call graph asks for."""
+        objects = [self._compile(source, tuning) for source, tuning in self._units()]
+        roomy = self._link(objects, _MEASURING_STACK, "measured.elf")
+        stack = stack_bound(roomy, objects, {})
+        return self._link(objects, stack.bytes, "loader.elf")
+
+    def _units(self) -> list[tuple[PurePosixPath, Tuning]]:
+        own = sorted(f"boot/{path.name}" for path in (self.firmware / "boot").glob("*.c"))
+        units = [*_SOURCES, (f"hal/{self.board.hal}.c", "size"), *((name, "size") for name in own)]
+        return [(PurePosixPath(name), tuning) for name, tuning in units]
+
+    def _compile(self, source: PurePosixPath, tuning: Tuning) -> Path:
+        output = self.folder / source.name.replace(".c", ".o")
+        includes = [PurePosixPath(path.as_posix()) for path in self._includes()]
+        command = self.toolchain.compile_command(source, tuning, includes, self.firmware, output)
+        others = source.is_relative_to(_THIRD_PARTY)
+        self._run([*command, *(_OTHERS_WARNINGS if others else ())], f"compile {source}")
+        return output
+
+    def _includes(self) -> list[Path]:
+        third_party = self.firmware / _THIRD_PARTY
+        own = [self.firmware / name for name in _FOLDERS]
+        libmd = third_party / "libmd"
+        return [self.folder, *own, libmd, libmd / "freestanding", third_party / "monocypher"]
+
+    def _link(self, objects: Sequence[Path], stack_bytes: int, name: str) -> Path:
+        script = self.folder / f"{name}.ld"
+        project = Project(self.folder, self.board, ())
+        render_link_script(project, memory_layout(self.board, 0, 0, stack_bytes), script)
+        self._run(self.toolchain.link_command(objects, script, self.folder / name), "link the loader")
+        return self.folder / name
+
+    def _run(self, command: Sequence[str], what: str) -> None:
+        try:
+            done = subprocess.run(command, cwd=self.firmware, capture_output=True, text=True, timeout=_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
+        if done.returncode != 0:
+            raise NpukitError(f"{self.toolchain.title} did not {what}: {done.stderr.strip()[:400]}")

@@ -1,0 +1,257 @@
+"""A conversation with a board's loader: what is in the flash, and how a new image gets there (`docs/flash.md`)."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Protocol
+
+from npukit.boot.signed_image import SignedImage, Version
+from npukit.errors import NpukitError
+from npukit.link.conversation import Conversation
+from npukit.link.messages import REPLY_HEADER_BYTES, Malformed, Request
+from npukit.link.transport import Transport
+
+_ANSWER_SECONDS = 20.0
+_NO_SLOT = 0xFF
+_SLOTS = 2
+_WORD = 4
+_WRITE_ARGUMENTS = 8
+_DIGEST_BYTES = 32
+
+
+class RestartableTransport(Transport, Protocol):
+    """A link whose host can restart the board."""
+
+    def restart(self) -> None:
+        """Restart the board with a break on the line: its loader then waits for the host."""
+        ...
+
+
+class Verdict(IntEnum):
+    """What the loader makes of a slot."""
+
+    GOOD = 0
+    ABSENT = 1
+    TRUNCATED = 2
+    MALFORMED = 3
+    ALTERED = 4
+    UNSIGNED = 5
+    FORGED = 6
+    FOREIGN = 7
+
+
+@dataclass(frozen=True)
+class LoaderState:
+    """A board as its loader describes it. Slots are None where there is none; `key` is None if it has no key."""
+
+    loader: int
+    largest_packet: int
+    slot_bytes: int
+    page_bytes: int
+    cause: int
+    active: int | None
+    trial: int | None
+    tried: bool
+    key: bytes | None
+    board: str
+
+
+@dataclass(frozen=True)
+class SlotState:
+    """An image in a slot; only a good one's fields mean anything."""
+
+    verdict: Verdict
+    bytes: int
+    version: Version
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a transfer has changed."""
+
+    slot: int
+    pages: int
+    bytes: int
+    pages_in_image: int
+
+
+class _Done(Request[None]):
+    def parse(self, payload: bytes) -> None:
+        if payload:
+            raise Malformed("there is something where nothing should be")
+
+
+class _Identify(Request[LoaderState]):
+    kind, does = 0x20, "describe its flash"
+    _FIXED: ClassVar[struct.Struct] = struct.Struct("<HHIIIBBBB32sB")
+
+    def parse(self, payload: bytes) -> LoaderState:
+        fields = self._FIXED.unpack_from(payload)
+        loader, packet, slot_bytes, page_bytes, cause, active, trial, tried, has_key, key, length = fields
+        name = payload[self._FIXED.size :]
+        if len(name) != length:
+            raise Malformed("the board's name is cut short")
+        return LoaderState(
+            loader=loader,
+            largest_packet=packet,
+            slot_bytes=slot_bytes,
+            page_bytes=page_bytes,
+            cause=cause,
+            active=_slot(active),
+            trial=_slot(trial),
+            tried=bool(tried),
+            key=key if has_key else None,
+            board=name.decode("utf-8", "replace"),
+        )
+
+
+@dataclass(frozen=True)
+class _DescribeSlot(Request[SlotState]):
+    kind, does = 0x21, "describe a slot"
+    slot: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<I", self.slot)
+
+    def parse(self, payload: bytes) -> SlotState:
+        verdict, size, version, digest = struct.unpack("<II8s32s", payload)
+        if verdict not in list(Verdict):
+            raise Malformed(f"{verdict} is no verdict on an image")
+        return SlotState(Verdict(verdict), size, Version.unpack(version), digest)
+
+
+@dataclass(frozen=True)
+class _DigestPages(Request[tuple[bytes, ...]]):
+    kind, does = 0x22, "digest pages of its flash"
+    slot: int
+    first: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.slot, self.first)
+
+    def parse(self, payload: bytes) -> tuple[bytes, ...]:
+        if not payload or len(payload) % _DIGEST_BYTES:
+            raise Malformed("that is no number of digests")
+        return tuple(payload[at : at + _DIGEST_BYTES] for at in range(0, len(payload), _DIGEST_BYTES))
+
+
+@dataclass(frozen=True)
+class _ErasePage(_Done):
+    kind, does = 0x23, "erase a page of its flash"
+    slot: int
+    page: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.slot, self.page)
+
+
+@dataclass(frozen=True)
+class _WriteSlot(_Done):
+    kind, does = 0x24, "write its flash"
+    slot: int
+    offset: int
+    data: bytes
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.slot, self.offset) + self.data
+
+
+@dataclass(frozen=True)
+class _TrySlot(_Done):
+    kind, does = 0x25, "put an image on trial"
+    slot: int
+    may_be_older: bool
+    digest: bytes
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.slot, self.may_be_older) + self.digest
+
+
+@dataclass(frozen=True)
+class _Confirm(_Done):
+    kind, does = 0x26, "confirm an image"
+    digest: bytes
+
+    def arguments(self) -> bytes:
+        return self.digest
+
+
+class _Abandon(_Done):
+    kind, does = 0x27, "give up the image on trial"
+
+
+class _Boot(_Done):
+    kind, does = 0x28, "start"
+
+
+class LoaderSession:
+    """A conversation with the loader of a board, which is restarted for it. The transport stays open at the end."""
+
+    def __init__(self, transport: RestartableTransport, answer_seconds: float = _ANSWER_SECONDS) -> None:
+        transport.restart()
+        self._conversation = Conversation(transport, answer_seconds)
+        self.state = self._conversation.ask(_Identify())
+
+    def describe(self, slot: int) -> SlotState:
+        return self._conversation.ask(_DescribeSlot(slot))
+
+    def free_slot(self) -> int:
+        """The slot that a new image goes to."""
+        return next(slot for slot in range(_SLOTS) if slot != self.state.active)
+
+    def pages_that_differ(self, slot: int, image: bytes) -> list[int]:
+        """The pages of the slot that do not yet hold what the image has there."""
+        wanted = [hashlib.sha256(page).digest() for page in _pages(image, self.state.page_bytes)]
+        found: list[bytes] = []
+        while len(found) < len(wanted):
+            found += self._conversation.ask(_DigestPages(slot, len(found)))
+        return [index for index, digest in enumerate(wanted) if found[index] != digest]
+
+    def write(
+        self, slot: int, image: bytes, track: Callable[[list[int], str], Iterable[int]] = lambda pages, _: pages
+    ) -> Written:
+        """Put the image into the slot: only the pages that differ are erased and written."""
+        if len(image) > self.state.slot_bytes:
+            raise NpukitError(f"the image has {len(image)} bytes, a slot of the board {self.state.slot_bytes}")
+        pages, contents = self.pages_that_differ(slot, image), _pages(image, self.state.page_bytes)
+        for page in track(pages, "write the flash"):
+            self._write_page(slot, page, contents[page])
+        return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
+
+    def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
+        """Have the image started next; the loader refuses what is broken, unsigned, older, or for another board."""
+        self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
+
+    def confirm(self, image: SignedImage) -> None:
+        """The image, which has been on trial, is started from now on."""
+        self._conversation.ask(_Confirm(image.digest))
+
+    def abandon(self) -> None:
+        """Nothing is on trial any more."""
+        self._conversation.ask(_Abandon())
+
+    def boot(self) -> None:
+        """Restart the board, which then starts an image."""
+        self._conversation.ask(_Boot())
+
+    def _write_page(self, slot: int, page: int, content: bytes) -> None:
+        self._conversation.ask(_ErasePage(slot, page))
+        room = (self.state.largest_packet - REPLY_HEADER_BYTES - _WRITE_ARGUMENTS) // _WORD * _WORD
+        for at in range(0, len(content), room):
+            piece = content[at : at + room]
+            if piece.strip(b"\xff"):
+                self._conversation.ask(_WriteSlot(slot, page * len(content) + at, piece))
+
+
+def _pages(image: bytes, page_bytes: int) -> list[bytes]:
+    """The image as whole pages; what it leaves of the last one stays erased."""
+    return [image[at : at + page_bytes].ljust(page_bytes, b"\xff") for at in range(0, len(image), page_bytes)]
+
+
+def _slot(number: int) -> int | None:
+    return None if number == _NO_SLOT else number
