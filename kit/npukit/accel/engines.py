@@ -9,6 +9,7 @@ from npukit.accel.interface import Accelerator, Plugin
 from npukit.accel.plugins import plugin_for
 from npukit.board.board import Board
 from npukit.errors import NpukitError
+from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Reshape
 
@@ -30,7 +31,7 @@ def with_core(plugins: Mapping[str, Plugin]) -> dict[str, Accelerator]:
 
 
 def assign_engines(net: Net, engines: Mapping[str, Accelerator], *, only_cpu: bool = False) -> Net:
-    """The net with each op on the first engine that takes it, and the reason where that is the core."""
+    """The net with each op on the accelerator that needs the fewest cycles, and the reason where that is the core."""
     return net.with_ops(tuple(_assign(net, op, engines, only_cpu) for op in net.ops))
 
 
@@ -49,12 +50,13 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
         return op.placed(CPU, "no work: its output lies on its input")
     if only_cpu:
         return op.placed(CPU, "--engine cpu")
-    reasons = []
-    for name, engine in engines.items():
-        if name == CPU:
-            continue
-        reason = engine.refusal(net, op)
-        if reason is None:
-            return op.placed(name)
-        reasons.append(reason)
-    return op.placed(CPU, "; ".join(reasons) or "the board has no accelerator")
+    accelerators = [engine for name, engine in engines.items() if name != CPU]
+    reasons = {engine.name: engine.refusal(net, op) for engine in accelerators}
+    willing = [engine for engine in accelerators if reasons[engine.name] is None]
+    if willing:
+        return op.placed(min(willing, key=lambda engine: _cycles(net, op, engine)).name)
+    return op.placed(CPU, "; ".join(filter(None, reasons.values())) or "the board has no accelerator")
+
+
+def _cycles(net: Net, op: Op, engine: Accelerator) -> int:
+    return engine.cost(net, op, Box.whole(net.tensor(op.output).shape)).cycles
