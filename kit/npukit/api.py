@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,24 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
     with open_target(built, on) as target:
         clock = built.board.core.clock_hz
         return measure(target, net, built.plan(), _cases(built, net, None, None), clock, frames, progress or Silent())
+
+
+def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
+    """The kinds of op: the board's engines that can run them, their types, and what the model formats call them."""
+    from npukit.accel.engines import engines_of
+    from npukit.frontend.names import NAMES
+    from npukit.net.examples import examples
+
+    engines = engines_of(load_board(board))
+    return [
+        {
+            "name": net.name,
+            "engines": [name for name, engine in engines.items() if engine.refusal(net, net.ops[-1]) is None],
+            "types": sorted({net.tensor(name).dtype for name in (*net.inputs, *net.outputs)}),
+            "formats": asdict(NAMES[net.name]),
+        }
+        for net in examples()
+    ]
 
 
 def _cases(built: Build, net: Net, inputs: Path | str | None, expect: str | None) -> Cases:

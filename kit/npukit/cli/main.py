@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from npukit import __version__
-from npukit.cli import bench, boards, build, doctor, fit, validate
+from npukit.cli import bench, boards, build, doctor, fit, ops, validate
 from npukit.cli import run as run_verb
 from npukit.cli.new import new
 
@@ -42,6 +42,7 @@ app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(va
 app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
 app.command(epilog="Example: npukit boards --json")(boards.boards)
+app.command(epilog="Example: npukit ops --board pe-mesh")(ops.ops)
 app.command(epilog="Example: npukit doctor")(doctor.doctor)
 app.add_typer(new, name="new", epilog="Example: npukit new accelerator my_npu")
 

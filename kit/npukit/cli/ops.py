@@ -1,0 +1,22 @@
+"""`npukit ops`: the kinds of op, who runs them, and what the model formats call them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npukit.cli.options import AsJson, BoardName, Quiet, Verbose, open_terminal
+
+
+def ops(board: BoardName = "pe-mesh", as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+    """List the kinds of op npukit computes, the engines of a board that run them, and their names in the formats."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+
+        known = api.ops(board=board)
+        terminal.result(known)
+        terminal.table(("op", "engines", "types", "from TFLite", "from ONNX"), [_row(kind) for kind in known])
+
+
+def _row(kind: dict[str, Any]) -> tuple[str, ...]:
+    tflite, onnx = (", ".join(kind["formats"][name]) for name in ("tflite", "onnx"))
+    return kind["name"], ", ".join(kind["engines"]), ", ".join(kind["types"]), tflite, onnx

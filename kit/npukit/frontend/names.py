@@ -1,0 +1,55 @@
+"""What the formats call the ops that npukit reads, by the kind of op they become.
+
+A function of one number becomes a lookup, however it is spelled; a clip becomes part of the op before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Names:
+    tflite: tuple[str, ...] = ()
+    onnx: tuple[str, ...] = ()
+
+
+def _names(tflite: str, onnx: str) -> Names:
+    return Names(tuple(tflite.split()), tuple(onnx.split()))
+
+
+NAMES: Mapping[str, Names] = {
+    "add": _names("ADD", "Add QLinearAdd"),
+    "argmax": _names("ARG_MAX", "ArgMax"),
+    "average_pool": _names(
+        "AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool"
+    ),
+    "concat": _names("CONCATENATION PACK", "Concat QLinearConcat"),
+    "conv2d": _names("CONV_2D", "Conv QLinearConv"),
+    "dense": _names("FULLY_CONNECTED", "Gemm MatMul QGemm QLinearMatMul"),
+    "depthwise_conv2d": _names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
+    "lookup": _names(
+        "ABS DIV ELU EXP GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RSQRT SQRT"
+        " SQUARE TANH",
+        "Abs Ceil Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu QLinearSigmoid Relu"
+        " Round Sigmoid Softplus Sqrt Tanh",
+    ),
+    "matmul": _names("BATCH_MATMUL", "MatMul QLinearMatMul"),
+    "max_pool": _names("MAX_POOL_2D", "GlobalMaxPool MaxPool"),
+    "maximum": _names("MAXIMUM", "Max"),
+    "mean": _names("MEAN", "ReduceMean"),
+    "minimum": _names("MINIMUM", "Min"),
+    "multiply": _names("MUL", "Mul QLinearMul"),
+    "pad": _names("PAD PADV2", "Pad"),
+    "prelu": _names("PRELU", "PRelu"),
+    "requantize": _names("QUANTIZE DEQUANTIZE", "QuantizeLinear DequantizeLinear"),
+    "reshape": _names("RESHAPE SQUEEZE EXPAND_DIMS SHAPE", "Flatten Reshape Squeeze Unsqueeze"),
+    "resize_bilinear": _names("RESIZE_BILINEAR", "Resize"),
+    "resize_nearest": _names("RESIZE_NEAREST_NEIGHBOR", "Resize"),
+    "slice": _names("SLICE SPLIT SPLIT_V STRIDED_SLICE", "Slice Split"),
+    "softmax": _names("SOFTMAX", "QLinearSoftmax Softmax"),
+    "subtract": _names("SUB", "Sub"),
+    "transpose": _names("TRANSPOSE", "Transpose"),
+    "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
+}

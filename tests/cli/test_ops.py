@@ -1,0 +1,37 @@
+"""`npukit ops`: the list is that of the kit itself."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+from typer.testing import CliRunner
+
+from npukit.cli.main import app
+from npukit.frontend.names import NAMES
+from npukit.frontend.qoperator import RULES
+from npukit.frontend.tflite.ops import CONVERTERS
+from npukit.net.ops import KINDS
+
+
+def test_every_kind_and_who_runs_it() -> None:
+    done = CliRunner().invoke(app, ["ops", "--json"])
+    assert done.exit_code == 0, done.stderr
+    told = {kind["name"]: kind for kind in json.loads(done.stdout)}
+    assert set(told) == set(KINDS)
+    accelerated = {name for name, kind in told.items() if "mac_array" in kind["engines"]}
+    assert {"conv2d", "depthwise_conv2d", "dense", "add"} <= accelerated < set(told)
+    assert all("cpu" in kind["engines"] for kind in told.values())
+    assert told["conv2d"]["formats"] == {"tflite": ["CONV_2D"], "onnx": ["Conv", "QLinearConv"]}
+
+
+def test_a_board_without_accelerator_runs_all_on_the_core() -> None:
+    told = json.loads(CliRunner().invoke(app, ["ops", "--json", "--board", "mps2-an386"]).stdout)
+    assert [kind["engines"] for kind in told] == [["cpu"]] * len(KINDS)
+
+
+def test_the_names_are_those_that_are_read() -> None:
+    assert {name for names in NAMES.values() for name in names.tflite} == set(CONVERTERS)
+    of_onnx = {name for names in NAMES.values() for name in names.onnx}
+    assert set(RULES) < of_onnx
+    assert all(onnx.defs.has(name) for name in of_onnx - set(RULES))
