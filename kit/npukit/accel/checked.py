@@ -150,10 +150,10 @@ def _faults_of_code(code: Any, commands: CommandFormat | None) -> Iterator[str]:
         yield f"{code.function!r} is no name of a C function"
 
 
-def _fields(code: Call | Commands) -> Iterator[Field]:
+def _fields(code: Any) -> Iterator[Field]:
     if isinstance(code, Call):
         yield from code.arguments
-    else:
+    elif isinstance(code, Commands):
         yield from (value for struct in code.structs for _, value in struct.fields)
 
 
