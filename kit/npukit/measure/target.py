@@ -27,8 +27,9 @@ class Target:
 
     @property
     def counts_cycles(self) -> bool:
-        """QEMU counts instructions, not cycles."""
-        return self.name != "qemu"
+        """QEMU counts instructions, not cycles; in Renode who waits for another PE waits for its turn."""
+        several_in_renode = self.name == "renode" and self.session.device.pe_count > 1
+        return self.name != "qemu" and not several_in_renode
 
 
 @contextmanager
