@@ -21,13 +21,13 @@ def with_one_multiplier(layer: DenseLayer) -> DenseLayer:
     return replace(layer, requantization=replace(r, multipliers=multipliers, shifts=shifts))
 
 
-def kernel_for(layer: DenseLayer, density: Density, sharing: int = 1) -> Kernel | Refusal:
+def kernel_for(layer: DenseLayer, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
     source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
-    return dense(layer, source, target, density, sharing)
+    return dense(layer, source, target, density, byte_worth)
 
 
-def check(layer: DenseLayer, density: Density, x: np.ndarray, sharing: int = 1) -> Kernel:
-    kernel = kernel_for(layer, density, sharing)
+def check(layer: DenseLayer, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:
+    kernel = kernel_for(layer, density, byte_worth)
     assert isinstance(kernel, Kernel), kernel.reason
     run = laboratory.run(kernel, x.view(np.uint8))
     np.testing.assert_array_equal(run.output.view(np.int8), reference.dense(layer, x).ravel())
@@ -62,7 +62,7 @@ def test_random_products(seed: int, shared: bool, density: Density):
 def test_no_more_instructions_than_the_prototypes(inputs, outputs, density, prototype):
     rng = np.random.default_rng(2)
     layer = with_one_multiplier(layers.dense(rng, inputs, outputs))
-    kernel = check(layer, density, layers.activations(rng, (inputs,), extreme=False), sharing=8)
+    kernel = check(layer, density, layers.activations(rng, (inputs,), extreme=False), byte_worth=0)
     assert kernel.instructions <= prototype * layer.macs
 
 

@@ -12,8 +12,8 @@ from npukit.codegen.cortex_m import timing
 
 _MODIFIED_IMMEDIATE_BITS = 8
 _NARROW_BRANCH_REACH = 252
-CYCLES_WORTH_A_BYTE = 8
-"""what a byte of code may save: unrolling ends where it saves less"""
+BYTE_WORTH = 8.0
+"""`byte_worth` where nothing is known of the network around a layer"""
 
 
 class Assembly:
@@ -66,12 +66,12 @@ class Assembly:
             self.constant(spare, abs(value))
             self.emit(f"{name} {target}, {source}, {spare}")
 
-    def cost(self, sharing: int) -> float:
-        """By which ways of writing a routine that `sharing` layers call are compared.
+    def cost(self, byte_worth: float) -> float:
+        """By which ways of writing a routine are compared; `byte_worth` is what a byte of code must save in time.
 
         Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for.
         """
-        return self.instructions + self.cycles + CYCLES_WORTH_A_BYTE * self.bytes / sharing
+        return self.instructions + self.cycles + byte_worth * self.bytes
 
     def text(self) -> str:
         return "".join(f"{line}\n" for line in self.lines)

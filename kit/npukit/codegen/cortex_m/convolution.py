@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from npukit.codegen.cortex_m.assembly import Assembly
+from npukit.codegen.cortex_m.assembly import BYTE_WORTH, Assembly
 from npukit.codegen.cortex_m.block import (
     FRAME_OUTPUT,
     FRAME_PIXELS,
@@ -82,9 +82,9 @@ class Plan:
 
 
 def convolution(
-    layer: ConvLayer, source: Layout, target: Layout, density: Density, sharing: int = 1
+    layer: ConvLayer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
 ) -> Kernel | Refusal:
-    """The convolution from one layout to another with weights of one density; `sharing` layers have its shape."""
+    """The convolution from one layout to another; `byte_worth` is what a byte of code must save."""
     variant = f"gemm{density.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -93,7 +93,7 @@ def convolution(
     if walk is None:
         return Refusal(variant, "a single output pixel has no pair")
     choices = [
-        _attempt(layer, source, target, density, packing, exponents, walk, sharing)
+        _attempt(layer, source, target, density, packing, exponents, walk, byte_worth)
         for packing in _packings(target)
         for exponents in _exponent_choices(layer, density, packing)
     ]
@@ -168,7 +168,7 @@ def _attempt(
     packing: Packing,
     exponents: int | np.ndarray,
     walk: Walk,
-    sharing: int,
+    byte_worth: float,
 ) -> Kernel | str:
     unsigned = target.order is not Order.PIXELS
     fast = fast_requantization(layer.requantization, exponents, unsigned=unsigned)
@@ -185,7 +185,7 @@ def _attempt(
         return blocks
     stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
     shape = Shape(gather.depth, len(layer.weights), density, fast.exponent, fast.needs_ties, blocks.left_shift, stores)
-    return _fastest(layer, source, target, walk, gather, shape, blocks, sharing)
+    return _fastest(layer, source, target, walk, gather, shape, blocks, byte_worth)
 
 
 def _blocks(layer: ConvLayer, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
@@ -235,12 +235,12 @@ def _fastest(
     gather: Gather,
     shape: Shape,
     blocks: Blocks,
-    sharing: int,
+    byte_worth: float,
 ) -> Kernel:
     """The kernel with the unrolling that costs least."""
     stream = block_stream(blocks, shape)
     plan = Plan(walk, gather, shape, _window_origin(layer, source), target.origin)
-    body = min((_emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(sharing))
+    body = min((_emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
     instructions, cycles = entry_costs(body, constants=True)
     symbol = layer.name
     return Kernel(

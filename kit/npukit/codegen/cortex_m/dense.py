@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from npukit.codegen.cortex_m.assembly import Assembly
+from npukit.codegen.cortex_m.assembly import BYTE_WORTH, Assembly
 from npukit.codegen.cortex_m.block import Density
 from npukit.codegen.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.codegen.cortex_m.layer import DenseLayer
@@ -81,7 +81,9 @@ class Plan:
         return weights + 16 + (0 if self.shared else 4 * (8 + 4 * self.ties + shifts))
 
 
-def dense(layer: DenseLayer, source: Layout, target: Layout, density: Density, sharing: int = 1) -> Kernel | Refusal:
+def dense(
+    layer: DenseLayer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+) -> Kernel | Refusal:
     """The product with weights of one density, of any tensor whose elements lie together."""
     variant = f"dense{density.value}"
     if not (source.plain and target.plain):
@@ -94,7 +96,7 @@ def dense(layer: DenseLayer, source: Layout, target: Layout, density: Density, s
         fast = fast_requantization(layer.requantization, exponent)
         reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
         if not reason:
-            return _fastest(layer, (source, target), fast, density, shared, sharing)
+            return _fastest(layer, (source, target), fast, density, shared, byte_worth)
     return Refusal(variant, reason)
 
 
@@ -135,7 +137,7 @@ def _fastest(
     fast: FastRequantization,
     density: Density,
     shared: bool,
-    sharing: int,
+    byte_worth: float,
 ) -> Kernel:
     outputs, inputs = layer.weights.shape
     left = bool(fast.prescale[0::2].min() >= _BYTE_BITS)
@@ -144,7 +146,7 @@ def _fastest(
         for blocks, steps in _UNROLLINGS
     ]
     emitted = [(plan, _emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(sharing))
+    plan, body = min(emitted, key=lambda e: e[1].cost(byte_worth))
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,

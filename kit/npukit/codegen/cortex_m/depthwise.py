@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from npukit.codegen.cortex_m.assembly import Assembly
+from npukit.codegen.cortex_m.assembly import BYTE_WORTH, Assembly
 from npukit.codegen.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.codegen.cortex_m.layer import INT8, DepthwiseLayer
 from npukit.codegen.cortex_m.layout import Layout, Order
@@ -92,8 +92,10 @@ class Plan:
         return len(self.weight_registers) * (1 if self.resident else len(self.weights.rows))
 
 
-def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout, sharing: int = 1) -> Kernel | Refusal:
-    """The depthwise convolution from planes to another layout; `sharing` layers have its shape."""
+def depthwise(
+    layer: DepthwiseLayer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH
+) -> Kernel | Refusal:
+    """The depthwise convolution from planes to another layout; `byte_worth` is what a byte of code must save."""
     variant = f"depthwise {source.order.value} to {target.order.value}"
     reason = _refusal(layer, source, target)
     if reason:
@@ -102,7 +104,7 @@ def depthwise(layer: DepthwiseLayer, source: Layout, target: Layout, sharing: in
         fast = fast_requantization(layer.requantization, exponents, unsigned=target.order is not Order.PIXELS)
         reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(layer, fast)
         if not reason:
-            return _fastest(layer, source, target, fast, variant, sharing)
+            return _fastest(layer, source, target, fast, variant, byte_worth)
     return Refusal(variant, str(reason))
 
 
@@ -132,12 +134,12 @@ def _weights_refusal(layer: DepthwiseLayer, fast: FastRequantization) -> str | N
 
 
 def _fastest(
-    layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRequantization, variant: str, sharing: int
+    layer: DepthwiseLayer, source: Layout, target: Layout, fast: FastRequantization, variant: str, byte_worth: float
 ) -> Kernel:
     layer = _along_planes(layer, source)
     plans = _plans(layer, source, target, fast)
     emitted = [(plan, _emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(sharing))
+    plan, body = min(emitted, key=lambda e: e[1].cost(byte_worth))
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,

@@ -9,13 +9,15 @@ from itertools import product
 
 from npukit.codegen.cortex_m.border import fill_border
 from npukit.codegen.cortex_m.kernel import Kernel, Refusal
-from npukit.codegen.cortex_m.layer import NO_PADDING, ConvLayer, CopyLayer, DepthwiseLayer, Layer, Padding
+from npukit.codegen.cortex_m.layer import NO_PADDING, ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, Padding
 from npukit.codegen.cortex_m.layout import Layout, Order
 from npukit.codegen.cortex_m.variants import kernels
 from npukit.errors import DoesNotFit
 
 INPUT = -1
 _KEPT = 32
+_MACS_PER_BYTE_WORTH = 500_000
+_MEMORY_BYTE_WORTH = 4
 _NO_KERNEL_COST = 1e12
 """more than any kernel's: a layer goes without only where nothing applies"""
 _CYCLES_WORTH_A_BYTE = 1000
@@ -136,8 +138,9 @@ class _Search:
             index: [i for i, node in enumerate(nodes) if index in node.inputs] for index in range(INPUT, len(nodes))
         }
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
-        signatures = [_signature(node.layer) for node in nodes]
-        self._sharing = [signatures.count(signature) for signature in signatures]
+        self._byte_worth = [
+            worth * (_MEMORY_BYTE_WORTH if objective == "memory" else 1) for worth in _byte_worth(nodes)
+        ]
         first = next(node.layer for node in nodes if INPUT in node.inputs)
         self.input_layout = Layout(Order.PIXELS, first.input_shape)
         self.start = _Partial(0.0, 0, 0, frozenset(), (), {INPUT: self.input_layout})
@@ -215,7 +218,7 @@ class _Search:
     ) -> tuple[list[Kernel], tuple[Refusal, ...]]:
         key = (index, sources, target)
         if key not in self._found:
-            everything = list(kernels(self._nodes[index].layer, sources, target, self._sharing[index]))
+            everything = list(kernels(self._nodes[index].layer, sources, target, self._byte_worth[index]))
             accepted = [k for k in everything if isinstance(k, Kernel)]
             self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
         return self._found[key]
@@ -242,6 +245,17 @@ class _Search:
         if readers and all(isinstance(reader, DepthwiseLayer) for reader in readers):
             layouts += [Layout(o, shape, NO_PADDING, t) for o, t in product((Order.PLANES8, Order.PLANES16), sides)]
         return layouts
+
+
+def _byte_worth(nodes: Sequence[Node]) -> list[float]:
+    """What a byte of each layer's code must save: more in large networks, less where layers of one shape share it."""
+    signatures = [_signature(node.layer) for node in nodes]
+    macs = sum(_macs(node.layer) for node in nodes)
+    return [macs / _MACS_PER_BYTE_WORTH / signatures.count(signature) for signature in signatures]
+
+
+def _macs(layer: Layer) -> int:
+    return layer.macs if isinstance(layer, ConvLayer | DepthwiseLayer | DenseLayer) else 0
 
 
 def _signature(layer: Layer) -> tuple:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from npukit.codegen.cortex_m.add import add
+from npukit.codegen.cortex_m.assembly import BYTE_WORTH
 from npukit.codegen.cortex_m.block import Density
 from npukit.codegen.cortex_m.border import copy_with_border
 from npukit.codegen.cortex_m.convolution import convolution
@@ -41,16 +42,18 @@ def variants(layer: Layer) -> list[Kernel | Refusal]:
     return [found for source, target in pairs for found in kernels(layer, [source] * inputs, target)]
 
 
-def kernels(layer: Layer, sources: Sequence[Layout], target: Layout, sharing: int = 1) -> Iterator[Kernel | Refusal]:
-    """Every variant between the given layouts. `sharing` layers have this shape and will share code."""
+def kernels(
+    layer: Layer, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
+) -> Iterator[Kernel | Refusal]:
+    """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
     match layer:
         case ConvLayer():
-            yield from (convolution(layer, sources[0], target, density, sharing) for density in Density)
+            yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
             yield winograd(layer, sources[0], target)
         case DepthwiseLayer():
-            yield depthwise(layer, sources[0], target, sharing)
+            yield depthwise(layer, sources[0], target, byte_worth)
         case DenseLayer():
-            yield from (dense(layer, sources[0], target, density, sharing) for density in Density)
+            yield from (dense(layer, sources[0], target, density, byte_worth) for density in Density)
         case AddLayer():
             yield add(layer, sources[0], sources[1], target)
         case PoolLayer():
