@@ -27,6 +27,9 @@ COMMON_FLAGS = (
     "-fno-math-errno -ffp-contract=off",
 )
 
+PREFIX_MAPS = ("-ffile-prefix-map={}", "-fdebug-prefix-map={}")
+"""Images do not say where they were built. The second one is for assembly, of which GCC forgets the first."""
+
 TARGET_FLAGS = {
     "gcc": "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -gno-record-gcc-switches",
     # cortex_m4 alone means a core without FPU.
@@ -79,7 +82,7 @@ class Toolchain:
         return [
             *self.command,
             *flags,
-            f"-ffile-prefix-map={project}=.",
+            *(option.format(f"{project}=.") for option in PREFIX_MAPS),
             *folders,
             "-c",
             str(source),
