@@ -15,6 +15,7 @@ from npukit.progress import Progress, Silent
 from npukit.project.build_folder import Build, load_build
 
 if TYPE_CHECKING:
+    from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
     from npukit.measure.validate import Validation
 
@@ -133,6 +134,28 @@ def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
         }
         for net in examples()
     ]
+
+
+def flash(
+    folder: Path | str,
+    *,
+    port: str,
+    key: Path | str | None = None,
+    version: str = "0.0.0",
+    allow_older: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Flashed:
+    """Put the build, signed with `key`, into the flash of the board at `port`, or say what that would write."""
+    from npukit.boot.keys import load_key
+    from npukit.link import update
+    from npukit.link.flash_port import open_board, update_of
+
+    built, shown = load(folder), progress or Silent()
+    signer = load_key(Path(key)) if key else None
+    wanted = update_of(built, signer, version, allow_older)
+    with open_board(built, port, signer, shown) as transport:
+        return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)
 
 
 def _cases(built: Build, net: Net, inputs: Path | str | None, expect: str | None) -> Cases:

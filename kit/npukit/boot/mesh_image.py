@@ -40,8 +40,12 @@ class Program:
 
 def mesh_image(board: Board, images: Sequence[Image], build_id: bytes) -> bytes:
     """The mesh image of these images on this board. The same images give the same bytes."""
-    programs = distinct_programs(images)
     overlays = [overlay for image in images for overlay in image.overlays]
+    return pack_mesh_image(board, distinct_programs(images), overlays, build_id)
+
+
+def pack_mesh_image(board: Board, programs: Sequence[Program], overlays: Sequence[Overlay], build_id: bytes) -> bytes:
+    """Programs and overlays in the format that the loader reads."""
     return _Writer(board, build_id, programs, overlays).bytes()
 
 

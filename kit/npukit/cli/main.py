@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from npukit import __version__
-from npukit.cli import bench, boards, build, doctor, fit, ops, validate
+from npukit.cli import bench, boards, build, doctor, fit, flash, monitor, new_key, ops, validate
 from npukit.cli import run as run_verb
 from npukit.cli.new import new
 
@@ -41,9 +41,12 @@ app.command(epilog="Example: npukit fit mobilenet_int8.tflite --board pe-mesh")(
 app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(validate.validate)
 app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
+app.command(epilog="Example: npukit flash out/digits --port /dev/ttyACM0 --key key.pem")(flash.flash)
+app.command(epilog="Example: npukit monitor out/digits --on /dev/ttyACM0")(monitor.monitor)
 app.command(epilog="Example: npukit boards --json")(boards.boards)
 app.command(epilog="Example: npukit ops --board pe-mesh")(ops.ops)
 app.command(epilog="Example: npukit doctor")(doctor.doctor)
+new.command(epilog="Example: npukit new key -o key.pem")(new_key.key)
 app.add_typer(new, name="new", epilog="Example: npukit new accelerator my_npu")
 
 

@@ -30,8 +30,3 @@ def accelerator(
         files = new_accelerator(name, folder)
         terminal.result({"name": name, "folder": str(folder), "files": [str(path) for path in files]})
         terminal.note(f"wrote {folder}; next: npukit build MODEL --board {folder / name}.toml -o out")
-
-
-@new.callback()
-def _new() -> None:
-    """Keeps `accelerator` a word of its own, though it is the only one."""

@@ -1,0 +1,62 @@
+"""`npukit flash`: a build into a board's flash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+
+if TYPE_CHECKING:
+    from npukit.link.update import Flashed
+
+
+def flash(
+    build: BuildFolder,
+    port: Annotated[
+        str,
+        typer.Option("--port", metavar="PORT", help="A serial device, emulator, or emulator:FILE to keep its flash."),
+    ],
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="KEY.pem", help="Sign with this key (npukit new key).")
+    ] = None,
+    version: Annotated[
+        str, typer.Option("--version", metavar="X.Y.Z+B", help="The image's version; boards refuse older ones.")
+    ] = "0.0.0",
+    allow_older: Annotated[bool, typer.Option("--allow-older", help="Go back to an older version.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write a build into a board's flash, start it on trial, and confirm it once it answers.
+
+    Only pages that differ are written. Whatever fails, the board starts the image it started before.
+    """
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+
+        done = api.flash(
+            build,
+            port=port,
+            key=key,
+            version=version,
+            allow_older=allow_older,
+            dry_run=dry_run,
+            progress=terminal,
+        )
+        terminal.result(done.to_json())
+        terminal.print(_summary(done))
+
+
+def _summary(done: Flashed) -> str:
+    image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.digest.hex()[:16]})"
+    pages = f"{done.pages_written} of {done.pages_in_image} pages"
+    if done.dry_run:
+        return f"{done.board}: would write {pages} of slot {done.slot} for {image}"
+    if not done.pages_written and done.replaced == done.version:
+        return f"{done.board} starts {image} already; nothing was written"
+    before = f", instead of {done.replaced}" if done.replaced else ""
+    return f"{done.board} starts {image} from slot {done.slot}{before}; {pages} written, verified, confirmed"

@@ -1,0 +1,74 @@
+"""`npukit monitor`: how a board's PEs are doing, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+
+if TYPE_CHECKING:
+    from npukit.link.messages import Counters, PeState
+    from npukit.link.session import Session
+
+
+def monitor(
+    build: BuildFolder,
+    on: On = None,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.0, help="Between two looks.")] = 1.0,
+    times: Annotated[int | None, typer.Option("--times", metavar="N", min=1, help="Look N times, then stop.")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Show the counters of a running board's PEs until Ctrl-C, or N times. It takes over the link."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+        from npukit.measure.target import open_target
+
+        built, looks = api.load(build), []
+        with open_target(built, on) as target, suppress(KeyboardInterrupt):
+            for _ in _ticks(every, times):
+                counters, pes = look(target.session)
+                looks.append(_facts(counters, pes))
+                for line in _lines(counters, pes):
+                    terminal.print(line)
+        terminal.result({"looks": looks})
+
+
+def _ticks(every: float, times: int | None) -> Iterator[int]:
+    for tick in count() if times is None else range(times):
+        if tick:
+            sleep(every)
+        yield tick
+
+
+def look(session: Session) -> tuple[Counters, tuple[PeState, ...]]:
+    """The linked core's counters, and the state of every PE of the network."""
+    return session.counters(), session.pes()
+
+
+def _facts(counters: Counters, pes: tuple[PeState, ...]) -> dict[str, Any]:
+    return {
+        "cycles": counters.cycles,
+        "instructions": counters.instructions,
+        "asleep": counters.asleep,
+        "pes": [{"pe": pe.pe, "running": pe.running, "frames": pe.frames, "status": pe.status} for pe in pes],
+    }
+
+
+def _lines(counters: Counters, pes: tuple[PeState, ...]) -> list[str]:
+    busy = 100 * (1 - counters.asleep / counters.cycles) if counters.cycles else 0
+    head = f"cycle {counters.cycles:,}: {counters.instructions:,} instructions, {busy:.1f} % busy"
+    return [head, *(f"  PE {pe.pe}: {_state(pe)}" for pe in pes)]
+
+
+def _state(pe: PeState) -> str:
+    if not pe.running:
+        return f"stopped at {pe.fault_pc:#010x}" if pe.fault_pc else "not running"
+    return f"{pe.frames} frames" + (f", the last one failed with {pe.status}" if pe.status else "")

@@ -1,0 +1,58 @@
+"""From a build and a port to a board that can be flashed, and to what goes onto it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from npukit.boot.keys import public_bytes
+from npukit.boot.loader import flash_of, loader_area
+from npukit.boot.mesh_image import mesh_image
+from npukit.boot.signed_image import Version, sign_image
+from npukit.emulator.flashed import FlashedBoard
+from npukit.link.flash import RestartableTransport
+from npukit.link.transports import open_serial
+from npukit.link.update import Update
+from npukit.progress import Progress
+from npukit.project.build_folder import Build
+
+EMULATOR = "emulator"
+
+
+def update_of(build: Build, key: Ed25519PrivateKey | None, version: str, may_be_older: bool = False) -> Update:
+    """The build as a signed image of that version."""
+    flash_of(build.board)
+    payload = mesh_image(build.board, build.images(), build.build_id)
+    image = sign_image(payload, Version.parse(version), key)
+    return Update(build.board.name, image, build.build_id, may_be_older)
+
+
+@contextmanager
+def open_board(
+    build: Build, port: str, key: Ed25519PrivateKey | None, progress: Progress
+) -> Iterator[RestartableTransport]:
+    """The board at a serial port; or an emulated one, `emulator`, or `emulator:FILE` to keep its flash in a file.
+
+    A new emulated board comes from the factory with the loader and the key.
+    """
+    name, _, file = port.partition(":")
+    if name != EMULATOR:
+        with closing(open_serial(port, build.board.uart.baud)) as serial:
+            yield serial
+        return
+    with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
+        path = Path(file) if file else Path(scratch) / "flash"
+        with closing(_emulated(build, path, key, progress)) as board:
+            yield board
+
+
+def _emulated(build: Build, path: Path, key: Ed25519PrivateKey | None, progress: Progress) -> FlashedBoard:
+    loader = None
+    if not path.exists():
+        progress.stage("compile the loader of a new emulated board")
+        loader = loader_area(build.board, public_bytes(key) if key else None)
+    return FlashedBoard(build.board, path, loader, build.models())

@@ -1,0 +1,155 @@
+"""The loader's C, compiled for this machine, and its flash: every request of the protocol, and power that goes."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from npukit.board.board import Board, Flash, load_board
+from npukit.boot.loader import KEY_BYTES, KEY_MAGIC
+from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
+from npukit.data import data_folder
+from npukit.project.render import render_board_header, render_flash_header
+
+DEVICE = Path(__file__).parent / "device" / "flash_device.c"
+POWER_CUT, NO_SLOT = -1, 0xFF
+ERASE, WRITE, TRY, CONFIRM = 0x23, 0x24, 0x25, 0x26
+_OWN = ("state", "update", "image", "mesh_image", "signature", "requests")
+_WARNINGS = ("-std=c11", "-O1", "-g", "-fPIC", "-shared")
+_LONGEST_PAYLOAD = 1024
+
+
+class PowerCut(Exception):
+    """The power went."""
+
+
+def small_board() -> Board:
+    """pe-mesh with a flash of few and small pages."""
+    board = load_board("pe-mesh")
+    assert board.flash is not None
+    figures = {**board.flash.model_dump(), "page_bytes": 256, "loader_bytes": 1024, "slot_bytes": 2048}
+    return board.model_copy(update={"flash": Flash(**figures)})
+
+
+def tiny_mesh(board: Board, content: bytes, build: int = 1) -> bytes:
+    """A mesh image of two programs on three PEs."""
+    programs = (
+        Program((Segment(0, content), Segment(0x8000, b"\x11" * 8)), (0,)),
+        Program((Segment(0, content[:16]),), (1, 5)),
+    )
+    return pack_mesh_image(board, programs, (), bytes([build]) * 16)
+
+
+def compile_device(board: Board, folder: Path) -> Path:
+    """The loader and its test flash as a library of this machine."""
+    firmware = data_folder("firmware")
+    render_board_header(board, folder / "board.h")
+    render_flash_header(board, folder / "flash_board.h")
+    others = firmware / "boot" / "third_party"
+    sources = [
+        DEVICE,
+        *(firmware / "boot" / f"{name}.c" for name in _OWN),
+        firmware / "rpc" / "crc32.c",
+        others / "libmd" / "sha2.c",
+        others / "monocypher" / "monocypher.c",
+    ]
+    includes = [folder, firmware / "boot", firmware / "rpc", firmware / "include", others / "libmd"]
+    flags = [*_WARNINGS, *(f"-I{path}" for path in [*includes, others / "monocypher"])]
+    library = folder / "device.so"
+    compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
+    command = [*map(str, compiler), *flags, *map(str, sources), "-o", str(library)]
+    subprocess.run(command, check=True, timeout=300)
+    return library
+
+
+@dataclass(frozen=True)
+class Started:
+    slot: int
+    digest: bytes
+
+
+class Device:
+    """A board's flash, and the loader that works on it."""
+
+    def __init__(self, library: Path, board: Board, public_key: bytes | None) -> None:
+        assert board.flash is not None
+        self.figures = board.flash
+        self.library = ctypes.CDLL(str(library))
+        self.library.device_flash.restype = ctypes.POINTER(ctypes.c_uint8)
+        self.size = self.library.device_flash_bytes()
+        assert self.size == board.flash.bytes
+        key = KEY_MAGIC + public_key if public_key else b""
+        loader = bytes(board.flash.loader_bytes - KEY_BYTES) + key.ljust(KEY_BYTES, b"\xff")
+        self.flash = loader.ljust(self.size, b"\xff")
+        self.cut_power(0)
+
+    @property
+    def flash(self) -> bytes:
+        return ctypes.string_at(self.library.device_flash(), self.size)
+
+    @flash.setter
+    def flash(self, content: bytes) -> None:
+        ctypes.memmove(self.library.device_flash(), content, self.size)
+
+    def cut_power(self, operation: int, chance: int = 0) -> None:
+        """At that operation from now on; 0: never."""
+        self.library.device_cut_power(operation, chance)
+
+    @property
+    def operations(self) -> int:
+        return self.library.device_operations()
+
+    def request(self, kind: int, arguments: bytes) -> tuple[int, bytes]:
+        payload, size = ctypes.create_string_buffer(_LONGEST_PAYLOAD), ctypes.c_uint32()
+        status = self.library.device_request(kind, arguments, len(arguments), payload, ctypes.byref(size))
+        if status == POWER_CUT:
+            raise PowerCut
+        return status, payload.raw[: size.value]
+
+    def start(self) -> Started:
+        """What a start by power or RESTART starts."""
+        digest = ctypes.create_string_buffer(32)
+        slot = self.library.device_start(digest)
+        if slot == POWER_CUT:
+            raise PowerCut
+        return Started(slot, digest.raw)
+
+    def verdict(self, slot: int) -> int:
+        return self.library.device_check(slot)
+
+    def place(self, slot: int, image: bytes) -> None:
+        """Put bytes into a slot as a factory would."""
+        at, content = self.figures.slot_offset(slot), self.flash
+        slot_bytes = image.ljust(self.figures.slot_bytes, b"\xff")
+        self.flash = content[:at] + slot_bytes + content[at + len(slot_bytes) :]
+
+    def write(self, slot: int, image: bytes) -> int:
+        """Erase and write all pages that differ, as the host does; the first status that is not 0, or 0."""
+        page_bytes = self.figures.page_bytes
+        for page in range(-(-len(image) // page_bytes)):
+            wanted = image[page * page_bytes :][:page_bytes].ljust(page_bytes, b"\xff")
+            place = self.figures.slot_offset(slot) + page * page_bytes
+            if self.flash[place : place + page_bytes] == wanted:
+                continue
+            status = self._write_page(slot, page, wanted)
+            if status:
+                return status
+        return 0
+
+    def _write_page(self, slot: int, page: int, content: bytes) -> int:
+        status, _ = self.request(ERASE, _words(slot, page))
+        return status or self.request(WRITE, _words(slot, page * len(content)) + content)[0]
+
+    def put_on_trial(self, slot: int, digest: bytes, may_be_older: bool = False) -> int:
+        return self.request(TRY, _words(slot, may_be_older) + digest)[0]
+
+    def confirm(self, digest: bytes) -> int:
+        return self.request(CONFIRM, digest)[0]
+
+
+def _words(*values: int) -> bytes:
+    return b"".join(int(value).to_bytes(4, "little") for value in values)
