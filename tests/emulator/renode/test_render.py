@@ -217,8 +217,10 @@ def load_library(folder: Path) -> ModuleType:
 def test_the_suite_looks_at_every_pe_and_changes_bytes_of_the_constants(suite_folder: Path, board: Board) -> None:
     text = (suite_folder / "firmware.robot").read_text()
     assert "IN    0    1    2\n" in text
+    array = board.accelerator[0].base
     assert board.noc is not None
-    for register in (board.noc.base + 0x0C, board.accelerator[0].base + 0x10):
+    assert array is not None
+    for register in (board.noc.base + 0x0C, array + 0x10):
         assert f"ReadDoubleWord 0x{register:08X} sysbus.cpu${{pe}}" in text
     places = [int(cell, 16) for cell in parse_suite(text).cells if re.fullmatch(r"0x\w{8}", cell)]
     assert len(places) == 8

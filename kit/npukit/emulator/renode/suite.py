@@ -60,7 +60,7 @@ def _write_golden(golden: GoldenFrame, path: Path) -> None:
 
 def _error_registers(board: Board) -> list[int]:
     noc = [board.noc.base + _DMA_ERROR] if board.noc else []
-    return [*noc, *(slot.base + _ARRAY_ERROR for slot in board.accelerator)]
+    return [*noc, *(slot.base + _ARRAY_ERROR for slot in board.accelerator if slot.base is not None)]
 
 
 def _bytes_to_change(image: Image) -> list[int]:
