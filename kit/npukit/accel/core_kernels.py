@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from npukit.net.net import Net
 from npukit.net.requantize import quantization
 
 _ALIGNMENT = 16
+_DIGEST_DIGITS = 8
 _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "uint16"}
 
 
@@ -34,6 +36,11 @@ class OpKernels:
     @property
     def kernels(self) -> tuple[cortex_m.Kernel, ...]:
         return tuple(kernel for kernel in (self.copy, self.main, self.border) if kernel)
+
+    @property
+    def note(self) -> str:
+        """Which kernels these are."""
+        return f"{'input copied, ' * bool(self.copy)}{self.main.variant}{', border filled' * bool(self.border)}"
 
     @property
     def cost(self) -> Cost:
@@ -74,7 +81,7 @@ class OpKernels:
 
 @dataclass(frozen=True)
 class CoreKernels:
-    """The ops that have kernels, and of every op what runs it or why it has none."""
+    """The ops that have kernels; of every op for the core which those are, or why it has none."""
 
     ops: Mapping[str, OpKernels]
     notes: Mapping[str, str]
@@ -90,10 +97,11 @@ def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
     choice = choose(with_ranges(found.nodes), objective="memory" if objective == "memory" else "latency")
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     ops = dict(_by_op(found, choice, zeros))
-    notes = {op: " after ".join(k.variant for k in reversed(made.kernels)) for op, made in ops.items()}
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
+    reasons = {**found.reasons, **refused}
+    notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {k.routine.name: k.routine.bytes for made in ops.values() for k in made.kernels}
-    return CoreKernels(ops, {**found.reasons, **refused, **notes}, sum(code.values()))
+    return CoreKernels(ops, notes | {name: made.note for name, made in ops.items()}, sum(code.values()))
 
 
 def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
@@ -137,6 +145,6 @@ def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[Constant
 
 def _routine(kernel: cortex_m.Kernel) -> Routine:
     """The kernel's routine as a function whose fourth argument are the constants."""
-    name = kernel.routine.name
-    _, body = kernel.routine.assembly.split(f"{name}:\n")
+    _, body = kernel.routine.assembly.split(f"{kernel.routine.name}:\n")
+    name = re.sub(r"\W+", "_", kernel.variant) + "_" + kernel.routine.name[-_DIGEST_DIGITS:]
     return Routine(name, ("    mov r12, r3\n" if kernel.constants else "") + body, kernel.variant)

@@ -61,7 +61,7 @@ class _Builder:
             if self._homes[op.outputs[0]] == op.outputs[0]:
                 self._add_op(op)
         self._add(_opaque(self._net, self._net.outputs[0]), tuple(self._place(name) for name in self._net.outputs))
-        reasons = {name: layer for name, layer in self._layers.items() if isinstance(layer, str)}
+        reasons = {name: layer for name, layer in self._layers.items() if isinstance(layer, str) and layer}
         return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons, self._homes)
 
     def _add_op(self, op: Op) -> None:
@@ -102,9 +102,9 @@ def _homes(net: Net) -> dict[str, str]:
 
 
 def _layer(net: Net, op: Op) -> Layer | str:
-    """The op's layer, or why there is no kernel in assembly for it."""
+    """The op's layer, or why there is no kernel in assembly for it: no reason where the core has nothing to do."""
     if op.engine != CORE or isinstance(op.attributes, Reshape):
-        return "it is not for the core"
+        return ""
     if any(_shape(net, name) is None for name in (*net.activations(op), op.output)):
         return "it has a batch"
     return layer_of(net, op)

@@ -148,7 +148,7 @@ def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, n
         made.append((_part(net.tensor(op.inputs[2]), f"{op.name} bias", change), bias.astype(np.int32)))
     elif bias.any():
         made.append((Tensor(f"{op.name} bias", bias.shape, "int32"), bias.astype(np.int32)))
-    made = [(replace(tensor, shape=value.shape), value) for tensor, value in made]
+    made = [(replace(tensor, shape=tuple(value.shape)), value) for tensor, value in made]
     return replace(op, inputs=(op.inputs[0], *(tensor.name for tensor, _ in made))), made
 
 
@@ -156,10 +156,11 @@ def _part(tensor: Tensor, name: str, change: _Change) -> Tensor:
     """A constant under a name of its own, with the scales of the channels that stay."""
     quantization = tensor.quantization
     if quantization is not None and len(quantization.scales) == len(change.after) and quantization.axis is not None:
-        pairs = zip(quantization.scales, quantization.zero_points, change.after, strict=True)
-        stay = [(scale, zero) for scale, zero, stays in pairs if stays]
-        scales, zeros = zip(*stay, strict=True)
-        quantization = replace(quantization, scales=scales, zero_points=zeros)
+        stay = np.flatnonzero(change.after)
+        scales = tuple(quantization.scales[i] for i in stay)
+        quantization = replace(
+            quantization, scales=scales, zero_points=tuple(quantization.zero_points[i] for i in stay)
+        )
     return replace(tensor, name=name, quantization=quantization)
 
 

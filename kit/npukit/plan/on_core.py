@@ -29,7 +29,7 @@ class Planned:
 
 def plan_with_kernels(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Planned:
     """On one PE with kernels in assembly if that fits, small ones if need be; else as the planner does without."""
-    if max_pes in (None, 1) and objective != "throughput":
+    if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
         for kernels in _choices(net, objective):
             plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
             if plan:
