@@ -161,6 +161,13 @@ def test_the_text_is_the_golden_one(board: Board, tmp_path: Path, name: str) -> 
     assert (folder / name).read_text() == (GOLDEN_TEXT / name).read_text()
 
 
+def test_an_accelerator_that_the_core_computes_needs_no_device(board: Board, tmp_path: Path) -> None:
+    bare = board.model_copy(update={"accelerator": (AcceleratorSlot(name="dream"),)})
+    assert objection(bare, [Image(Path("x"), (0,))]) is None
+    assert {entry.type for entry in platform(bare, tmp_path, (0,)).values() if "Array" in entry.type} == set()
+    assert "dream0" not in platform(bare, tmp_path, (0,))
+
+
 def test_what_renode_cannot_be_is_said(board: Board) -> None:
     many = objection(board.model_copy(update={"name": "big"}), [Image(Path("x"), tuple(range(MOST_PES + 1)))])
     assert isinstance(many, DoesNotFit)

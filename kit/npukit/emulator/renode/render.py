@@ -76,7 +76,9 @@ def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
     others = [f"--on {other}" for other in board.runs_on if other != "renode"]
     if "renode" not in board.runs_on or board.noc is None or len(board.memory) != 1:
         return NpukitError(f"board {board.name} does not run on Renode", tries=others)
-    strange = next((slot.name for slot in board.accelerator if slot.name not in MODELLED or slot.base is None), None)
+    strange = next(
+        (slot.name for slot in board.accelerator if slot.base is not None and slot.name not in MODELLED), None
+    )
     if strange is not None:
         return NpukitError(f"there is no Renode model of the accelerator {strange}", tries=others)
     count = len(pes_of(images))
