@@ -35,7 +35,7 @@ class Clip(onnx_frontend.Clip):
             float(limit.item()) if limit is not None and not np.isnan(limit.item()) else default
             for limit, default in zip(limits, (-np.inf, np.inf), strict=True)
         )
-        return operators.clip(inputs[0], low, high)
+        return operators.clip(inputs[0], min(low, high), high)
 
 
 class Pad(onnx_frontend.Pad):
@@ -44,12 +44,15 @@ class Pad(onnx_frontend.Pad):
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         data, pads, value, axes = _padded(inputs, 4)
+        rank = len(data.ty.shape)
         amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
-        if attr.get("mode", b"constant") != b"constant" or amounts is None or level is None or axes is not None:
+        places = known(axes, params) if axes is not None else np.arange(rank)
+        constant = attr.get("mode", b"constant") in (b"constant", "constant")
+        if not constant or amounts is None or level is None or places is None:
             return super()._impl_v11(bb, inputs, attr, params)
-        before, after = np.split(amounts, 2)
-        widths = [int(width) for pair in zip(before, after, strict=True) for width in pair]
-        return operators.nn.pad(data, widths, "constant", float(level.item()))
+        widths = np.zeros((rank, 2), int)
+        widths[places] = amounts.reshape(2, -1).T
+        return operators.nn.pad(data, widths.ravel().tolist(), "constant", float(level.item()))
 
 
 class Conv(onnx_frontend.Conv):
@@ -71,8 +74,37 @@ def _same_pads(inputs: Any, attr: Any, *, lower: bool) -> list[int]:
         max((-(-side // stride) - 1) * stride + (extent - 1) * step + 1 - side, 0)
         for side, extent, stride, step in zip(size, window, strides, dilations, strict=True)
     ]
+    return _halves(totals, lower=lower)
+
+
+def _halves(totals: list[int], *, lower: bool) -> list[int]:
     small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
     return large + small if lower else small + large
+
+
+class ConvTranspose(onnx_frontend.ConvTranspose):
+    """A result whose size the model states is cut, or filled up, to it."""
+
+    @classmethod
+    def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        wanted = attr.pop("output_shape", None)
+        if wanted is not None:
+            lower = attr.pop("auto_pad", b"NOTSET") not in (b"SAME_UPPER", "SAME_UPPER")
+            totals = _cut_off(inputs, attr, [int(side) for side in wanted])
+            attr["output_padding"] = [max(-total, 0) for total in totals]
+            attr["pads"] = _halves([max(total, 0) for total in totals], lower=lower)
+        return super()._impl_v1(bb, inputs, attr, params)
+
+
+def _cut_off(inputs: Any, attr: Any, shape: list[int]) -> list[int]:
+    """How much of a transposed convolution's full result is not wanted."""
+    size, window = ([int(side) for side in value.ty.shape][2:] for value in inputs[:2])
+    strides, dilations = (attr.get(key, [1] * len(size)) for key in ("strides", "dilations"))
+    wanted = shape[-len(size) :]
+    return [
+        (side - 1) * step + (extent - 1) * gap + 1 - result
+        for side, extent, step, gap, result in zip(size, window, strides, dilations, wanted, strict=True)
+    ]
 
 
 class Max(OnnxOpConverter):
@@ -91,7 +123,14 @@ class Min(OnnxOpConverter):
         return reduce(operators.minimum, inputs)
 
 
-CONVERTERS: Mapping[str, Any] = {"Clip": Clip, "Conv": Conv, "Max": Max, "Min": Min, "Pad": Pad}
+CONVERTERS: Mapping[str, Any] = {
+    "Clip": Clip,
+    "Conv": Conv,
+    "ConvTranspose": ConvTranspose,
+    "Max": Max,
+    "Min": Min,
+    "Pad": Pad,
+}
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from npukit.quantize.function import (
     substituted,
     variables,
 )
+from npukit.quantize.spelling import respelled
 
 operators: Any = relax.op
 transforms: Any = relax.transform
@@ -29,14 +30,20 @@ LINEAR = ("matmul", "nn.conv2d", "nn.conv2d_transpose")
 
 def canonical(module: IRModule) -> IRModule:
     """The same function with batch norms, biases and constant scales inside convolutions and dense layers."""
-    passes = [
-        transforms.DecomposeOpsForInference(),
-        transforms.CanonicalizeBindings(),
-        transforms.FoldConstant(),
-        transforms.DeadCodeElimination(["main"]),
-    ]
-    folded: Any = tvm.transform.Sequential(passes)(module)
-    return _Folding(folded).module()
+    simple = _folded(module, transforms.DecomposeOpsForInference())
+    return _Folding(_folded(respelled(simple))).module()
+
+
+def _folded(module: IRModule, *before: Any) -> IRModule:
+    """The module with its constants folded and without what nobody reads."""
+    after = (transforms.CanonicalizeBindings(), transforms.FoldConstant(), transforms.DeadCodeElimination(["main"]))
+    return tvm.transform.Sequential([*before, *after])(module)
+
+
+def is_bias(call: Any, amounts: Any) -> bool:
+    """Whether adding a constant to a linear op's result adds one number to each channel."""
+    values = constant(amounts) if foldable(call) else None
+    return values is not None and Linear(call, constant(call.args[1])).by_channel(values) is not None
 
 
 @dataclass(frozen=True)

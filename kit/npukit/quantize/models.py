@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tvm.ir import IRModule
+from tvm.ir import Call, IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, name_of
 from npukit.frontend.shapes import InputShapes
 from npukit.net.importer import is_float, net_and_views, net_from_relax
-from npukit.net.importer.expressions import dtype_of, shape_of
+from npukit.net.importer.expressions import callee, dtype_of, shape_of
 from npukit.net.net import Net
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import choose
-from npukit.quantize.function import outputs, parameters
+from npukit.quantize.function import bindings, outputs, parameters
 from npukit.quantize.observe import Range, extremes, percentiles, runner
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
@@ -54,6 +54,7 @@ def load_model(
 
 def quantize_module(module: IRModule, name: str, data: Calibration, cut: float) -> Loaded:
     """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end."""
+    _refuse_loops(module, name)
     points = Points(canonical(module)).find()
     order = points.in_order()
     run = runner(points.module, [*order, outputs(points.module)[0]])
@@ -63,6 +64,13 @@ def quantize_module(module: IRModule, name: str, data: Calibration, cut: float) 
     layers = _layers(net, written, views, order)
     inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
     return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))
+
+
+def _refuse_loops(module: IRModule, name: str) -> None:
+    """What TVM's importer turned into loops of its own has no int8 form."""
+    for variable, value in bindings(module):
+        if isinstance(value, Call) and callee(value) in ("", "call_tir"):
+            raise NpukitError(f"{name}: op {variable.name} has no int8 form in npukit yet", tries=["npukit ops"])
 
 
 def _ranges(run: Any, data: Calibration, cut: float) -> list[Range]:

@@ -11,6 +11,7 @@ import tvm
 from tvm import relax
 from tvm.ir import IRModule
 
+from npukit.errors import NpukitError
 from npukit.quantize.function import rewritten, substituted
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
@@ -38,7 +39,11 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
     observed = rewritten(module, emit, lambda _: [known.get(variable, variable) for variable in chosen])
     target = tvm.target.Target({"kind": "llvm"})
     here: Any = tvm.cpu()
-    machine: Any = relax.VirtualMachine(tvm.compile(observed, target=target), here)
+    try:
+        machine: Any = relax.VirtualMachine(tvm.compile(observed, target=target), here)
+    except Exception as fault:
+        said = next(iter(str(fault).splitlines()), type(fault).__name__)
+        raise NpukitError(f"the float model cannot be run to calibrate it: TVM says {said!r}") from fault
 
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         given = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in inputs]

@@ -14,7 +14,7 @@ from tvm.ir import IRModule
 from npukit.net.importer.expressions import callee, dtype_of
 from npukit.net.importer.movement import MOVEMENTS
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
-from npukit.quantize.canonical import foldable
+from npukit.quantize.canonical import is_bias
 from npukit.quantize.function import bindings, constant, count_reads, operands, outputs, parameters, variables
 
 REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", "reshape", "squeeze")
@@ -63,7 +63,7 @@ class Points:
         source = value.args[0]
         before: Any = self.values.get(source)
         if callee(value) == "add":
-            taken = foldable(before) and constant(value.args[1]) is not None
+            taken = is_bias(before, value.args[1])
         else:
             taken = callee(before) == "multiply" and _is_scalar(before.args[1])
         return source if taken and self._reads[source] == 1 else None

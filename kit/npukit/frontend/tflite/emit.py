@@ -13,7 +13,7 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
-from npukit.frontend.tflite.file import TfliteModel, TfliteOp, TfliteTensor
+from npukit.frontend.tflite.file import DTYPES, TfliteModel, TfliteOp, TfliteTensor
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
@@ -109,6 +109,8 @@ def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> rela
 
 
 def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.Var:
+    if tensor.dtype not in DTYPES.values():
+        raise NpukitError(f"{name}: input {tensor.name!r} is of {tensor.dtype}, which npukit does not read")
     shape = closed_shape(name, tensor.name, tensor.shape, input_shapes)
     return relax.Var(tensor.name, tensor_type(shape, tensor.dtype))
 

@@ -183,9 +183,9 @@ def _input(walk: Walk, parameter: Any) -> str:
 
 def _output(walk: Walk, expression: Any) -> str:
     """An output lies in memory as the model says; a dequantise at the end is the reader's."""
-    source = resolve_to_integer(walk, expression)
-    view = walk.view(source)
+    view = walk.view(expression) or walk.operand(expression)
     if view is None:
+        source = resolve(expression, walk.definitions)
         raise NpukitError(
             f"{walk.assembly.name}: op {callee(source) or 'none'} computes an output in float",
             tries=["quantise the whole model to int8"],
@@ -201,15 +201,6 @@ def _as_uint8(walk: Walk, view: View) -> View:
     assert quantization is not None
     shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
     return walk.converted(view, shifted, "uint8")
-
-
-def resolve_to_integer(walk: Walk, expression: Any) -> Any:
-    """The integer variable behind an output, or the float expression that has none."""
-    while walk.view(expression) is None and isinstance(expression, relax.Var):
-        expression = walk.definitions.get(expression)
-    if walk.view(expression) is None and callee(expression) == "dequantize":
-        return expression.args[0]
-    return expression
 
 
 def _bind(walk: Walk, binding: Any) -> None:

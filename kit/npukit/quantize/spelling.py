@@ -1,0 +1,116 @@
+"""Float ops that have no int8 form, spelled with ops that have one: one axis as two, averages over padding, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import IRModule
+
+from npukit.net.importer.expressions import callee, shape_of
+from npukit.quantize.function import constant, outputs, rewritten, substituted
+
+operators: Any = relax.op
+Spell = Callable[[relax.BlockBuilder, Any], Any]
+"""From a call to the expression that takes its place, or None to leave it."""
+
+
+def respelled(module: IRModule) -> IRModule:
+    """The same function of ops that have an int8 form, as far as they are known here."""
+    known: dict[Any, Any] = {}
+
+    def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        if not isinstance(value, relax.Tuple):
+            call = builder.normalize(substituted(value, known))
+            spelled = SPELLINGS[callee(call)](builder, call) if callee(call) in SPELLINGS else None
+            known[variable] = builder.emit(call if spelled is None else spelled)
+
+    return rewritten(module, emit, lambda _: [known.get(output, output) for output in outputs(module)])
+
+
+def _conv1d(builder: relax.BlockBuilder, call: Any) -> Any:
+    """A convolution of images one row high."""
+    attributes = call.attrs
+    if (str(attributes.data_layout), str(attributes.kernel_layout)) != ("NCW", "OIW"):
+        return None
+    data, weights = (builder.emit(operators.expand_dims(operand, 2)) for operand in call.args)
+    product = operators.nn.conv2d(
+        data,
+        weights,
+        (1, *_numbers(attributes.strides)),
+        _padding(attributes),
+        (1, *_numbers(attributes.dilation)),
+        int(attributes.groups),
+    )
+    return operators.squeeze(builder.emit(product), [2])
+
+
+def _pool1d(name: str) -> Spell:
+    def spell(builder: relax.BlockBuilder, call: Any) -> Any:
+        attributes = call.attrs
+        if str(attributes.layout) != "NCW":
+            return None
+        pooled = getattr(operators.nn, name)(
+            builder.emit(operators.expand_dims(call.args[0], 2)),
+            (1, *_numbers(attributes.pool_size)),
+            (1, *_numbers(attributes.strides)),
+            _padding(attributes),
+            (1, *_numbers(attributes.dilation)),
+            bool(attributes.ceil_mode),
+            bool(attributes.count_include_pad),
+        )
+        pooled = builder.normalize(pooled)
+        spelled = _average(builder, pooled) if name == "avg_pool2d" else None
+        return operators.squeeze(builder.emit(pooled if spelled is None else spelled), [2])
+
+    return spell
+
+
+def _padding(attributes: Any) -> tuple[int, int, int, int]:
+    before, after = _numbers(attributes.padding)
+    return 0, before, 0, after
+
+
+def _numbers(values: Any) -> list[int]:
+    return [int(value) for value in values]
+
+
+def _average(builder: relax.BlockBuilder, call: Any) -> Any:
+    """An average that counts its padding is one of an image with zeros around it."""
+    attributes = call.attrs
+    counts = bool(attributes.count_include_pad) and any(_numbers(attributes.padding))
+    if not counts or bool(attributes.ceil_mode) or str(attributes.layout) != "NCHW":
+        return None
+    top, left, bottom, right = _numbers(attributes.padding)
+    data = builder.emit(operators.nn.pad(call.args[0], [0, 0, 0, 0, top, bottom, left, right]))
+    sizes = (_numbers(field) for field in (attributes.pool_size, attributes.strides))
+    return operators.nn.avg_pool2d(data, *sizes, (0, 0, 0, 0), _numbers(attributes.dilation))
+
+
+def _largest(builder: relax.BlockBuilder, call: Any) -> Any:
+    """The largest of each channel is a pool over the whole image."""
+    shape, axes = shape_of(call.args[0]), call.attrs.axis
+    if len(shape) != 4 or axes is None or sorted(int(axis) % 4 for axis in axes) != [2, 3]:
+        return None
+    pooled = operators.nn.max_pool2d(call.args[0], shape[2:])
+    return pooled if bool(call.attrs.keepdims) else operators.squeeze(builder.emit(pooled), [2, 3])
+
+
+def _by_constant(builder: relax.BlockBuilder, call: Any) -> Any:
+    """Divided by constants is multiplied by their reciprocals; a single number is left to its table."""
+    divisor = constant(call.args[1])
+    if divisor is None or divisor.size == 1 or divisor.dtype != np.float32 or not np.all(divisor):
+        return None
+    return operators.multiply(call.args[0], relax.const(1 / divisor))
+
+
+SPELLINGS: Mapping[str, Spell] = {
+    "divide": _by_constant,
+    "max": _largest,
+    "nn.avg_pool1d": _pool1d("avg_pool2d"),
+    "nn.avg_pool2d": _average,
+    "nn.conv1d": _conv1d,
+    "nn.max_pool1d": _pool1d("max_pool2d"),
+}
