@@ -62,7 +62,8 @@ def test_versions_are_compared_field_by_field(device: Device, running: SignedIma
     for version in (Version(2, 0, 0, 1), Version(2, 0, 1, 0), Version(2, 1, 0, 0), Version(3), Version(2)):
         image = sign_image(PAYLOAD, version, key)
         assert offer(device, image.data, image.digest) == 0
-        device.start(), device.start()
+        device.start()
+        device.start()
 
 
 def test_an_image_for_another_board_is_refused(device: Device, running: SignedImage, key: Ed25519PrivateKey) -> None:
@@ -95,9 +96,9 @@ def test_a_signed_image_whose_tables_lead_outside_is_refused(
     tables = 84 + 2 * 8 + 3 * 12 + 3 * 8
     for at in range(0, tables, 4):
         for word in (0xFFFFFFFF, 0x7FFFFFFC, 0x20000):
-            if at >= 36 and at < 84:
-                continue  # names
             payload = PAYLOAD[:at] + word.to_bytes(4, "little") + PAYLOAD[at + 4 :]
+            if payload == PAYLOAD or 68 <= at < 84:
+                continue  # the build's id may be anything
             image = sign_image(payload, Version(3), key)
             assert offer(device, image.data, image.digest) in (REFUSED + MALFORMED, REFUSED + FOREIGN), (at, word)
 

@@ -12,8 +12,8 @@ _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
 _BREAK_BAUD = 1200
 """So slow that the zeros of one byte are a break to the board. Adapters that cannot send breaks can do that."""
-_BREAK_SECONDS = 0.05
-"""The byte takes a fifth of it."""
+_BREAK_SECONDS = 0.25
+"""More than the byte takes, by much: an adapter may still have others before it."""
 
 
 def open_serial(port: str, baud: int) -> SerialTransport:

@@ -1,0 +1,69 @@
+"""flash, validate, bench and monitor as a user runs them, over a real pseudo-terminal with pyserial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typer.testing import CliRunner
+
+from boot.terminal import PseudoTerminal
+from helpers import CHECKOUT
+from npukit import api
+from npukit.boot.keys import load_key, public_bytes
+from npukit.boot.loader import loader_area
+from npukit.cli.main import app
+from npukit.emulator.flashed import FlashedBoard
+from npukit.project.build_folder import Build
+from npukit.project.toolchain import find_toolchain
+
+DIGITS = CHECKOUT / "examples" / "digits"
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The example over 4 PEs: a mesh to load, messages to send."""
+    options = api.Options(pes=4)
+    folder = tmp_path_factory.mktemp("builds") / "digits"
+    return api.build(DIGITS / "digits_int8.tflite", output=folder, options=options)
+
+
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("keys") / "key.pem"
+    assert CliRunner().invoke(app, ["new", "key", "-o", str(path)]).exit_code == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def port(build: Build, key_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    key: Ed25519PrivateKey = load_key(key_file)
+    loader = loader_area(build.board, public_bytes(key), find_toolchain("zig"))
+    file = tmp_path_factory.mktemp("board") / "flash"
+    with closing(FlashedBoard(build.board, file, loader)) as board, closing(PseudoTerminal(board)) as terminal:
+        yield terminal.port
+
+
+def said(*words: str) -> dict:
+    """What the verb prints with --json."""
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_a_board_is_flashed_validated_measured_and_watched_over_a_serial_port(
+    build: Build, key_file: Path, port: str
+) -> None:
+    folder = str(build.folder)
+    flashed = said("flash", folder, "--port", port, "--key", str(key_file), "--version", "1.2.3")
+    assert (flashed["version"], flashed["pages_written"]) == ("1.2.3+0", flashed["pages_in_image"])
+    assert said("validate", folder, "--on", port, "--cases", "2")["outputs_equal"]
+    assert said("bench", folder, "--on", port)["latency_cycles"] == said("bench", folder)["latency_cycles"]
+    looks = said("monitor", folder, "--on", port, "--times", "2", "--every", "0")["looks"]
+    assert looks[1]["cycles"] > looks[0]["cycles"]
+    again = said("flash", folder, "--port", port, "--key", str(key_file), "--version", "1.2.3")
+    assert again["pages_written"] == 0
