@@ -43,11 +43,22 @@ class _State:
 
 
 class LatencySearch:
-    """The search for one net on the PEs of an order, its tables kept between prices."""
+    """The search for one net on the PEs of an order, its tables kept between prices.
+
+    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost.
+    """
 
     def __init__(
-        self, graph: Graph, board: Board, engines: Mapping[str, Accelerator], order: Sequence[int], effort: Effort
+        self,
+        graph: Graph,
+        board: Board,
+        engines: Mapping[str, Accelerator],
+        order: Sequence[int],
+        effort: Effort,
+        *,
+        fetched: bool = False,
     ) -> None:
+        self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
         self._splits = Splits(graph, engines, len(order))
         self._distances = _distances(board, order)
@@ -106,7 +117,7 @@ class LatencySearch:
 
     def _exchange_cycles(self, name: str, spread: Split, index: int, split: Split) -> int:
         """To bring one input of an op to the tiles of a split."""
-        if self._board.noc is None:
+        if self._board.noc is None or name in self._free:
             return 0
         owned = self._splits.tiles(name, spread)
         size = self._graph.element_bytes(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -45,14 +46,29 @@ class Emitter:
                 self._program(self.ends.inputs).use(self._held(frame, self.ends.inputs, name)[0], 0)
             self.send(frame, name)
 
+    def fetch_part(self, frame: int, part: int, parts: int) -> None:
+        """One of so many parts of what `bring_inputs` fetches from DRAM, the first part first."""
+        for name in self.graph.net.inputs:
+            for same in self._by_number(self._all_parcels(frame, name)):
+                pe, held = same[0].destinations[0]
+                flag = self.traffic.programs[pe].flags[held] if part else None
+                self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
+
     def send(self, frame: int, tensor: str) -> None:
         """All that others need of a tensor, and other regions of the same PE."""
-        transfers = transfers_of(self.graph, self._regions[frame], tensor)
-        parcels = [parcel for transfer in transfers for parcel in self._parcels(transfer)]
         last = tensor in self.graph.outputs and not self.graph.consumers[tensor]
-        for number in sorted({transfer.number for transfer in transfers}):
-            same = [parcel for parcel in parcels if _number(parcel) == number]
+        for same in self._by_number(self._all_parcels(frame, tensor)):
             self.traffic.send(same, OUTPUTS_FLAG if last else None)
+
+    def _all_parcels(self, frame: int, tensor: str) -> list[Parcel]:
+        transfers = transfers_of(self.graph, self._regions[frame], tensor)
+        return [parcel for transfer in transfers for parcel in self._parcels(transfer)]
+
+    @staticmethod
+    def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
+        """Parcels that can count one flag: those for the PEs' first regions of the tensor, for their second, ..."""
+        numbers = sorted({_number(parcel) for parcel in parcels})
+        return [[parcel for parcel in parcels if _number(parcel) == number] for number in numbers]
 
     def _parcels(self, transfer: Transfer) -> list[Parcel]:
         source, box = transfer.source, transfer.box
@@ -111,6 +127,7 @@ class Emitter:
             self.traffic.wait_until_sent(pe)
         for region in outputs:
             root.use(region, max(len(root.steps) - 1, 0))
+        assert not any(program.expected for program in self.traffic.programs.values()), "something is not waited for"
         self._check_that_the_root_knows_the_end()
 
     def _check_that_the_root_knows_the_end(self) -> None:
@@ -125,3 +142,19 @@ def _number(parcel: Parcel) -> int:
     """Of the regions it goes to: on each PE the first, the second, ... of the tensor."""
     held = parcel.destinations[0][1]
     return held.number if isinstance(held, Region) else 1
+
+
+def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
+    """The part of a parcel that a cut of its first long axis into so many leaves, if any."""
+    box = parcel.box
+    axis = next((axis for axis, size in enumerate(box.shape) if size > 1), 0)
+    step = -(-box.shape[axis] // parts)
+    start = box.start[axis] + part * step
+    stop = min(start + step, box.stop[axis])
+    if start >= stop:
+        return []
+    cut = Box(
+        (*box.start[:axis], start, *box.start[axis + 1 :]),
+        (*box.stop[:axis], stop, *box.stop[axis + 1 :]),
+    )
+    return [replace(parcel, box=cut)]

@@ -41,6 +41,9 @@ SIGNAL = 16
 
 SLICES_IN_MEMORY = 3
 
+FETCH_PARTS = 8
+"""Parts in which a wave's inputs are fetched during the wave before."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -84,6 +87,7 @@ class _RoundEmitter:
         self._traffic = self.emitter.traffic
         self._to_stream: dict[int, deque[_Slice]] = {}
         self._done: dict[int, Block] = {}
+        self._calm = _calm_from(graph)
         self._to_compute: dict[tuple[int, int], list[_Slice]] = {}
         for slice_ in self._slices():
             self._to_stream.setdefault(slice_.tiles[0].pe, deque()).append(slice_)
@@ -109,15 +113,21 @@ class _RoundEmitter:
             self.emitter.bring_inputs(frame)
 
     def _wave(self, wave: int) -> None:
-        """Op by op; half-way the next wave's inputs are fetched."""
-        ops = self._graph.ops
-        for index, op in enumerate(ops):
-            if index == len(ops) // 2 and wave + 1 < self._round.waves:
-                self._bring_inputs(wave + 1)
+        """Op by op; meanwhile the next wave's inputs are fetched."""
+        for index, op in enumerate(self._graph.ops):
+            if wave + 1 < self._round.waves:
+                self._fetch(wave + 1, index)
             if (wave, index) in self._to_compute:
                 self._compute_slices(wave, index, op)
             else:
                 self._compute_whole(wave, index, op)
+
+    def _fetch(self, wave: int, index: int) -> None:
+        """Part of a wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
+        parts = min(FETCH_PARTS, len(self._graph.ops) - self._calm)
+        if 0 <= index - self._calm < parts:
+            for frame in self._frames(wave):
+                self.emitter.fetch_part(frame, index - self._calm, parts)
 
     def _compute_whole(self, wave: int, index: int, op: Op) -> None:
         """Frame by frame, what others need of it sent at once."""
@@ -145,17 +155,16 @@ class _RoundEmitter:
             self._traffic.wait_for(pe, go)
 
     def _release(self, slice_: _Slice) -> None:
-        """A group tells the streamer that it is done with a slice; the streamer replaces the slice before that one."""
+        """The streamer replaces the slice before this one; the others say that they are done with this one."""
         streamer, *others = slice_.pes
-        if not self._to_stream[streamer]:
-            return
-        done = Block(f"done with {slice_.block.name}", SIGNAL)
-        self._traffic.send([_signal(pe, done, [streamer]) for pe in others])
-        before = self._done.get(streamer)
-        self._done[streamer] = done
+        before = self._done.pop(streamer, None)
         if before:
             self._traffic.wait_for(streamer, before)
             self._stream_next(streamer)
+        if self._to_stream[streamer]:
+            done = Block(f"done with {slice_.block.name}", SIGNAL)
+            self._traffic.send([_signal(pe, done, [streamer]) for pe in others])
+            self._done[streamer] = done
 
     def _stream_next(self, streamer: int) -> None:
         waiting = self._to_stream[streamer]
@@ -210,3 +219,18 @@ class _RoundEmitter:
 
 def _signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
     return Parcel(sender, "", sender, block, block.box, tuple((pe, block) for pe in receivers), 1)
+
+
+def _calm_from(graph: Graph) -> int:
+    """The first op from which on a frame's tensors and the next frame's inputs take no more than the frame's peak."""
+    live = [_live_bytes(graph, index) for index in range(len(graph.ops))]
+    inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
+    crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
+    return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
+
+
+def _live_bytes(graph: Graph, index: int) -> int:
+    """Bytes of the whole tensors that an op reads, makes, or leaves for later."""
+    made = [*graph.net.inputs, *(op.output for op in graph.ops[: index + 1])]
+    held = [name for name in made if name == graph.ops[index].output or max(graph.consumers[name], default=0) >= index]
+    return sum(graph.net.tensor(name).bytes for name in held)

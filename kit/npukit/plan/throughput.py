@@ -23,8 +23,8 @@ ROUNDS = 3
 """Rounds simulated to see the interval."""
 
 LANES = (1, 2, 4)
-WAVES = 2
-"""Waves of the best round, once it is found: more of them hide more of its ends."""
+WAVES = (2, 4)
+"""Waves tried of the best round, once it is found: more of them hide more of its ends."""
 
 PRICES = (0.0, 0.06)
 
@@ -39,8 +39,8 @@ def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
             better = _better(graph, board, best, _first_that_fits(graph, board, engines, wanted))
             if better is not best:
                 best, chosen = better, wanted
-    if chosen:
-        best = _better(graph, board, best, _first_that_fits(graph, board, engines, replace(chosen, waves=WAVES)))
+    for longer in [replace(chosen, waves=waves) for waves in WAVES] if chosen else []:
+        best = _better(graph, board, best, _first_that_fits(graph, board, engines, longer))
     return best
 
 
@@ -57,7 +57,7 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
     """For each size of group, price of constants, and number of lanes."""
     size = 1
     while size <= len(order):
-        search = LatencySearch(graph, board, engines, order[:size], QUICK)
+        search = LatencySearch(graph, board, engines, order[:size], QUICK, fetched=True)
         assignments = []
         for price in PRICES:
             assignment = search.best(price)

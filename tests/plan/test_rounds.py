@@ -1,0 +1,109 @@
+"""Rounds of several frames: each frame's outputs are the reference's, whatever the groups, lanes, waves and streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npukit.board.board import load_board
+from npukit.net.net import Net
+from npukit.net.reference.interpreter import run_reference
+from npukit.plan.assignment import Assignment, Tile, on_one_pe
+from npukit.plan.execute import Execution
+from npukit.plan.graph import Graph
+from npukit.plan.placement import pes_in_order
+from npukit.plan.plan import DRAM, Plan
+from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
+from npukit.plan.search import fastest_plan, missing_bytes
+from npukit.plan.simulate import simulate
+from npukit.plan.throughput import densest_plan
+from plan.engines import engines
+from plan.networks import Builder, keyword_net
+from plan.test_emit import assignments, small_nets
+
+BOARD = load_board("pe-mesh")
+GROUP = 5
+
+
+def assert_exact(net: Net, plan: Plan, seed: int = 0) -> None:
+    random = np.random.default_rng(seed)
+    execution = Execution(net, plan, seed)
+    for _ in range(2):
+        frames = [
+            [random.integers(-128, 128, net.tensor(name).shape, np.int8) for name in net.inputs]
+            for _ in range(plan.frames)
+        ]
+        for inputs, outputs in zip(frames, execution.run_round(frames), strict=True):
+            for got, want in zip(outputs, run_reference(net, inputs), strict=True):
+                assert np.array_equal(got, want)
+
+
+def on_groups(assignment: Assignment, count: int) -> tuple[Assignment, ...]:
+    """The same on PEs 0-4, 5-9, 10-14."""
+    return tuple(
+        {op: tuple(Tile(tile.pe + GROUP * group, tile.box) for tile in tiles) for op, tiles in assignment.items()}
+        for group in range(count)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_round_computes_what_the_net_computes(data: st.DataObject) -> None:
+    net = data.draw(small_nets())
+    groups = on_groups(data.draw(assignments(net)), data.draw(st.integers(1, 3)))
+    filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
+    streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
+    wanted = Round(groups, data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3)), streamed)
+    assert_exact(net, emit_round(Graph(net), BOARD, engines(BOARD), wanted), data.draw(st.integers(0, 99)))
+
+
+def heavy() -> Net:
+    """Constants of more than one PE."""
+    b = Builder("heavy")
+    x = b.input(1, 512)
+    for _ in range(3):
+        x = b.dense(x, 512)
+    return b.net(x)
+
+
+def test_what_does_not_fit_is_streamed_in_slices_to_all_groups_at_once() -> None:
+    net = heavy()
+    alone = fastest_plan(Graph(net), BOARD, engines(BOARD), [0])
+    assert missing_bytes(BOARD, alone) > 0
+    plan = densest_plan(Graph(net), BOARD, engines(BOARD), pes_in_order(BOARD)[:2])
+    assert missing_bytes(BOARD, plan) == 0
+    slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
+    assert slices
+    assert all(len(message.landings) == 2 for message in slices)
+    assert max(buffer.bytes for buffer in plan.dram) <= 2 * SLICE_BYTES
+    assert_exact(net, plan)
+
+
+@pytest.mark.parametrize(("net", "cycles"), [(keyword_net(), 5_000)], ids=["kws"])
+def test_replicas_on_sixteen_pes_reach_the_throughput_asked_for(net: Net, cycles: int) -> None:
+    one = emit_round(Graph(net), BOARD, engines(BOARD), Round(replicas(net)))
+    interval = simulate(net, BOARD, one, 3).interval_cycles / one.frames
+    assert interval <= cycles
+    assert_exact(net, one)
+
+
+def replicas(net: Net) -> tuple[Assignment, ...]:
+    graph = Graph(net)
+    return tuple(on_one_pe(graph, pe) for pe in pes_in_order(BOARD))
+
+
+def small() -> Net:
+    b = Builder("small")
+    x = b.conv(b.input(1, 12, 12, 4), 32, 3)
+    return b.net(b.dense(b.flatten(b.global_pool(b.add(b.conv(x, 32, 3), x))), 6))
+
+
+def test_throughput_beats_one_frame_at_a_time() -> None:
+    net, order = small(), pes_in_order(BOARD)[:4]
+    one = fastest_plan(Graph(net), BOARD, engines(BOARD), order)
+    many = densest_plan(Graph(net), BOARD, engines(BOARD), order)
+    assert many.frames > 1
+    assert many.predicted.interval_cycles < one.predicted.interval_cycles
+    assert_exact(net, many)
