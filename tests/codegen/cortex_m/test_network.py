@@ -10,6 +10,7 @@ import pytest
 from codegen.cortex_m import laboratory
 from helpers import models
 from npukit.codegen.cortex_m.from_net import nodes_of
+from npukit.codegen.cortex_m.kernel import source
 from npukit.codegen.cortex_m.network import Node, choose
 from npukit.codegen.cortex_m.prune import without_dead_channels
 from npukit.errors import DoesNotFit
@@ -50,6 +51,15 @@ def test_a_network_equals_the_golden_outputs(name: str, objective: str):
 def test_memory_keeps_constants_within_the_model_file(name: str):
     choice = choose(nodes(name), objective="memory")
     assert choice.constant_bytes <= (models() / f"{name}.tflite").stat().st_size
+
+
+@pytest.mark.parametrize("assembler", ["gcc", "zig"])
+def test_one_file_holds_the_code_of_a_network(assembler: str):
+    choice = choose(nodes("kws_ref_model"))
+    routines = {kernel.routine.name for kernel in choice.kernels}
+    assert len(routines) < len(choice.kernels)
+    code = laboratory.object_code(source(choice.kernels), assembler)
+    assert choice.code_bytes <= len(code) <= choice.code_bytes + 4 * (len(routines) + 1)
 
 
 def test_sram_bounds_the_choice():

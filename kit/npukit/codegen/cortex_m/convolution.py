@@ -51,7 +51,7 @@ _PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
 _BYTE_BITS = 8
 _LARGEST_WEIGHT = 32767
-_UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8, 16) for steps in (2, 4, 8, 16, 32))
+_UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps in (4, 8, 16, 32))
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,13 @@ def convolution(
     walk = walk_over(layer, source, target)
     if walk is None:
         return Refusal(variant, "a single output pixel has no pair")
-    choices = [
-        _attempt(layer, source, target, density, packing, exponents, walk, byte_worth)
-        for packing in _packings(target)
-        for exponents in _exponent_choices(layer, density, packing)
-    ]
-    kernels = [choice for choice in choices if isinstance(choice, Kernel)]
-    if not kernels:
-        return Refusal(variant, "; ".join(dict.fromkeys(str(choice) for choice in choices)))
-    return min(kernels, key=lambda kernel: kernel.instructions)
+    reasons: list[str] = []
+    for packing, exponents in _choices(layer, target, density):
+        attempt = _attempt(layer, source, target, density, packing, exponents, walk, byte_worth)
+        if isinstance(attempt, Kernel):
+            return attempt
+        reasons.append(attempt)
+    return Refusal(variant, "; ".join(dict.fromkeys(reasons)))
 
 
 def _refusal(layer: ConvLayer, source: Layout, target: Layout) -> str | None:
@@ -113,10 +111,10 @@ def _refusal(layer: ConvLayer, source: Layout, target: Layout) -> str | None:
     return clamp_refusal(layer.requantization)
 
 
-def _packings(target: Layout) -> tuple[Packing, ...]:
-    if target.order is Order.PLANES16:
-        return Packing.PAIR_WORDS, Packing.HALFWORDS
-    return (Packing.BYTES,)
+def _choices(layer: ConvLayer, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
+    """How to store and which exponents to have, the fastest first."""
+    packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
+    return ((p, exponents) for p in packings for exponents in _exponent_choices(layer, density, p))
 
 
 def _exponent_choices(layer: ConvLayer, density: Density, packing: Packing) -> list[int | np.ndarray]:

@@ -41,7 +41,7 @@ _PUSHED_BYTES = 36
 _BYTE_BITS = 8
 _LARGEST_WEIGHT = 32767
 _WORD_ORDER = np.array([0, 2, 1, 3])
-_UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8, 16) for steps in (2, 4, 8, 16, 20))
+_UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 8, 16, 20))
 
 
 @dataclass(frozen=True)
