@@ -121,30 +121,6 @@ class Flash(_Part):
         return self.slot_offset(2)
 
 
-class Flash(_Part):
-    """The root PE's flash and boot controller (`boards/pe-mesh.md`, section 7)."""
-
-    base: int
-    window: int
-    page_bytes: int = Field(gt=0)
-    loader_bytes: int = Field(gt=0)
-    slot_bytes: int = Field(gt=0)
-    erase_cycles: int
-    program_cycles: int
-    copy_cycles_per_word: int
-
-    @property
-    def state_offset(self) -> int:
-        return self.loader_bytes
-
-    def slot_offset(self, slot: int) -> int:
-        return self.loader_bytes + 2 * self.page_bytes + slot * self.slot_bytes
-
-    @property
-    def bytes(self) -> int:
-        return self.slot_offset(2)
-
-
 class AcceleratorSlot(_Part):
     """An accelerator the PEs carry: its plug-in's name, its registers, its figures.
 
