@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npukit.accel.core_nodes import core_nodes
+from npukit.accel.core_nodes import CORE, core_nodes
 from npukit.codegen.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
 from npukit.codegen.cortex_m.network import Node
 from npukit.codegen.cortex_m.prune import with_ranges
@@ -31,7 +31,8 @@ class Pruned:
 
 
 def without_dead_channels(net: Net) -> Pruned:
-    found = core_nodes(net)
+    """Whatever engine runs them: an op may lose channels if the core knows what it does."""
+    found = core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops)))
     nodes = with_ranges(found.nodes)
     kept = _kept_channels(nodes)
     ops = {op.name: op for op in net.ops}
@@ -147,7 +148,7 @@ def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, n
     if len(op.inputs) > 2:
         made.append((_part(net.tensor(op.inputs[2]), f"{op.name} bias", change), bias.astype(np.int32)))
     elif bias.any():
-        made.append((Tensor(f"{op.name} bias", bias.shape, "int32"), bias.astype(np.int32)))
+        made.append((Tensor(f"{op.name} bias", (len(bias),), "int32"), bias.astype(np.int32)))
     made = [(replace(tensor, shape=tuple(value.shape)), value) for tensor, value in made]
     return replace(op, inputs=(op.inputs[0], *(tensor.name for tensor, _ in made))), made
 

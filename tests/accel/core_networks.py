@@ -1,0 +1,78 @@
+"""Networks for the core's kernels in assembly, some ops of which have none; and a way to run a net on the emulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from npukit.accel.cpu import Cpu
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.cases import golden_cases
+from npukit.measure.target import Target
+from npukit.measure.validate import Validation, validate
+from npukit.net.net import Net
+from npukit.net.ops import Multiply, Reshape
+from npukit.plan.on_core import Planned, plan_with_kernels
+from npukit.progress import Silent
+from npukit.project.compile import BuiltImage, build_images
+from npukit.project.image import Image
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import find_toolchain
+from plan.networks import Builder
+
+BUILD_ID = "31" * 16
+
+
+class CoreBuilder(Builder):
+    """Every op on the core; zero points as after a ReLU, now and then another."""
+
+    def multiply(self, first: str, second: str) -> str:
+        return self._op(Multiply(), (first, second), self.tensors[first].shape, "cpu")
+
+    def reshape(self, source: str, *shape: int) -> str:
+        return self._op(Reshape(), (source,), shape, "cpu")
+
+    def net(self, *outputs: str) -> Net:
+        found = super().net(*outputs)
+        return found.with_ops(tuple(op.placed("cpu") for op in found.ops))
+
+    def _tensor(self, name: str, shape: tuple[int, ...], scale: float, zero: int = 3) -> str:
+        return super()._tensor(name, shape, scale, -128 if self.random.integers(4) else zero)
+
+
+def mixed_net(seed: int) -> Net:
+    """Three networks in one: borders, planes, sums, windows that only plain C has, reshapes between, shared tensors."""
+    b = CoreBuilder("mixed", seed)
+    x = b.conv(b.depthwise(b.conv(b.input(1, 13, 10, 3), 8, 3, 2)), 16)
+    x = b.add(x, b.conv(b.conv(x, 16, 3), 16, 3))
+    first = b.softmax(b.dense(b.flatten(b.global_pool(x)), 7))
+    y = b.conv(b.pool(b.input(1, 9, 7, 4), 3, 2, maximum=True), 8, 3)
+    second = b.add(b.multiply(y, y), b.conv(y, 8, 3))
+    third = b.conv(b.depthwise(b.reshape(b.dense(b.input(1, 6), 60), 1, 5, 4, 3)), 4)
+    return b.net(first, second, y, third)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A net built for one PE of the mesh and run on the built-in emulator."""
+
+    planned: Planned
+    image: BuiltImage
+    validation: Validation
+
+
+def run_on_emulator(net: Net, folder: Path, compiler: str, objective: str = "latency") -> Ran:
+    board = load_board("pe-mesh")
+    planned = plan_with_kernels(net, board, {"cpu": Cpu()}, objective, 1)
+    sources = generate(net, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
+    project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
+    (image,) = build_images(project, find_toolchain(compiler), folder / "images")
+    emulator = Emulator(board, [Image(image.elf, image.pes)])
+    with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
+        target = Target("emulator", session, board)
+        found = validate(target, net, planned.plan, golden_cases(net), Silent())
+    emulator.close()
+    return Ran(planned, image, found)

@@ -1,0 +1,52 @@
+"""Kernels in assembly beside plain C in one network: every layer bit for bit, wherever and however it lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accel.core_networks import mixed_net, run_on_emulator
+from npukit.accel.core_kernels import choose_core_kernels
+from npukit.project.elf import Elf
+
+
+@pytest.mark.parametrize(("seed", "compiler"), [(0, "gcc"), (1, "zig"), (2, "gcc")])
+def test_every_layer_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str) -> None:
+    net = mixed_net(seed)
+    ran = run_on_emulator(net, tmp_path, compiler, ("latency", "memory")[seed % 2])
+    assert ran.validation.passed, ran.validation.mismatches
+    assert ran.validation.tiles_checked == 3 * sum(op.kind != "reshape" for op in net.ops)
+    notes = ran.planned.kernels
+    assert set(notes) == {op.name for op in net.ops if op.kind != "reshape"}
+    assert {note.startswith("plain C: ") for note in notes.values()} == {True, False}
+
+
+def test_the_stack_analysis_agrees_with_the_generator(tmp_path: Path) -> None:
+    """The one reads the image's instructions, the other counted as it wrote them, and measured on an emulated core."""
+    net = mixed_net(0)
+    ran = run_on_emulator(net, tmp_path, "gcc")
+    functions = {function.name for function in Elf(ran.image.elf).functions.values()}
+    compared = 0
+    for made in choose_core_kernels(net, "latency").ops.values():
+        for kernel in made.kernels:
+            (name,) = (name for name in functions if name.endswith(kernel.routine.name[-8:]))
+            assert ran.image.stack.functions[name] == kernel.stack_bytes
+            compared += 1
+    assert compared > 10
+
+
+def test_memory_takes_fewer_bytes_and_latency_fewer_cycles() -> None:
+    net = mixed_net(0)
+    fast, small = (choose_core_kernels(net, objective) for objective in ("latency", "memory"))
+    assert fast.ops.keys() == small.ops.keys()
+    costs = [[made.cost for made in choice.ops.values()] for choice in (fast, small)]
+    assert sum(cost.cycles for cost in costs[0]) < sum(cost.cycles for cost in costs[1])
+    sizes = [sum(c.constant_bytes for c in cs) + k.code_bytes for cs, k in zip(costs, (fast, small), strict=True)]
+    assert sizes[0] > sizes[1]
+
+
+def test_what_has_no_kernel_says_why() -> None:
+    notes = choose_core_kernels(mixed_net(0), "latency").notes
+    (product,) = (note for name, note in notes.items() if name.startswith("multiply"))
+    assert product == "plain C: there are no kernels for multiply"
