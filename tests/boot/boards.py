@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from npukit.board.board import Board, load_board
+from npukit.board.board import Board
 from npukit.boot.mesh_image import mesh_image
 from npukit.boot.signed_image import Version, sign_image
 from npukit.link.session import Session

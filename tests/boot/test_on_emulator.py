@@ -136,6 +136,11 @@ def test_a_build_for_another_board_is_refused_before_anything_is_written(
     assert running.flash() == before
 
 
+def write_and_try(loader: LoaderSession, new: Update) -> None:
+    loader.write(1, new.image.data)
+    loader.put_on_trial(1, new.image, False)
+
+
 @pytest.mark.parametrize("where", [0.0, 0.5, 1.0])
 def test_power_cut_during_an_update_leaves_a_board_that_starts(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey, where: float
@@ -146,8 +151,7 @@ def test_power_cut_during_an_update_leaves_a_board_that_starts(
     written = sum(1 for at in range(0, len(new.image.data), 4) if new.image.data[at : at + 4] != b"\xff" * 4)
     running.cut_power(1 + int(where * written), chance=int(where * 100))
     with pytest.raises(NpukitError):
-        loader.write(1, new.image.data)
-        loader.put_on_trial(1, new.image, False)
+        write_and_try(loader, new)
     assert not running.has_power
     running.power_on()
     assert computes(Session(running, bytes.fromhex(BUILD_ID)))
