@@ -142,6 +142,7 @@ def _changed(net: Net, changes: Sequence[_Change], homes: Mapping[str, str]) -> 
 def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, np.ndarray]]]:
     """The op with weights and bias of its own, and these."""
     op, weights, bias = change.op, net.tensor(change.op.inputs[1]), change.bias
+    activation = op.inputs[0]
     assert change.weights is not None
     assert bias is not None
     made = [(_part(weights, f"{op.name} weights", change), change.weights.astype(weights.dtype))]
@@ -149,8 +150,13 @@ def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, n
         made.append((_part(net.tensor(op.inputs[2]), f"{op.name} bias", change), bias.astype(np.int32)))
     elif bias.any():
         made.append((Tensor(f"{op.name} bias", (len(bias),), "int32"), bias.astype(np.int32)))
-    made = [(replace(tensor, shape=tuple(value.shape)), value) for tensor, value in made]
-    return replace(op, inputs=(op.inputs[0], *(tensor.name for tensor, _ in made))), made
+    parts = [(replace(tensor, shape=_shape(value)), value) for tensor, value in made]
+    names = tuple(tensor.name for tensor, _ in parts)
+    return replace(op, inputs=(activation, *names)), parts
+
+
+def _shape(value: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(size) for size in value.shape)
 
 
 def _part(tensor: Tensor, name: str, change: _Change) -> Tensor:
