@@ -87,7 +87,7 @@ def test_folder_that_holds_something_else(tmp_path: Path) -> None:
 
 
 def test_model_larger_than_the_memory(tmp_path: Path) -> None:
-    done = npukit("build", models() / "vww_96_int8.tflite", "--pes", "1", "-o", "out", folder=tmp_path)
+    done = npukit("build", models() / "ad01_int8.tflite", "--pes", "1", "-o", "out", folder=tmp_path)
     check(done, 3, "bytes", tmp_path)
     assert "Things to try:" in done.stderr
 
