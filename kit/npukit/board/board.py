@@ -121,6 +121,16 @@ class Flash(_Part):
         return self.slot_offset(2)
 
 
+class Programmer(_Part):
+    """The tool that writes the flash of a board without npukit's loader, and what the tool calls the board.
+
+    `openocd`: a configuration file, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
+    """
+
+    tool: Literal["openocd", "pyocd"]
+    target: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*$")
+
+
 class AcceleratorSlot(_Part):
     """An accelerator the PEs carry: its plug-in's name, its registers, its figures.
 
@@ -164,6 +174,7 @@ class Board(_Part):
     noc: Noc | None = None
     uart: Uart
     flash: Flash | None = None
+    programmer: Programmer | None = None
     accelerator: tuple[AcceleratorSlot, ...] = ()
     qemu: Qemu | None = None
 
