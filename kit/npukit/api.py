@@ -46,7 +46,7 @@ def build(
     progress: Progress | None = None,
 ) -> Build:
     """Compile a model file for a board into the folder `output`."""
-    from npukit.build import build_folder
+    from npukit.pipeline import build_folder
 
     return build_folder(Path(model), load_board(board), Path(output), options, progress or Silent())
 
@@ -55,7 +55,7 @@ def fit(
     model: Path | str, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
 ) -> dict[str, Any]:
     """What a build would be, before anything is compiled: engines, PEs, memory, predicted cycles. Or `DoesNotFit`."""
-    from npukit.build import compile_network, summary
+    from npukit.pipeline import compile_network, summary
 
     compiled = compile_network(Path(model), load_board(board), options, progress or Silent())
     return summary(compiled, compiled.plan)
