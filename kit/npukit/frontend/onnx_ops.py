@@ -43,16 +43,32 @@ class Pad(onnx_frontend.Pad):
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        data, pads, value, axes = _padded(inputs, 4)
-        rank = len(data.ty.shape)
-        amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
-        places = known(axes, params) if axes is not None else np.arange(rank)
-        constant = attr.get("mode", b"constant") in (b"constant", "constant")
-        if not constant or amounts is None or level is None or places is None:
-            return super()._impl_v11(bb, inputs, attr, params)
-        widths = np.zeros((rank, 2), int)
-        widths[places] = amounts.reshape(2, -1).T
-        return operators.nn.pad(data, widths.ravel().tolist(), "constant", float(level.item()))
+        padded = _constant_pad(inputs, attr, params)
+        return super()._impl_v11(bb, inputs, attr, params) if padded is None else padded
+
+    @classmethod
+    def _impl_v18(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        padded = _constant_pad(inputs, attr, params)
+        return super()._impl_v18(bb, inputs, attr, params) if padded is None else padded
+
+    @classmethod
+    def _impl_v19(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        padded = _constant_pad(inputs, attr, params)
+        return super()._impl_v19(bb, inputs, attr, params) if padded is None else padded
+
+
+def _constant_pad(inputs: Any, attr: Any, params: Any) -> Any:
+    """Relax's own padding, or None where amounts or value are not known, or the mode is another."""
+    data, pads, value, axes = _padded(inputs, 4)
+    rank = len(data.ty.shape)
+    amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
+    places = known(axes, params) if axes is not None else np.arange(rank)
+    constant = attr.get("mode", b"constant") in (b"constant", "constant")
+    if not constant or amounts is None or level is None or places is None:
+        return None
+    widths = np.zeros((rank, 2), int)
+    widths[places] = amounts.reshape(2, -1).T
+    return operators.nn.pad(data, widths.ravel().tolist(), "constant", float(level.item()))
 
 
 class Conv(onnx_frontend.Conv):

@@ -11,6 +11,7 @@ import tvm
 from tvm import relax
 from tvm.ir import IRModule
 
+from npukit.errors import NpukitError
 from npukit.net.importer.expressions import callee, shape_of
 from npukit.quantize.function import (
     constant,
@@ -30,8 +31,12 @@ LINEAR = ("matmul", "nn.conv2d", "nn.conv2d_transpose")
 
 def canonical(module: IRModule) -> IRModule:
     """The same function with batch norms, biases and constant scales inside convolutions and dense layers."""
-    simple = _folded(module, transforms.DecomposeOpsForInference())
-    return _Folding(_folded(respelled(simple))).module()
+    try:
+        simple = _folded(module, transforms.DecomposeOpsForInference())
+        return _Folding(_folded(respelled(simple))).module()
+    except Exception as fault:
+        said = str(fault).partition("\n")[0] or type(fault).__name__
+        raise NpukitError(f"the float model cannot be simplified: TVM says {said!r}") from fault
 
 
 def _folded(module: IRModule, *before: Any) -> IRModule:
