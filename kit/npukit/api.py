@@ -17,6 +17,7 @@ from npukit.project.build_folder import Build, load_build
 if TYPE_CHECKING:
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
+    from npukit.measure.trace import Traced
     from npukit.measure.validate import Validation
 
 
@@ -116,6 +117,22 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
     with open_target(built, on) as target:
         clock = built.board.core.clock_hz
         return measure(target, net, built.plan(), _cases(built, net, None, None), clock, frames, progress or Silent())
+
+
+def trace(
+    folder: Path | str,
+    output: Path | str,
+    *,
+    frames: int = 1,
+    pes: str | None = None,
+    progress: Progress | None = None,
+) -> Traced:
+    """Record frames on the built-in emulator, to the cycle, and write them for ui.perfetto.dev. `pes`: "0-3,8"."""
+    from npukit.measure.trace import write_trace
+
+    built, shown = load(folder), progress or Silent()
+    shown.stage("trace on emulator")
+    return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output))
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from npukit import __version__
-from npukit.cli import bench, boards, build, doctor, fit, flash, monitor, new_key, ops, validate
+from npukit.cli import bench, boards, build, doctor, fit, flash, monitor, new_key, ops, trace, validate
 from npukit.cli import run as run_verb
 from npukit.cli.new import new
 
@@ -41,6 +41,7 @@ app.command(epilog="Example: npukit fit mobilenet_int8.tflite --board pe-mesh")(
 app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(validate.validate)
 app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
+app.command(epilog="Example: npukit trace out/digits -o trace.json")(trace.trace)
 app.command(epilog="Example: npukit flash out/digits --port /dev/ttyACM0 --key key.pem")(flash.flash)
 app.command(epilog="Example: npukit monitor out/digits --on /dev/ttyACM0")(monitor.monitor)
 app.command(epilog="Example: npukit boards --json")(boards.boards)

@@ -14,6 +14,7 @@ from typing import Any
 
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.emulator.faults import explain
+from npukit.emulator.happenings import Happenings
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments
 from npukit.errors import NpukitError
@@ -113,6 +114,15 @@ class Emulator:
         reply, _ = self._worker.ask("write", data, place=pe, address=address)
         if not reply["there"]:
             raise self._no_memory(pe, address, len(data))
+
+    def trace(self, on: bool, marks: Sequence[tuple[int, int]] = ()) -> None:
+        """Write down what happens from now on, or no longer. `marks`, once: PEs and instructions they come to."""
+        self._worker.ask("trace", on=on, marks=list(marks))
+
+    def traced(self) -> Happenings:
+        """What was written down since this was last asked."""
+        parts = list(iter(lambda: self._worker.ask("take_trace")[1], b""))
+        return Happenings.from_bytes(b"".join(parts))
 
     def close(self) -> None:
         self._worker.close()

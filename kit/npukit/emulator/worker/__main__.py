@@ -94,6 +94,16 @@ class Worker:
     def write(self, request: dict[str, Any], payload: bytes) -> Reply:
         return {"there": self._running.write(request["place"], request["address"], payload)}, b""
 
+    def trace(self, request: dict[str, Any], _: bytes) -> Reply:
+        """Write down, or no longer, what happens, and when a PE comes to an instruction: `marks`."""
+        for pe, address in request["marks"]:
+            self._running.mark(pe, address)
+        self._running.trace(request["on"])
+        return {}, b""
+
+    def take_trace(self, _: dict[str, Any], __: bytes) -> Reply:
+        return {}, self._running.take_trace()
+
     def counters(self, request: dict[str, Any], _: bytes) -> Reply:
         return {**self._running.counters(request["pe"]), "now": self._running.now()}, b""
 

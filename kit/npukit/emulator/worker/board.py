@@ -27,6 +27,8 @@ from npukit.emulator.worker.library import (
 OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut")
 _FOREVER = (1 << 64) - 1
 _MOST_OUTPUT = 1 << 16
+_MOST_RECORDS = 1 << 16
+_RECORD_BYTES = 40
 
 
 class CannotStart(Exception):
@@ -132,6 +134,20 @@ class EmulatedBoard:
         counters = Counters()
         self._core.mesh_count(self._mesh, pe, counters)
         return {field[0]: getattr(counters, field[0]) for field in Counters._fields_}
+
+    def trace(self, on: bool) -> None:
+        """Whether what happens from now on is written down."""
+        self._core.mesh_trace(self._mesh, on)
+
+    def mark(self, pe: int, address: int) -> None:
+        """Write down, too, when a PE comes to an instruction."""
+        self._core.mesh_trace_mark(self._mesh, pe, address)
+
+    def take_trace(self) -> bytes:
+        """What was written down since, or the next part of it: entries of `struct trace_record`."""
+        buffer = ctypes.create_string_buffer(_MOST_RECORDS * _RECORD_BYTES)
+        count = self._core.mesh_trace_take(self._mesh, buffer, _MOST_RECORDS)
+        return buffer.raw[: count * _RECORD_BYTES]
 
     def fault(self) -> dict[str, Any]:
         fault = Fault()

@@ -251,6 +251,21 @@ void mesh_count(const struct mesh *mesh, uint32_t number, struct counters *count
     };
 }
 
+void mesh_trace(struct mesh *mesh, int on)
+{
+    trace_switch(mesh, on != 0);
+}
+
+void mesh_trace_mark(struct mesh *mesh, uint32_t pe, uint32_t address)
+{
+    trace_mark(&mesh->pes[pe], address);
+}
+
+size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room)
+{
+    return trace_take(mesh, records, room);
+}
+
 void mesh_fault(const struct mesh *mesh, struct fault *fault)
 {
     const struct pe *pe = mesh->faulted;
@@ -284,5 +299,6 @@ void mesh_free(struct mesh *mesh)
         power_down(&mesh->pes[i]);
     }
     flash_free(mesh);
+    trace_free(mesh);
     free(mesh->sram);
 }

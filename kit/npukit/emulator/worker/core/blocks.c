@@ -201,12 +201,18 @@ bool blocks_site_known(struct pe *pe)
     return true;
 }
 
+/* The cycle in which an instruction of the block that runs starts. */
+uint64_t blocks_time_at(const struct pe *pe, uint32_t address)
+{
+    const uint64_t start = pe->cycles - pe->block->whole.cycles;
+    const uint32_t done = progress_at(pe, address)->cycles;
+    return start + done + (done == 0 && pe->joined ? 1 : 0);
+}
+
 /* The cycle in which the instruction that runs starts. */
 uint64_t blocks_time(const struct pe *pe)
 {
-    const uint64_t start = pe->cycles - pe->block->whole.cycles;
-    const uint32_t done = progress_at(pe, pe->site)->cycles;
-    return start + done + (done == 0 && pe->joined ? 1 : 0);
+    return blocks_time_at(pe, pe->site);
 }
 
 /* Instructions retired before the one that runs. */

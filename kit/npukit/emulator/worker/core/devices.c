@@ -44,7 +44,11 @@ static void set_event(struct device_host *host)
 
 static void count_busy(struct device_host *host, uint64_t cycles)
 {
-    host->pe->accelerators_busy += cycles;
+    struct pe *pe = host->pe;
+    const uint32_t which = (uint32_t)(host - pe->devices);
+    pe->accelerators_busy += cycles;
+    trace_record(pe->mesh,
+                 (struct trace_record){now(host) - cycles, now(host), TRACE_WORK, pe->number, which, 0, 0, 0});
 }
 
 static void report_error(struct device_host *host, uint32_t code, uint32_t address)

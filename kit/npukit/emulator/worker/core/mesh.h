@@ -210,6 +210,7 @@ void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to);
 void blocks_instrument_left(struct pe *pe);
 bool blocks_site_known(struct pe *pe);
 uint64_t blocks_time(const struct pe *pe);
+uint64_t blocks_time_at(const struct pe *pe, uint32_t address);
 uint64_t blocks_instructions(const struct pe *pe);
 bool blocks_site_conditional(const struct pe *pe);
 void blocks_remember_registers(struct pe *pe);
@@ -274,6 +275,33 @@ void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
 uint64_t flash_operations(const struct mesh *mesh);
 void flash_free(struct mesh *mesh);
 
+/* ---- what happened when (trace.c) ---- */
+
+enum trace_kind {
+    TRACE_MARK = 1,     /* `a`: the instruction that a PE comes to */
+    TRACE_SLEEP = 2,    /* of a PE's core */
+    TRACE_WORK = 3,     /* of a PE's accelerator, `a` */
+    TRACE_TRANSFER = 4, /* of a descriptor of a PE, from place `a` to place `b`: `c` bytes */
+    TRACE_LINK = 5,     /* taken, from the PE to the PE `a`; `b`: which of a border's links; `c` bytes */
+    TRACE_DRAM = 6,     /* taken, of chip `pe` */
+};
+
+struct trace_record {
+    uint64_t from, to;
+    uint32_t kind, pe, a, b, c, reserved;
+};
+
+struct trace; /* trace.c */
+
+/* Does nothing unless the trace is on. */
+void trace_record(struct mesh *mesh, struct trace_record record);
+void trace_switch(struct mesh *mesh, bool on);
+
+/* From now on, say when the PE comes to this instruction. */
+void trace_mark(struct pe *pe, uint32_t address);
+size_t trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
+void trace_free(struct mesh *mesh);
+
 /* ---- the board (schedule.c, api.c) ---- */
 
 struct figures {
@@ -333,6 +361,7 @@ struct mesh {
     uint32_t fault_kind, fault_address, fault_pc;
     struct noc *noc;
     struct flash *flash;
+    struct trace *trace;
     uint32_t end;
 };
 

@@ -161,6 +161,14 @@ static uint64_t grant(const struct mesh *mesh, uint64_t *free_at, uint64_t cycle
     return from;
 }
 
+static uint64_t grant_dram(struct mesh *mesh, uint32_t place, uint64_t cycles)
+{
+    const uint32_t chip = place - DRAM_OF_CHIP;
+    const uint64_t from = grant(mesh, &mesh->noc->dram_free[chip], cycles);
+    trace_record(mesh, (struct trace_record){from, from + cycles, TRACE_DRAM, chip, 0, 0, 0, 0});
+    return from;
+}
+
 static uint64_t *link_of(const struct mesh *mesh, uint32_t at, struct step step)
 {
     if (!step.leaves_chip) {
@@ -220,6 +228,8 @@ static void on_arrival(struct mesh *mesh, void *subject)
     const struct place place = transfer->destinations[arrival->destination];
     take_data(mesh, transfer);
     put_data(mesh, transfer, place);
+    trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
+                                             transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes, 0});
     noc_count_flag(mesh, place.pe, transfer->destination_flag);
     transfer->on_the_way--;
     free(arrival);
@@ -269,7 +279,7 @@ static void reach(struct mesh *mesh, const struct head *head, uint32_t destinati
     uint64_t done = mesh->now + head->pace;
     if (is_dram(place)) {
         const uint64_t cycles = taken(mesh, transfer, mesh->figures.dram_bytes_per_cycle);
-        const uint64_t from = grant(mesh, &mesh->noc->dram_free[place - DRAM_OF_CHIP], cycles);
+        const uint64_t from = grant_dram(mesh, place, cycles);
         done = from + (cycles > head->pace ? cycles : head->pace);
     } else {
         port_use(&mesh->pes[place], done - transfer->flits, transfer->flits);
@@ -280,13 +290,24 @@ static void reach(struct mesh *mesh, const struct head *head, uint32_t destinati
     arrive_at(mesh, transfer, destination, done);
 }
 
+static void trace_link(struct mesh *mesh, const struct head *head, struct step step, const uint64_t *link, uint64_t from)
+{
+    const struct transfer *transfer = head->transfer;
+    const uint32_t lane =
+        step.leaves_chip ? (uint32_t)(link - mesh->noc->border_free) % mesh->figures.chip_links_per_border : 0;
+    trace_record(mesh, (struct trace_record){from, *link, TRACE_LINK, head->at, step.next, lane,
+                                             transfer->rows * transfer->row_bytes, 0});
+}
+
 /* The head goes on over one link, with the destinations that lie that way. Returns when it enters the link. */
 static uint64_t cross(struct mesh *mesh, const struct head *head, struct step step, struct head *beyond)
 {
     const struct figures *figures = &mesh->figures;
     const uint32_t width = step.leaves_chip ? figures->chip_link_bytes_per_cycle : figures->port_bytes_per_cycle;
     const uint64_t cycles = taken(mesh, head->transfer, width);
-    const uint64_t from = grant(mesh, link_of(mesh, head->at, step), cycles);
+    uint64_t *link = link_of(mesh, head->at, step);
+    const uint64_t from = grant(mesh, link, cycles);
+    trace_link(mesh, head, step, link, from);
     beyond->pace = cycles > head->pace ? cycles : head->pace;
     struct transfer *transfer = head->transfer;
     if (head->at == router(mesh, transfer->source.pe)) {
@@ -367,7 +388,7 @@ static void copy_in_place(struct mesh *mesh, struct transfer *transfer, uint32_t
     uint64_t done = mesh->now + 2 * transfer->flits;
     if (is_dram(place)) {
         const uint64_t cycles = 2 * taken(mesh, transfer, mesh->figures.dram_bytes_per_cycle);
-        done = grant(mesh, &mesh->noc->dram_free[place - DRAM_OF_CHIP], cycles) + cycles;
+        done = grant_dram(mesh, place, cycles) + cycles;
     } else {
         port_use(&mesh->pes[place], mesh->now, 2 * transfer->flits);
     }
@@ -383,7 +404,7 @@ static uint64_t leave_source(struct mesh *mesh, struct transfer *transfer, struc
         return mesh->now;
     }
     const uint64_t cycles = taken(mesh, transfer, mesh->figures.dram_bytes_per_cycle);
-    const uint64_t from = grant(mesh, &mesh->noc->dram_free[place - DRAM_OF_CHIP], cycles);
+    const uint64_t from = grant_dram(mesh, place, cycles);
     head->pace = cycles > head->pace ? cycles : head->pace;
     transfer->source_done_at = from + cycles > transfer->source_done_at ? from + cycles : transfer->source_done_at;
     return from;
@@ -394,6 +415,7 @@ void noc_send(struct mesh *mesh, struct transfer *transfer)
     struct head *head = new_head(transfer, router(mesh, transfer->source.pe), transfer->flits);
     transfer->on_the_way = transfer->destination_count;
     transfer->source_done_at = mesh->now;
+    transfer->left_at = mesh->now;
     for (uint32_t i = 0; i < transfer->destination_count; i++) {
         if (transfer->destinations[i].pe == transfer->source.pe) {
             copy_in_place(mesh, transfer, i);

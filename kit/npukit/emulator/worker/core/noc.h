@@ -24,6 +24,7 @@ struct transfer {
     struct place *destinations;
     uint32_t destination_count;
 
+    uint64_t left_at;
     uint64_t flits;
     uint8_t *data; /* as it left the source */
     uint32_t on_the_way;

@@ -161,6 +161,7 @@ void pe_set_event(struct pe *pe)
     if (pe->state == PE_ASLEEP) {
         const uint64_t wakes = now > pe->cycles ? now : pe->cycles;
         pe->asleep += wakes - pe->cycles;
+        trace_record(pe->mesh, (struct trace_record){pe->cycles, wakes, TRACE_SLEEP, pe->number, 0, 0, 0, 0});
         pe->cycles = wakes;
         pe->event_taken = wakes;
         pe->state = PE_RUNNING;

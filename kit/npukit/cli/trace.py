@@ -1,0 +1,34 @@
+"""`npukit trace`: what every PE does when, for ui.perfetto.dev."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+
+
+def trace(
+    build: BuildFolder,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.json", help="Where the trace goes.")],
+    frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to run.")] = 1,
+    pes: Annotated[
+        str | None,
+        typer.Option("--pes", metavar="0-3,8", help="Only these PEs; without it, at most 64 spread over the mesh."),
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Record frames on the built-in emulator, to the cycle: kernels, accelerators, messages, links, SRAM."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+
+        traced = api.trace(build, output, frames=frames, pes=pes, progress=terminal)
+        terminal.result(traced.to_json())
+        terminal.print(
+            f"{traced.frames} frames, {traced.cycles:,} cycles, {len(traced.pes)} of {traced.pes_used} PEs:"
+            f" {output} (open it at https://ui.perfetto.dev)"
+        )

@@ -1,0 +1,182 @@
+"""A timeline as a trace that ui.perfetto.dev and chrome://tracing open (Trace Event Format)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from npukit.measure.timeline import CORE, LinkUse, Movement, Slice, Timeline
+from npukit.plan.plan import DRAM, Buffer, Plan
+
+Event = dict[str, Any]
+
+_LINKS = 1 << 20
+"""The process that stands for the links; PE n is process n + 1."""
+_CORE_THREAD, _OUT_THREAD, _IN_THREAD, _FIRST_ACCELERATOR = 1, 2, 3, 4
+_CATEGORIES = {"noc_wait": "wait", "noc_send": "communication", "net_run": "frame"}
+
+
+def perfetto(timeline: Timeline, plan: Plan, pes: Collection[int]) -> dict[str, Any]:
+    """The trace of some of the PEs. Times are microseconds at the board's clock; each slice has its cycles, too."""
+    writer = _Writer(timeline, plan, frozenset(pes))
+    return {
+        "displayTimeUnit": "ns",
+        "otherData": {"model": timeline.model, "board": timeline.board, "clock_hz": timeline.clock_hz},
+        "traceEvents": list(writer.events()),
+    }
+
+
+class _Writer:
+    def __init__(self, timeline: Timeline, plan: Plan, pes: frozenset[int]) -> None:
+        self._timeline = timeline
+        self._plan = plan
+        self._pes = pes
+        names = sorted({piece.track for piece in timeline.slices} - {CORE})
+        self._threads = {CORE: _CORE_THREAD, **{name: _FIRST_ACCELERATOR + i for i, name in enumerate(names)}}
+
+    def events(self) -> Iterator[Event]:
+        yield from self._titles()
+        yield from (self._slice(piece) for piece in self._timeline.slices if piece.pe in self._pes)
+        yield from self._sleeps()
+        yield from self._messages()
+        yield from self._links()
+        yield from self._sram()
+
+    def _at(self, cycle: int) -> float:
+        return cycle * 1e6 / self._timeline.clock_hz
+
+    def _complete(
+        self, process: int, thread: int, name: str, category: str, start: int, end: int, **more: Any
+    ) -> Event:
+        return {
+            "ph": "X",
+            "pid": process,
+            "tid": thread,
+            "name": name,
+            "cat": category,
+            "ts": self._at(start),
+            "dur": self._at(end - start),
+            "args": {"cycle": start, "cycles": end - start, **more},
+        }
+
+    def _titles(self) -> Iterator[Event]:
+        threads = {**self._threads, "messages out": _OUT_THREAD, "messages in": _IN_THREAD}
+        for pe in sorted(self._pes):
+            yield _title("process", pe + 1, 0, f"PE {pe}")
+            yield from (_title("thread", pe + 1, thread, name) for name, thread in threads.items())
+        yield _title("process", _LINKS, 0, "links")
+
+    def _slice(self, piece: Slice) -> Event:
+        name = piece.layer if piece.layer and piece.track == CORE else piece.name
+        category = _CATEGORIES.get(piece.name, "compute" if piece.layer else "runtime")
+        more = {"function": piece.name} if piece.track == CORE else {}
+        return self._complete(piece.pe + 1, self._threads[piece.track], name, category, piece.start, piece.end, **more)
+
+    def _sleeps(self) -> Iterator[Event]:
+        for pe, spans in self._timeline.sleeps.items():
+            if pe in self._pes:
+                inside = (span for span in spans if span[0] >= 0 and span[1] <= self._timeline.end)
+                yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
+
+    def _messages(self) -> Iterator[Event]:
+        """What leaves and arrives, and an arrow from the one to the other."""
+        own = [m for m in self._timeline.movements if m.source in self._pes or m.target in self._pes]
+        for number, (movement, end) in enumerate(zip(own, _free_until(own), strict=True)):
+            yield from self._message(number, movement, end)
+
+    def _message(self, number: int, movement: Movement, leaves_until: int) -> Iterator[Event]:
+        told = {"bytes": movement.bytes, "from": _place(movement.source), "to": _place(movement.target)}
+        arrow = {"name": "message", "cat": "communication", "id": number}
+        if movement.source in self._pes:
+            process = movement.source + 1
+            yield self._complete(
+                process, _OUT_THREAD, f"to {told['to']}", "communication", movement.start, leaves_until, **told
+            )
+            yield {**arrow, "ph": "s", "pid": process, "tid": _OUT_THREAD, "ts": self._at(movement.start)}
+        if movement.target in self._pes:
+            process, start = movement.target + 1, movement.end - 1
+            yield self._complete(
+                process, _IN_THREAD, f"from {told['from']}", "communication", start, movement.end, **told
+            )
+            yield {**arrow, "ph": "f", "bp": "e", "pid": process, "tid": _IN_THREAD, "ts": self._at(start)}
+
+    def _links(self) -> Iterator[Event]:
+        """A track a link, and how many are taken."""
+        own = [link for link in self._timeline.links if link.source in self._pes or link.target in self._pes]
+        threads = {way: number for number, way in enumerate(sorted({_way(link) for link in own}), 1)}
+        for way, thread in threads.items():
+            yield _title("thread", _LINKS, thread, way)
+        for link in own:
+            yield self._complete(
+                _LINKS, threads[_way(link)], f"{link.bytes} bytes", "communication", link.start, link.end
+            )
+        yield from self._counter(_LINKS, "links taken", _changes(own))
+
+    def _sram(self) -> Iterator[Event]:
+        """Bytes of activations that are alive while a PE computes a step of its plan."""
+        alive = {pe.pe: _alive(pe.buffers, len(pe.steps)) for pe in self._plan.pes if pe.pe in self._pes}
+        for piece in self._timeline.slices:
+            if piece.step is not None and piece.pe in alive:
+                yield self._count(piece.pe + 1, "SRAM, activations alive", piece.start, alive[piece.pe][piece.step])
+
+    def _counter(self, process: int, name: str, changes: Mapping[int, int]) -> Iterator[Event]:
+        value = 0
+        for time in sorted(changes):
+            value += changes[time]
+            yield self._count(process, name, time, value)
+
+    def _count(self, process: int, name: str, cycle: int, value: int) -> Event:
+        return {"ph": "C", "pid": process, "tid": 0, "name": name, "ts": self._at(cycle), "args": {"value": value}}
+
+
+def _title(what: str, process: int, thread: int, name: str) -> Event:
+    return {"ph": "M", "pid": process, "tid": thread, "name": f"{what}_name", "args": {"name": name}}
+
+
+def _place(place: int) -> str:
+    return f"PE {place}" if place < DRAM else f"DRAM of chip {place - DRAM}"
+
+
+def _way(link: LinkUse) -> str:
+    return f"{link.source:>4} to {link.target}" + (f", lane {link.lane}" if link.lane else "")
+
+
+def _free_until(movements: Iterable[Movement]) -> list[int]:
+    """When each has arrived, or the next one leaves the same place: slices of a track must not overlap."""
+    by_source: dict[int, list[Movement]] = defaultdict(list)
+    for movement in movements:
+        by_source[movement.source].append(movement)
+    until = {}
+    for own in by_source.values():
+        own.sort(key=lambda movement: movement.start)
+        for movement, following in pairwise([*own, None]):
+            assert movement is not None
+            later = following is not None and following.start > movement.start
+            until[id(movement)] = min(movement.end, following.start) if following and later else movement.end
+    return [until[id(movement)] for movement in movements]
+
+
+def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
+    """By cycle: links taken less links freed."""
+    changes: dict[int, int] = defaultdict(int)
+    for link in links:
+        changes[link.start] += 1
+        changes[link.end] -= 1
+    return changes
+
+
+def _alive(buffers: Sequence[Buffer], steps: int) -> list[int]:
+    """Bytes in use in each step; buffers that lie on each other count once."""
+    live = ([b for b in buffers if b.first <= step <= b.last] for step in range(steps))
+    return [_covered((b.offset, b.offset + b.slots * b.bytes) for b in now) for now in live]
+
+
+def _covered(spans: Iterable[tuple[int, int]]) -> int:
+    """How many bytes lie in any of the spans."""
+    total, reached = 0, 0
+    for start, end in sorted(spans):
+        total += max(end - max(start, reached), 0)
+        reached = max(reached, end)
+    return total

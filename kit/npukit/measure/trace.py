@@ -1,0 +1,75 @@
+"""Trace: frames on the built-in emulator, written down for people to look at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from npukit.emulator.builtin import Emulator
+from npukit.errors import NpukitError
+from npukit.link.session import Session
+from npukit.measure.cases import Cases
+from npukit.measure.perfetto import perfetto
+from npukit.measure.timeline import Timeline, record_timeline
+from npukit.project.build_folder import Build
+
+MOST_PES = 64
+"""A trace of more is more than a browser shows well."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a trace file holds."""
+
+    output: str
+    frames: int
+    cycles: int
+    pes: tuple[int, ...]
+    pes_used: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def timeline_of(build: Build, cases: Cases, frames: int) -> Timeline:
+    """Frames of the first case, on an emulator of their own."""
+    emulator = Emulator(build.board, build.images(), build.models())
+    with Session(emulator, build_id=build.build_id) as session:
+        return record_timeline(build, emulator, session, cases, frames)
+
+
+def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output: Path) -> Traced:
+    """Record, and write the trace of the chosen PEs."""
+    plan = build.plan()
+    used = [pe.pe for pe in plan.pes]
+    chosen = _chosen(pes, used) if pes else _spread(used)
+    timeline = timeline_of(build, cases, frames)
+    output.write_text(json.dumps(perfetto(timeline, plan, chosen)) + "\n")
+    return Traced(str(output), len(timeline.frames), timeline.end, tuple(chosen), len(used))
+
+
+def _spread(used: Sequence[int]) -> list[int]:
+    """All, or so many at even distances, the root among them."""
+    count = min(len(used), MOST_PES)
+    return [used[index * len(used) // count] for index in range(count)]
+
+
+def _chosen(text: str, used: Sequence[int]) -> list[int]:
+    """`0-3,8`: PEs that the build uses."""
+    wanted = sorted({pe for part in text.split(",") for pe in _range(part, text)})
+    unknown = [pe for pe in wanted if pe not in set(used)]
+    if unknown:
+        raise NpukitError(
+            f"the build does not use PE {unknown[0]}", tries=[f"one of its {len(used)} PEs, {used[0]} to {used[-1]}"]
+        )
+    return wanted
+
+
+def _range(part: str, text: str) -> range:
+    first, _, last = part.strip().partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise NpukitError(f"--pes {text} is no list of PEs", tries=["--pes 0-3,8"])
+    return range(int(first), int(last or first) + 1)

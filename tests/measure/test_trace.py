@@ -1,0 +1,127 @@
+"""A trace agrees with the tables to the cycle, and is one that Perfetto opens."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.emulator.builtin import Emulator
+from npukit.errors import NpukitError
+from npukit.link.session import Session
+from npukit.measure.cases import load_cases
+from npukit.measure.timeline import CORE, Timeline, record_timeline
+from npukit.measure.validate import run_case, write_inputs
+from npukit.plan.plan import Compute
+from npukit.project.build_folder import GOLDEN, Build
+
+PES, FRAMES = 4, 3
+NEEDED = {"X": {"ts", "dur", "pid", "tid", "name"}, "s": {"id", "ts"}, "f": {"id", "ts", "bp"}, "C": {"ts", "args"}}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("digits") / "out"
+    return api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES))
+
+
+@pytest.fixture(scope="module")
+def counted(built: Build) -> tuple[Timeline, dict[int, int]]:
+    """A timeline, and what the emulator counted meanwhile: each PE's accelerator cycles."""
+    cases = load_cases(built.folder / GOLDEN, built.net(), None)
+    pes = [pe.pe for pe in built.plan().pes]
+    with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
+        run_case(session, built.net(), cases, 0, observe=True)
+        write_inputs(session, cases, 0)
+        before = {pe: emulator.counters(pe).npu_busy for pe in pes}
+        session.run(frames=FRAMES)
+        spent = {pe: emulator.counters(pe).npu_busy - before[pe] for pe in pes}
+    with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
+        return record_timeline(built, emulator, session, cases, FRAMES), spent
+
+
+def test_every_cycle_of_the_accelerators_is_in_the_timeline(counted: tuple[Timeline, dict[int, int]]) -> None:
+    timeline, spent = counted
+    traced = {pe: sum(s.cycles for s in timeline.slices if s.pe == pe and s.track == "mac_array") for pe in spent}
+    assert traced == spent
+
+
+def test_every_computed_tile_is_in_every_frame_under_its_layer(
+    built: Build, counted: tuple[Timeline, dict[int, int]]
+) -> None:
+    timeline, _ = counted
+    for pe in built.plan().pes:
+        wanted = {index: step.op for index, step in enumerate(pe.steps) if isinstance(step, Compute)}
+        layered = [(s.step, s.layer) for s in timeline.slices if s.pe == pe.pe and s.layer]
+        assert set(layered) == set(wanted.items())
+        assert all(layered.count(pair) % FRAMES == 0 for pair in set(layered))
+
+
+def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
+    built = api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=tmp_path / "out")
+    measured, traced = api.bench(built.folder, frames=2), api.trace(built.folder, tmp_path / "t.json", frames=3)
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run"]
+    assert [b - a for a, b in pairwise(starts)] == [measured.interval_cycles] * 2
+    assert traced.frames == 3
+    chain = {
+        e["name"]: e["args"]["cycles"] for e in events if e.get("cat") == "compute" and e["args"]["cycle"] < starts[1]
+    }
+    assert {layer.name: chain[layer.name] for layer in measured.layers if layer.engine == "mac_array"} == {
+        op["name"]: op["predicted_cycles"] for op in built.manifest.summary["ops"] if op["engine"] == "mac_array"
+    }
+
+
+def test_a_core_does_one_thing_at_a_time(counted: tuple[Timeline, dict[int, int]]) -> None:
+    timeline, _ = counted
+    for pe in timeline.pes:
+        calls = sorted(
+            (s.start, s.end) for s in timeline.slices if (s.pe, s.track) == (pe, CORE) and s.name != "net_run"
+        )
+        assert all(a[1] <= b[0] for a, b in pairwise(calls))
+
+
+def test_the_trace_is_one_that_perfetto_opens(built: Build, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    api.trace(built.folder, file)
+    events: list[dict[str, Any]] = json.loads(file.read_text())["traceEvents"]
+    for event in events:
+        assert NEEDED.get(event["ph"], {"pid"}) <= set(event)
+    starts = {e["id"]: e["ts"] for e in events if e["ph"] == "s"}
+    ends = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}
+    assert starts
+    assert starts.keys() == ends.keys()
+    assert all(starts[number] <= ends[number] for number in starts)
+    _check_nesting(events)
+
+
+def _check_nesting(events: list[dict[str, Any]]) -> None:
+    """Slices of one track lie inside each other or apart."""
+    tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            start = event["args"]["cycle"]
+            tracks[event["pid"], event["tid"]].append((start, -(start + event["args"]["cycles"])))
+    for slices in tracks.values():
+        open_ends: list[int] = []
+        for start, end in sorted(slices):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            assert not open_ends or -end <= open_ends[-1]
+            open_ends.append(-end)
+
+
+def test_only_the_chosen_pes(built: Build, tmp_path: Path) -> None:
+    used = [pe.pe for pe in built.plan().pes]
+    traced = api.trace(built.folder, tmp_path / "t.json", pes=f"{used[1]}")
+    assert traced.pes == (used[1],)
+    with pytest.raises(NpukitError, match="does not use PE"):
+        api.trace(built.folder, tmp_path / "t.json", pes="0-15")
+    with pytest.raises(NpukitError, match="no list of PEs"):
+        api.trace(built.folder, tmp_path / "t.json", pes="all")
