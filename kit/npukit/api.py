@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,8 @@ from npukit.progress import Progress, Silent
 from npukit.project.build_folder import Build, load_build
 
 if TYPE_CHECKING:
+    from npukit.farm.client import FarmBench
+    from npukit.farm.server import Server
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
     from npukit.measure.trace import Traced
@@ -133,6 +137,42 @@ def trace(
     built, shown = load(folder), progress or Silent()
     shown.stage("trace on emulator")
     return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output))
+
+
+def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
+    """Measure frames on all boards that the TVM tracker at `HOST:PORT` has for the key, side by side."""
+    from npukit.farm.address import Address
+    from npukit.farm.client import farm_bench as measure
+
+    built = load(folder)
+    return measure(Address.parse(tracker), key or built.board.name, built.manifest.build_id, frames)
+
+
+@contextmanager
+def serve(
+    folder: Path | str,
+    *,
+    on: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 9090,
+    key: str | None = None,
+    tracker: str | None = None,
+) -> Iterator[Server]:
+    """The build on its board as a TVM RPC server, at `port` or the next free one, until the context ends."""
+    from npukit.farm.address import Address
+    from npukit.farm.server import Server
+    from npukit.measure.target import open_target
+
+    built, registry = load(folder), Address.parse(tracker) if tracker else None
+    if registry:
+        registry.check()
+    with open_target(built, on):
+        pass  # the board is there and runs this build
+    server = Server(built.folder, on, host, port, key or built.board.name, registry)
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_ter
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
+    from npukit.farm.client import FarmBench
     from npukit.measure.bench import Bench, LayerCost
 
 
@@ -17,20 +18,40 @@ def bench(
     build: BuildFolder,
     on: On = None,
     frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
+    tracker: Annotated[
+        str | None, typer.Option("--tracker", metavar="HOST:PORT", help="On all free boards of this TVM tracker.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="With --tracker: boards served under this key.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a build: cycles and instructions, whole and layer by layer."""
+    """Measure a build: cycles and instructions, whole and layer by layer; on one board, or on a farm's."""
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
         from npukit.report.page import write_report
 
+        if tracker:
+            farm = api.farm_bench(build, tracker=tracker, key=key, frames=frames)
+            terminal.result(farm.to_json())
+            _show_boards(terminal, farm)
+            return
         measured = api.bench(build, on=on, frames=frames, progress=terminal)
         terminal.result(measured.to_json())
         page = write_report(api.load(build), bench=measured.to_json())
         _show(terminal, measured)
         terminal.note(f"report: {page}")
+
+
+def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
+    rows = [
+        (board.host, board.on, f"{board.frames}", f"{board.bench.latency_cycles:,}", f"{board.bench.interval_cycles:,}")
+        for board in farm.boards
+    ]
+    terminal.table(("host", "board", ">frames", ">cycles", ">between frames"), rows)
+    terminal.print(_summary(farm.slowest))
 
 
 def _show(terminal: Terminal, measured: Bench) -> None:

@@ -29,7 +29,7 @@ class Terminal:
     def result(self, value: Any) -> None:
         """The one object or list that --json asks for."""
         if self.as_json:
-            print(json.dumps(value, indent=2))
+            print(json.dumps(value, indent=2), flush=True)
 
     def print(self, text: str = "") -> None:
         """A line of the result for people; not with --json."""

@@ -71,6 +71,13 @@ class Bench:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Bench:
+        """What `to_json` gave."""
+        layers = tuple(LayerCost(**layer) for layer in found["layers"])
+        pes = tuple(PeCost(**pe) for pe in found["pes"])
+        return cls(**{**found, "layers": layers, "pes": pes})
+
 
 def bench(target: Target, net: Net, plan: Plan, cases: Cases, clock_hz: int, frames: int, progress: Progress) -> Bench:
     """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer."""

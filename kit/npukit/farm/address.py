@@ -1,0 +1,39 @@
+"""Where a tracker listens."""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import dataclass
+
+from npukit.errors import NpukitError
+
+_CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host and a port, written `host:port`."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        match = re.fullmatch(r"(.+):(\d{1,5})", text)
+        if match is None or int(match[2]) > 0xFFFF:
+            raise NpukitError(f"{text} is not a host and a port", tries=["--tracker 192.168.1.20:9190"])
+        return cls(match[1], int(match[2]))
+
+    def check(self) -> None:
+        """Whether anybody listens there: TVM itself would try for a minute."""
+        try:
+            socket.create_connection((self.host, self.port), _CONNECT_SECONDS).close()
+        except OSError as error:
+            raise NpukitError(
+                f"no tracker answers at {self}: {error}",
+                tries=[f"python -m tvm.exec.rpc_tracker --host 0.0.0.0 --port {self.port}"],
+            ) from error

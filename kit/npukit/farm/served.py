@@ -1,0 +1,104 @@
+"""The board behind a server: a build, where it runs, and the session with it, opened when first asked for."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.link.messages import RunResult
+from npukit.measure.bench import bench
+from npukit.measure.cases import Cases, load_cases
+from npukit.measure.target import Target, open_target
+from npukit.measure.validate import run_case
+from npukit.net.net import Net
+from npukit.net.tensor import Tensor
+from npukit.progress import Silent
+from npukit.project.build_folder import GOLDEN, Build, load_build
+
+
+class ServedBoard:
+    """A build on a board. It keeps the board until the process ends."""
+
+    def __init__(self, folder: Path, on: str | None) -> None:
+        self._folder = folder
+        self._on = on
+        self._open = ExitStack()
+
+    def describe(self) -> dict[str, Any]:
+        """What a client needs to know to call the network."""
+        net, board = self._net, self._build.board
+        return {
+            "model": net.name,
+            "board": board.name,
+            "build_id": self._build.manifest.build_id,
+            "host": socket.gethostname(),
+            "on": self._on or board.runs_on[0],
+            "clock_hz": board.core.clock_hz,
+            "inputs": [_description(net.tensor(name)) for name in net.inputs],
+            "outputs": [_description(net.tensor(name)) for name in net.outputs],
+        }
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """One frame."""
+        return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
+
+    def time(self, inputs: Sequence[np.ndarray], number: int, repeat: int, least_seconds: float) -> list[float]:
+        """Seconds a frame by the board's clock: `repeat` averages over `number` frames each, alone on the board.
+
+        As many more than `number` as `least_seconds` take.
+        """
+        if not self._target.counts_cycles:
+            raise NpukitError(f"{self._target.name} counts no cycles", tries=["--on emulator", "--on a device"])
+        case = self._case(inputs)
+        once = self._seconds(case)
+        frames = max(number, ceil(least_seconds / once)) if once else number
+        return [sum(self._seconds(case) for _ in range(frames)) / frames for _ in range(repeat)]
+
+    def bench(self, frames: int) -> dict[str, Any]:
+        """The JSON of `npukit bench`."""
+        clock = self._build.board.core.clock_hz
+        golden = load_cases(self._folder / GOLDEN, self._net, None)
+        return bench(self._target, self._net, self._build.plan(), golden, clock, frames, Silent()).to_json()
+
+    @cached_property
+    def _build(self) -> Build:
+        return load_build(self._folder)
+
+    @cached_property
+    def _net(self) -> Net:
+        return self._build.net()
+
+    @cached_property
+    def _target(self) -> Target:
+        return self._open.enter_context(open_target(self._build, self._on))
+
+    def _case(self, inputs: Sequence[np.ndarray]) -> Cases:
+        return Cases(tuple(self._input(index, array)[np.newaxis] for index, array in enumerate(inputs)), {})
+
+    def _input(self, index: int, array: np.ndarray) -> np.ndarray:
+        tensor = self._net.tensor(self._net.inputs[index])
+        if str(array.dtype) != tensor.dtype or array.size != tensor.elements:
+            raise NpukitError(
+                f"input {index} is {array.dtype} {array.shape}, the network takes {tensor.dtype} {tensor.shape}"
+            )
+        return array.reshape(tensor.shape)
+
+    def _seconds(self, case: Cases) -> float:
+        return self._frame(case).cycles / self._build.board.core.clock_hz
+
+    def _frame(self, case: Cases) -> RunResult:
+        for index, array in enumerate(case.inputs):
+            self._target.session.write_input(index, array[0].tobytes())
+        return self._target.session.run()
+
+
+def _description(tensor: Tensor) -> dict[str, Any]:
+    return {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype}

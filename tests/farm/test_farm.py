@@ -1,0 +1,106 @@
+"""Boards behind a TVM tracker, and TVM's own client in another process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+from npukit.cli.main import app
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.farm.address import Address
+from npukit.project.build_folder import GOLDEN, Build
+
+CLIENT = Path(__file__).parent / "stock_client.py"
+KEY = "digits-board"
+NPUKIT = [sys.executable, "-c", "from npukit.cli.main import run; run()"]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("farm") / "digits", pes=1)
+
+
+@pytest.fixture(scope="module")
+def tracker() -> Iterator[str]:
+    pytest.importorskip("tornado", reason="TVM's tracker needs tornado")
+    from tvm.rpc.tracker import Tracker
+
+    started = Tracker("127.0.0.1", port=9290, port_end=9390, silent=True)
+    yield f"127.0.0.1:{started.port}"
+    started.terminate()
+
+
+@pytest.fixture(scope="module")
+def farm(digits: Build, tracker: str) -> Iterator[str]:
+    """Two boards, one of them served by the verb, and the tracker that hands them out."""
+    with (
+        api.serve(digits.folder, tracker=tracker, key=KEY, port=9400),
+        subprocess.Popen(
+            [*NPUKIT, "serve", str(digits.folder), "--tracker", tracker, "--key", KEY, "--port", "9500", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as verb,
+    ):
+        assert verb.stdout is not None
+        said = json.loads("".join(iter(verb.stdout.readline, "}\n")) + "}")
+        assert (said["key"], said["tracker"]) == (KEY, tracker)
+        yield tracker
+        verb.terminate()
+        assert verb.wait(60) == 0
+
+
+def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Build, farm: str, tmp_path: Path) -> None:
+    golden, got = digits.folder / GOLDEN, tmp_path / "got.npz"
+    port = farm.rpartition(":")[2]
+    subprocess.run([sys.executable, str(CLIENT), port, KEY, str(golden), str(got)], check=True, timeout=300)
+    found, wanted = np.load(got), np.load(golden)["out0"]
+    assert np.array_equal(found["results"], wanted)
+    assert np.array_equal(found["by_name"], wanted[0])
+    assert "run takes 1 inputs, then 1 outputs, not 1 tensors" in str(found["wrong"])
+    latency = api.bench(digits.folder).latency_cycles
+    cycles = [*found["seconds"], *found["least"]]
+    assert [round(seconds * digits.board.core.clock_hz) for seconds in cycles] == [latency] * 4
+
+
+def test_bench_spreads_over_the_boards_of_a_farm(digits: Build, farm: str) -> None:
+    words = ["bench", str(digits.folder), "--tracker", farm, "--key", KEY, "--frames", "5", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    found, alone = json.loads(done.stdout), api.bench(digits.folder)
+    assert found["latency_cycles"] == alone.latency_cycles
+    assert [board["latency_cycles"] for board in found["boards"]] == [alone.latency_cycles] * 2
+    assert [board["frames"] for board in found["boards"]] == [2, 3]
+
+
+def test_a_key_that_no_board_has_is_named(digits: Build, farm: str) -> None:
+    with pytest.raises(NpukitError, match=f"no board of key pe-mesh .its keys: {KEY}"):
+        api.farm_bench(digits.folder, tracker=farm)
+
+
+def test_boards_that_serve_another_build_do_not_fit(farm: str, tmp_path: Path) -> None:
+    other = build(DIGITS / "digits_int8.tflite", tmp_path / "other", pes=1, engine="cpu")
+    with pytest.raises(DoesNotFit, match=f"not build {other.manifest.build_id}"):
+        api.farm_bench(other.folder, tracker=farm, key=KEY)
+
+
+def test_a_tracker_that_is_not_there_is_an_error_at_once(digits: Build) -> None:
+    with (
+        pytest.raises(NpukitError, match=r"no tracker answers at 127\.0\.0\.1:1:"),
+        api.serve(digits.folder, tracker="127.0.0.1:1"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("text", ["", "here", "here:", ":1", "here:70000", "here:x"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(NpukitError, match="is not a host and a port"):
+        Address.parse(text)
