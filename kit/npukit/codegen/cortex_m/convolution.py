@@ -176,7 +176,8 @@ def _attempt(
         walk.input_step,
         scaled,
         4 if density is Density.HALFWORDS else 8,
-        source.row_stride,
+        _window_origin(layer, source),
+        walk.input_line if walk.lines > 1 else 0,
     )
     blocks = _blocks(layer, gather, fast, density)
     if isinstance(blocks, str):

@@ -82,6 +82,11 @@ class Plan:
         return self.source.order is Order.PLANES16
 
     @property
+    def tiles_start_alike(self) -> bool:
+        """Whether equal tiles, which run through the same code, all start at a word or all off it."""
+        return self.tiles[0].height * self.row_step * _strides(self)[0] % 4 == 0
+
+    @property
     def weight_registers(self) -> tuple[str, ...]:
         """Those loaded at once: of the whole kernel, or of a row."""
         rows = self.weights.rows if self.resident else self.weights.rows[:1]
@@ -352,7 +357,7 @@ def _emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _
     for row, kernel_rows in enumerate(tile.taps):
         down = tile.first_input + row - _pointed_row(plan, tile)
         offset = down * row_stride + (group.base - position.input) * input_step
-        aligned = (tile.first_input + row) * row_stride % 4 == 0
+        aligned = plan.tiles_start_alike and (tile.first_input + row) * row_stride % 4 == 0
         if not plan.resident and kernel_rows[0] is not None:
             _emit_row_weights(asm, plan, kernel_rows[0])
         _emit_row(asm, plan, group, kernel_rows, _Place(offset, aligned), fresh)

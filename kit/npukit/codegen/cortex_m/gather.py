@@ -34,16 +34,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Gather:
-    """What to load for each pixel of a pair that lie `pixel_step` bytes apart.
+    """What to load for each pixel of a pair that lie `pixel_step` bytes apart, `line_step` from one line to the next.
 
-    `scaled` puts values into the high byte of the halfword, which multiplies them by 256. `multiple` rounds the depth.
+    The tensor begins at a word, the first window `origin` bytes after it. `scaled` puts values into the high byte of
+    the halfword, which multiplies them by 256. `multiple` rounds the depth.
     """
 
     runs: tuple[Run, ...]
     pixel_step: int
     scaled: bool
     multiple: int
-    row_stride: int
+    origin: int
+    line_step: int
 
     @property
     def words(self) -> tuple[tuple[int, int], ...]:
@@ -76,8 +78,9 @@ class Gather:
 
     @property
     def aligned(self) -> bool:
+        """Whether every word loaded begins at a word, as LDRD demands."""
         offsets = [offset for offset, _ in self.words]
-        return all(v % 4 == 0 for v in (*offsets, self.pixel_step, self.row_stride))
+        return all(v % 4 == 0 for v in (*offsets, self.pixel_step, self.line_step, self.origin))
 
 
 def emit_gather(asm: Assembly, gather: Gather) -> None:
