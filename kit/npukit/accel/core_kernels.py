@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.accel.core_nodes import CoreNodes, core_nodes
+from npukit.accel.cortex_m import kernel as cortex_m
+from npukit.accel.cortex_m.input_ranges import with_ranges
+from npukit.accel.cortex_m.layer import CopyLayer
+from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.network import Call, Choice, choose
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
-from npukit.codegen.cortex_m import kernel as cortex_m
-from npukit.codegen.cortex_m.layer import CopyLayer
-from npukit.codegen.cortex_m.layout import Layout, Order
-from npukit.codegen.cortex_m.network import Call, Choice, choose
-from npukit.codegen.cortex_m.prune import with_ranges
 from npukit.net.arrangement import Arrangement
 from npukit.net.net import Net
 from npukit.net.requantize import quantization

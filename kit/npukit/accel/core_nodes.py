@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from npukit.codegen.cortex_m.from_net import layer_of
-from npukit.codegen.cortex_m.layer import ConvLayer, CopyLayer, Layer, Shape
-from npukit.codegen.cortex_m.network import INPUT, Node
+from npukit.accel.cortex_m.from_net import layer_of
+from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, Layer, Opaque, Shape
+from npukit.accel.cortex_m.network import INPUT, Node
 from npukit.net.net import Net, Op
 from npukit.net.ops import Reshape
 
 CORE = "cpu"
-
-
-@dataclass(frozen=True)
-class Opaque:
-    """Something that reads and writes dense tensors: an input, an op without kernels, a reshape, the host."""
-
-    name: str
-    output_shape: Shape
-
-    @property
-    def input_shape(self) -> Shape:
-        return self.output_shape
 
 
 @dataclass(frozen=True)
@@ -72,14 +60,14 @@ class _Builder:
                 self._places[name] = self._add(_opaque(self._net, name), tuple(sources))
             return
         if isinstance(layer, ConvLayer) and any(layer.padding) and self._homes[op.inputs[0]] in self._dense:
-            sources[0] = self._add(CopyLayer(op.name, layer.input_shape, layer.input_zero), (sources[0],))
+            sources[0] = self._add(CopyLayer(f"{op.name}_input", layer.input_shape, layer.input_zero), (sources[0],))
         self._places[op.output] = self._add(layer, tuple(sources), op.name)
 
     def _place(self, name: str) -> int:
         return self._places[self._homes[name]]
 
-    def _add(self, layer: Layer | Opaque, inputs: tuple[int, ...], owner: str = "") -> int:
-        self._nodes.append(Node(layer, inputs))  # pyright: ignore[reportArgumentType]
+    def _add(self, layer: Layer, inputs: tuple[int, ...], owner: str = "") -> int:
+        self._nodes.append(Node(layer, inputs))
         self._owners.append(owner)
         return len(self._nodes) - 1
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npukit.accel.core_nodes import CORE, core_nodes
-from npukit.codegen.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
-from npukit.codegen.cortex_m.network import Node
-from npukit.codegen.cortex_m.prune import with_ranges
+from npukit.accel.cortex_m.input_ranges import with_ranges
+from npukit.accel.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
+from npukit.accel.cortex_m.network import Node
 from npukit.net.net import Net, Op
 from npukit.net.tensor import Tensor
 

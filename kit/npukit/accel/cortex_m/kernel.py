@@ -1,0 +1,111 @@
+"""What the generator hands out: a kernel, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+
+from npukit.accel.cortex_m.assembly import Assembly
+from npukit.accel.cortex_m.layout import Layout
+
+PROLOGUE = ".syntax unified\n.thumb\n.text\n"
+_ENTRY_INSTRUCTIONS = 3
+_ENTRY_BYTES = 12
+_ENTRY_CYCLES = 4
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An array the kernel refers to by its symbol."""
+
+    symbol: str
+    values: np.ndarray
+    align: int = 4
+
+
+@dataclass(frozen=True)
+class Routine:
+    """Code without constants, so that layers of the same shape share it. Takes the constants' address in r12."""
+
+    name: str
+    assembly: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`void symbol(const int8_t *input, int8_t *output, void *scratch)`; an add takes two inputs.
+
+    `over_read` bytes beyond the input may be read, never used: they must exist. The output may begin where an input
+    that `in_place` numbers begins. `instructions` and `cycles` are those of one call.
+    """
+
+    symbol: str
+    variant: str
+    condition: str
+    routine: Routine
+    constants: tuple[Constant, ...]
+    inputs: tuple[Layout, ...]
+    output: Layout
+    instructions: int
+    cycles: int
+    scratch_bytes: int
+    stack_bytes: int
+    over_read: int = 0
+    in_place: tuple[int, ...] = ()
+
+    @property
+    def entry(self) -> str:
+        """The few instructions that name this layer's constants and enter the shared routine."""
+        lines = [f".global {self.symbol}", ".thumb_func", f"{self.symbol}:"]
+        if self.constants:
+            symbol = self.constants[0].symbol
+            lines += [f"    movw r12, #:lower16:{symbol}", f"    movt r12, #:upper16:{symbol}"]
+        return "\n".join([*lines, f"    b.w {self.routine.name}", ""])
+
+    @property
+    def assembly(self) -> str:
+        return PROLOGUE + self.routine.assembly + self.entry
+
+    @property
+    def code_bytes(self) -> int:
+        return self.routine.bytes + self.entry_bytes
+
+    @property
+    def entry_bytes(self) -> int:
+        return _ENTRY_BYTES if self.constants else 4
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(constant.values.nbytes for constant in self.constants)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a variant does not apply to a layer."""
+
+    variant: str
+    reason: str
+
+
+def routine(body: Assembly) -> Routine:
+    """A body as a routine named after its contents."""
+    text = body.text()
+    name = f"npukit_m4_{sha256(text.encode()).hexdigest()[:12]}"
+    return Routine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
+
+
+def entry_costs(body: Assembly, *, constants: bool) -> tuple[int, int]:
+    """Instructions and cycles of one call, the entry included."""
+    extra = (_ENTRY_INSTRUCTIONS, _ENTRY_CYCLES) if constants else (1, 2)
+    return body.instructions + extra[0], body.cycles + extra[1]
+
+
+def source(kernels: Iterable[Kernel]) -> str:
+    """One assembly file of several kernels; equal routines appear once."""
+    kernels = tuple(kernels)
+    routines = {kernel.routine.name: kernel.routine.assembly for kernel in kernels}
+    return PROLOGUE + "".join(routines.values()) + "".join(kernel.entry for kernel in kernels)

@@ -1,0 +1,111 @@
+"""Where the elements of an activation tensor lie in memory between two kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from npukit.accel.cortex_m.layer import NO_PADDING, Padding, Shape
+
+
+class Order(Enum):
+    """How the elements are ordered, and what each one holds."""
+
+    PIXELS = "pixels"
+    """int8, the channels of a pixel together (NHWC)"""
+    PLANES8 = "planes8"
+    """one plane per channel, bytes holding value - zero point, which the zero point -128 makes 0..255"""
+    PLANES16 = "planes16"
+    """the same in halfwords; planes start at words, rows need not"""
+
+
+_ELEMENT_BYTES = {Order.PIXELS: 1, Order.PLANES8: 1, Order.PLANES16: 2}
+_ELEMENT_TYPES = {Order.PIXELS: np.int8, Order.PLANES8: np.uint8, Order.PLANES16: np.uint16}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A tensor in memory. `border` adds pixels around it that hold the zero point (PIXELS only).
+
+    `transposed` stores columns where rows would be: planes want the longer side along the row.
+    """
+
+    order: Order
+    shape: Shape
+    border: Padding = NO_PADDING
+    transposed: bool = False
+
+    @property
+    def element_bytes(self) -> int:
+        return _ELEMENT_BYTES[self.order]
+
+    @property
+    def channel_stride(self) -> int:
+        return 1 if self.order is Order.PIXELS else self._plane_bytes
+
+    @property
+    def row_stride(self) -> int:
+        return self._pixel_bytes if self.transposed else self._line_bytes
+
+    @property
+    def column_stride(self) -> int:
+        return self._line_bytes if self.transposed else self._pixel_bytes
+
+    @property
+    def origin(self) -> int:
+        """Byte offset of the first element of the first pixel inside the border."""
+        top, left, _, _ = self.border
+        return top * self.row_stride + left * self.column_stride
+
+    @property
+    def bytes(self) -> int:
+        planes = 1 if self.order is Order.PIXELS else self.shape[2]
+        return planes * self._plane_bytes
+
+    @property
+    def plain(self) -> bool:
+        """Whether the bytes are the elements in the order of the model, nothing between them."""
+        return self.order is Order.PIXELS and not any(self.border) and not (self.transposed and min(self.shape[:2]) > 1)
+
+    def follows(self, other: Layout) -> bool:
+        """Whether no element lies before its place in another tensor that begins where this one begins.
+
+        Then a kernel that reads this one in order may write the other over it.
+        """
+        mine, others = (self.row_stride, self.column_stride), (other.row_stride, other.column_stride)
+        return self.origin >= other.origin and all(a >= b for a, b in zip(mine, others, strict=True))
+
+    def pack(self, values: np.ndarray, zero_point: int) -> np.ndarray:
+        """The bytes of a tensor of int8 values in this layout."""
+        memory = np.full(self.bytes, zero_point & 0xFF if self.order is Order.PIXELS else 0, np.uint8)
+        self._view(memory)[...] = values if self.order is Order.PIXELS else values.astype(np.int64) - zero_point
+        return memory
+
+    def unpack(self, memory: np.ndarray, zero_point: int) -> np.ndarray:
+        """The int8 values of a tensor from its bytes."""
+        values = self._view(np.ascontiguousarray(memory).view(np.uint8)).astype(np.int64)
+        return (values if self.order is Order.PIXELS else values + zero_point).astype(np.int8)
+
+    @property
+    def _pixel_bytes(self) -> int:
+        return self.shape[2] if self.order is Order.PIXELS else self.element_bytes
+
+    @property
+    def _line_bytes(self) -> int:
+        return self._stored(0 if self.transposed else 1) * self._pixel_bytes
+
+    @property
+    def _plane_bytes(self) -> int:
+        plane = self._stored(1 if self.transposed else 0) * self._line_bytes
+        return plane + (-plane % 4 if self.order is Order.PLANES16 else 0)
+
+    def _stored(self, axis: int) -> int:
+        return self.shape[axis] + self.border[axis] + self.border[axis + 2]
+
+    def _view(self, memory: np.ndarray) -> np.ndarray:
+        strides = (self.row_stride, self.column_stride, self.channel_stride)
+        elements = memory[self.origin :].view(np.uint8)
+        dtype = _ELEMENT_TYPES[self.order]
+        return np.ndarray(self.shape, dtype, buffer=elements.data, strides=strides)

@@ -1,0 +1,268 @@
+"""Choosing the kernels of a whole network together with the layouts of the tensors between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from npukit.accel.cortex_m.border import fill_border
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, Padding
+from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.variants import kernels
+from npukit.errors import DoesNotFit
+
+INPUT = -1
+_KEPT = 32
+_MACS_PER_BYTE_WORTH = 500_000
+_MEMORY_BYTE_WORTH = 4
+_NO_KERNEL_COST = 1e12
+"""more than any kernel's: a layer goes without only where nothing applies"""
+_CYCLES_WORTH_A_BYTE = 1000
+
+
+@dataclass(frozen=True)
+class Node:
+    """A layer and the nodes whose outputs it reads; INPUT is the network's input."""
+
+    layer: Layer
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel to call, on the outputs of nodes, to make (or fill the border of) the output of `node`.
+
+    `None` where no variant applies, with the reasons.
+    """
+
+    node: int
+    kernel: Kernel | None
+    inputs: tuple[int, ...]
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The calls of a network in order, and the layout of each node's output."""
+
+    nodes: tuple[Node, ...]
+    calls: tuple[Call, ...]
+    layouts: Mapping[int, Layout]
+    live_bytes: int
+    """the largest sum of tensors alive and scratch during a call"""
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(call.kernel for call in self.calls if call.kernel is not None)
+
+    @property
+    def instructions(self) -> int:
+        return sum(kernel.instructions for kernel in self.kernels)
+
+    @property
+    def cycles(self) -> int:
+        return sum(kernel.cycles for kernel in self.kernels)
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(kernel.constant_bytes for kernel in self.kernels)
+
+    @property
+    def code_bytes(self) -> int:
+        """Routines that kernels share count once."""
+        routines = {kernel.routine.name: kernel.routine.bytes for kernel in self.kernels}
+        return sum(routines.values()) + sum(kernel.entry_bytes for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """The best known calls of the first nodes that leave the live tensors in certain layouts."""
+
+    cost: float
+    flash: int
+    live_bytes: int
+    routines: frozenset[str]
+    calls: tuple[Call, ...]
+    layouts: Mapping[int, Layout]
+
+
+State = tuple[tuple[int, Layout], ...]
+
+
+def choose(
+    nodes: Sequence[Node], *, objective: str = "latency", sram: int | None = None, flash: int | None = None
+) -> Choice:
+    """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
+
+    `sram` bounds tensors and scratch alive together, `flash` code and constants.
+    """
+    nodes = tuple(nodes)
+    search = _Search(nodes, objective, sram, flash)
+    partials = {((INPUT, search.input_layout),): [search.start]}
+    for index in range(len(nodes)):
+        partials = search.extended(index, partials)
+        if not partials:
+            limits = f"{sram} bytes of SRAM and {flash} of flash"
+            raise DoesNotFit(
+                f"{nodes[index].layer.name} does not fit {limits}",
+                tries=["--objective memory", "a board with more memory"],
+            )
+    best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
+    return Choice(nodes, best.calls, best.layouts, best.live_bytes)
+
+
+class _Search:
+    """Dynamic programming over the nodes in order; a state is the layouts of the tensors still needed."""
+
+    def __init__(self, nodes: tuple[Node, ...], objective: str, sram: int | None, flash: int | None) -> None:
+        self._nodes = nodes
+        self._objective = objective
+        self._sram = sram
+        self._flash = flash
+        self._consumers = {
+            index: [i for i, node in enumerate(nodes) if index in node.inputs] for index in range(INPUT, len(nodes))
+        }
+        self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
+        self._byte_worth = [
+            worth * (_MEMORY_BYTE_WORTH if objective == "memory" else 1) for worth in _byte_worth(nodes)
+        ]
+        first = next(node.layer for node in nodes if INPUT in node.inputs)
+        self.input_layout = Layout(Order.PIXELS, first.input_shape)
+        self.start = _Partial(0.0, 0, 0, frozenset(), (), {INPUT: self.input_layout})
+
+    def extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
+        """All states after one more node, the best partial choices of each."""
+        result: dict[State, list[_Partial]] = {}
+        for state, kept in partials.items():
+            for target in self._candidates(index):
+                self._extend(index, dict(state), kept, target, result)
+        return {state: _best(found) for state, found in result.items()}
+
+    def _extend(
+        self,
+        index: int,
+        layouts: dict[int, Layout],
+        kept: list[_Partial],
+        target: Layout,
+        result: dict[State, list[_Partial]],
+    ) -> None:
+        sources = tuple(layouts[i] for i in self._nodes[index].inputs)
+        alive = sum(layout.bytes for layout in layouts.values()) + target.bytes
+        after = {**layouts, index: target}
+        state = tuple((i, layout) for i, layout in after.items() if any(c > index for c in self._consumers[i]))
+        for calls in self._calls(index, sources, target):
+            needed = alive - self._saved(index, calls[0], target)
+            needed += max((call.kernel.scratch_bytes for call in calls if call.kernel), default=0)
+            if self._sram is not None and needed > self._sram:
+                continue
+            added = (self._with(partial, calls, needed, index, target) for partial in kept)
+            fitting = [p for p in added if self._flash is None or p.flash <= self._flash]
+            if fitting:
+                result.setdefault(state, []).extend(fitting)
+
+    def _saved(self, index: int, call: Call, target: Layout) -> int:
+        """Bytes the output shares with an input that nobody reads afterwards."""
+        if call.kernel is None:
+            return 0
+        readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.in_place if call.inputs[i] != INPUT}
+        over = (call.kernel.inputs[i].bytes for i, last in readers.items() if last == index)
+        return max((min(size, target.bytes) for size in over), default=0)
+
+    def _with(self, before: _Partial, calls: tuple[Call, ...], live: int, index: int, target: Layout) -> _Partial:
+        cost, flash, routines = before.cost, before.flash, before.routines
+        for call in calls:
+            added = 0
+            if call.kernel is not None:
+                added = call.kernel.constant_bytes + call.kernel.entry_bytes
+                added += 0 if call.kernel.routine.name in routines else call.kernel.routine.bytes
+                routines = routines | {call.kernel.routine.name}
+            cost += self._cost(call, added)
+            flash += added
+        layouts = {**before.layouts, index: target}
+        return _Partial(cost, flash, max(before.live_bytes, live), routines, before.calls + calls, layouts)
+
+    def _cost(self, call: Call, flash: int) -> float:
+        """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
+        if call.kernel is None:
+            return _NO_KERNEL_COST
+        time = call.kernel.instructions + call.kernel.cycles
+        return time if self._objective == "latency" else flash + time / _CYCLES_WORTH_A_BYTE
+
+    def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[Call, ...]]:
+        """Each way to make a node's output, with the filling of its border."""
+        node = self._nodes[index]
+        found, refused = self._kernels(index, sources, target)
+        fill = self._fill(index, target)
+        for kernel in found:
+            yield (Call(index, kernel, node.inputs), *fill)
+        if not found and target.plain and all(source.plain for source in sources):
+            yield (Call(index, None, node.inputs, refused), *fill)
+
+    def _kernels(
+        self, index: int, sources: tuple[Layout, ...], target: Layout
+    ) -> tuple[list[Kernel], tuple[Refusal, ...]]:
+        key = (index, sources, target)
+        if key not in self._found:
+            everything = list(kernels(self._nodes[index].layer, sources, target, self._byte_worth[index]))
+            accepted = [k for k in everything if isinstance(k, Kernel)]
+            self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
+        return self._found[key]
+
+    def _fill(self, index: int, target: Layout) -> tuple[Call, ...]:
+        if not any(target.border) or isinstance(self._nodes[index].layer, CopyLayer):
+            return ()
+        reader = next(self._nodes[i].layer for i in self._consumers[index] if self._padding(i) != NO_PADDING)
+        assert isinstance(reader, ConvLayer)
+        kernel = fill_border(f"{self._nodes[index].layer.name}_border", target, reader.input_zero)
+        return (Call(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
+
+    def _padding(self, index: int) -> Padding:
+        layer = self._nodes[index].layer
+        return layer.padding if isinstance(layer, ConvLayer) else NO_PADDING
+
+    def _candidates(self, index: int) -> list[Layout]:
+        """The layouts a node's output could have, given who reads it."""
+        shape = self._nodes[index].layer.output_shape
+        readers = [self._nodes[i].layer for i in self._consumers[index]]
+        borders = {NO_PADDING, _hull([self._padding(i) for i in self._consumers[index]])}
+        sides = (False, True) if shape[0] > shape[1] > 1 and readers else (False,)
+        layouts = [Layout(Order.PIXELS, shape, b, t) for b, t in product(sorted(borders), sides)]
+        if readers and all(isinstance(reader, DepthwiseLayer) for reader in readers):
+            layouts += [Layout(o, shape, NO_PADDING, t) for o, t in product((Order.PLANES8, Order.PLANES16), sides)]
+        return layouts
+
+
+def _byte_worth(nodes: Sequence[Node]) -> list[float]:
+    """What a byte of each layer's code must save: more in large networks, less where layers of one shape share it."""
+    signatures = [_signature(node.layer) for node in nodes]
+    macs = sum(_macs(node.layer) for node in nodes)
+    return [macs / _MACS_PER_BYTE_WORTH / signatures.count(signature) for signature in signatures]
+
+
+def _macs(layer: Layer) -> int:
+    return layer.macs if isinstance(layer, ConvLayer | DepthwiseLayer | DenseLayer) else 0
+
+
+def _signature(layer: Layer) -> tuple:
+    """What layers that can share code have in common."""
+    windows = (layer.kernel, layer.strides, layer.padding) if isinstance(layer, ConvLayer | DepthwiseLayer) else ()
+    return type(layer), layer.input_shape, layer.output_shape, windows
+
+
+def _hull(paddings: Sequence[Padding]) -> Padding:
+    if not paddings:
+        return NO_PADDING
+    top, left, bottom, right = (max(side) for side in zip(*paddings, strict=True))
+    return top, left, bottom, right
+
+
+def _best(partials: list[_Partial]) -> list[_Partial]:
+    """The cheapest, and those that cost more but take less flash."""
+    kept: list[_Partial] = []
+    for partial in sorted(partials, key=lambda p: (p.cost, p.flash)):
+        if not kept or partial.flash < kept[-1].flash:
+            kept.append(partial)
+    return kept[:_KEPT]

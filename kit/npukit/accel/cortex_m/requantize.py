@@ -1,0 +1,99 @@
+"""TensorFlow Lite's double rounding as one multiply-accumulate and one saturating shift.
+
+The definition rounds twice: y = floor((a * m + 2**30) / 2**31), halves up for both signs, then
+r = floor((y + 2**(e-1) - [y < 0]) / 2**e), e being the channel's right shift. Floors of floors merge: with E > e and
+accumulators prescaled by 2**(1 + E - e), all the added terms are whole numbers of the product's high word, so that
+
+    output = saturate((high_word(accumulator * multiplier) + addend) >> E)
+
+with `ties` = 2**(E - e) less in the addend for negative accumulators. Where the zero point is the lowest value the
+correction is not needed: negative results are all clamped to it. SMMLA and SSAT compute this, two instructions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.cortex_m.layer import INT8, Requantization
+
+LARGEST_EXPONENT = 22
+_LEAST_PRESCALE = 2
+_SHARED_STEP = 4
+INT32_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True)
+class FastRequantization:
+    """Per channel: E, log2 of the prescaling, multiplier, addend and tie step."""
+
+    exponents: np.ndarray
+    prescale: np.ndarray
+    multipliers: np.ndarray
+    addends: np.ndarray
+    ties: np.ndarray
+
+    @property
+    def exponent(self) -> int | None:
+        """E, if all channels have the same."""
+        return int(self.exponents[0]) if (self.exponents == self.exponents[0]).all() else None
+
+    @property
+    def needs_ties(self) -> bool:
+        return bool(self.ties.any())
+
+
+def exponents(requantization: Requantization) -> np.ndarray:
+    """The right shift of each channel."""
+    return -np.asarray(requantization.shifts, np.int64)
+
+
+def smallest_exponent(requantization: Requantization) -> int:
+    return max(int(exponents(requantization).max()) + 1, 1)
+
+
+def clamp_refusal(requantization: Requantization) -> str | None:
+    """Why saturation to 8 bits is not this layer's clamp, or None."""
+    if requantization.clamp != INT8:
+        return f"the clamp {requantization.clamp} is not the range of int8"
+    return None
+
+
+def common_exponents(requantization: Requantization) -> list[int]:
+    """Common E worth trying: first one that other layers are likely to have too, for then they share code."""
+    smallest = smallest_exponent(requantization)
+    return [-(-smallest // _SHARED_STEP) * _SHARED_STEP, smallest]
+
+
+def smallest_exponents(requantization: Requantization) -> np.ndarray:
+    """The smallest E of each channel."""
+    return np.maximum(exponents(requantization) + 1, 1)
+
+
+def fast_requantization(
+    requantization: Requantization, exponent: int | np.ndarray, *, unsigned: bool = False
+) -> FastRequantization:
+    """The constants for a common E or one per channel. `unsigned` leaves out the zero point: results count from it."""
+    e = exponents(requantization)
+    exponent = np.broadcast_to(np.asarray(exponent, np.int64), e.shape)
+    zero = 0 if unsigned else requantization.zero_point
+    half = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e - 1, 0), 0)
+    addends = (np.int64(zero) << exponent) + (np.int64(1) << (exponent - 1)) + half
+    ties = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e, 0), 0)
+    if requantization.zero_point == INT8[0]:
+        ties = np.zeros_like(ties)
+    multipliers = np.asarray(requantization.multipliers, np.int64)
+    return FastRequantization(exponent, 1 + exponent - e, multipliers, addends, ties)
+
+
+def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
+    """Why a prescaled accumulator leaves 32 bits, given the largest magnitude of each channel's, or None."""
+    if fast.exponents.max() > LARGEST_EXPONENT:
+        return f"a right shift of {int(fast.exponents.max())} exceeds {LARGEST_EXPONENT}"
+    if fast.prescale.min() < _LEAST_PRESCALE:
+        return "a channel's right shift is not below the common one"
+    bits = np.ceil(np.log2(np.maximum(largest, 1).astype(np.float64) + 1)) + fast.prescale
+    if bits.max() > 31:
+        return f"an accumulator of {int(bits.max())} bits after prescaling does not fit 32"
+    return None

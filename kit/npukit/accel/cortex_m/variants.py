@@ -1,0 +1,53 @@
+"""All kernels of a layer, and why the others do not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from npukit.accel.cortex_m.add import add
+from npukit.accel.cortex_m.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.block import Density
+from npukit.accel.cortex_m.border import copy_with_border
+from npukit.accel.cortex_m.convolution import convolution
+from npukit.accel.cortex_m.dense import dense
+from npukit.accel.cortex_m.depthwise import depthwise
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.layer import (
+    AddLayer,
+    ConvLayer,
+    CopyLayer,
+    DenseLayer,
+    DepthwiseLayer,
+    Layer,
+    Opaque,
+    PoolLayer,
+    SoftmaxLayer,
+)
+from npukit.accel.cortex_m.layout import Layout
+from npukit.accel.cortex_m.pool import pool
+from npukit.accel.cortex_m.softmax import softmax
+from npukit.accel.cortex_m.winograd import winograd
+
+
+def kernels(
+    layer: Layer, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
+) -> Iterator[Kernel | Refusal]:
+    """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
+    match layer:
+        case Opaque():
+            return
+        case ConvLayer():
+            yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
+            yield winograd(layer, sources[0], target)
+        case DepthwiseLayer():
+            yield depthwise(layer, sources[0], target, byte_worth)
+        case DenseLayer():
+            yield from (dense(layer, sources[0], target, density, byte_worth) for density in Density)
+        case AddLayer():
+            yield add(layer, sources[0], sources[1], target)
+        case PoolLayer():
+            yield pool(layer, sources[0], target)
+        case CopyLayer():
+            yield copy_with_border(layer.name, sources[0], target, layer.zero_point)
+        case SoftmaxLayer():
+            yield softmax(layer, sources[0], target)

@@ -1,0 +1,148 @@
+"""Assembling kernels, running them on an emulated Cortex-M4, and counting."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+
+from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.layer import Opaque
+from npukit.accel.cortex_m.network import INPUT, Choice
+
+CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
+INPUTS, INPUT_SPACING, PAGE = 0x30000000, 0x1000000, 0x1000
+GUARD = 64
+UNTOUCHED = 0xC3
+_GCC = ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-x", "assembler")
+_ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one call did."""
+
+    output: np.ndarray
+    instructions: int
+    stack_bytes: int
+
+
+def run_network(choice: Choice, x: np.ndarray) -> tuple[np.ndarray, int]:
+    """The bytes of the network's output for the bytes of its input, and the instructions of all calls."""
+    tensors, instructions = {INPUT: x.view(np.uint8).ravel()}, 0
+    for call in choice.calls:
+        if isinstance(choice.nodes[call.node].layer, Opaque):
+            tensors[call.node] = tensors[call.inputs[0]]
+            continue
+        assert call.kernel is not None, call.refusals
+        found = run(call.kernel, *(tensors[i] for i in call.inputs), before=tensors.get(call.node))
+        tensors[call.node] = found.output
+        instructions += found.instructions
+    return tensors[choice.calls[-1].node], instructions
+
+
+def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None, over: int | None = None) -> Run:
+    """Call a kernel on inputs already in its layouts. Memory around output and scratch must stay untouched.
+
+    `before` is what the output holds already; `over` numbers the input on which the output lies.
+    """
+    symbols, writes, free = {}, [], FLASH
+    for constant in kernel.constants:
+        symbols[constant.symbol] = free
+        writes.append((free, constant.values.tobytes()))
+        free += -(-constant.values.nbytes // 16) * 16
+    code, entry = _linked(kernel.assembly, kernel.symbol, tuple(symbols.items()))
+    arguments, free, regions = [], RAM + GUARD, []
+    for index, data in enumerate(inputs):
+        content = data.tobytes() + b"\x5a" * kernel.over_read
+        place = _before_nothing(index, content, regions) if over is None else free
+        arguments.append(place)
+        writes.append((place, content))
+        free = (free + data.nbytes + 2 * GUARD) & ~15
+    output, scratch = free + GUARD, (free + 3 * GUARD + kernel.output.bytes) & ~15
+    if over is not None:
+        output = arguments[over]
+    else:
+        writes.append((output - GUARD, bytes([UNTOUCHED]) * (kernel.output.bytes + 2 * GUARD)))
+    if before is not None:
+        writes.append((output, before.tobytes()))
+    writes.append((scratch, bytes([UNTOUCHED]) * (kernel.scratch_bytes + GUARD)))
+    reads = [(output - GUARD, kernel.output.bytes + 2 * GUARD), (scratch + kernel.scratch_bytes, GUARD)]
+    memory, instructions, stack, error = _ask((code, entry, regions, writes, [*arguments, output, scratch], reads))
+    assert not error, error
+    _check_guards(memory, on_input=over is not None)
+    return Run(np.frombuffer(memory[0][GUARD:-GUARD], np.uint8), instructions, stack)
+
+
+def _before_nothing(index: int, content: bytes, regions: list[tuple[int, int]]) -> int:
+    """A word-aligned place for an input right before the end of memory: reading beyond it faults."""
+    size = (len(content) // PAGE + 1) * PAGE
+    regions.append((INPUTS + index * INPUT_SPACING, size))
+    return (sum(regions[-1]) - len(content)) & ~3
+
+
+def _check_guards(memory: list[bytes], *, on_input: bool) -> None:
+    guard = bytes([UNTOUCHED]) * GUARD
+    assert memory[1] == guard, "wrote after the scratch"
+    if not on_input:
+        assert memory[0][:GUARD] == guard, "wrote before the output"
+        assert memory[0][-GUARD:] == guard, "wrote after the output"
+
+
+@cache
+def _linked(assembly: str, symbol: str, symbols: tuple[tuple[str, int], ...]) -> tuple[bytes, int]:
+    with TemporaryDirectory() as folder:
+        source, image = Path(folder, "kernel.s"), Path(folder, "kernel.elf")
+        source.write_text(assembly)
+        definitions = [f"-Wl,--defsym={name}={address:#x}" for name, address in symbols]
+        layout = [f"-Wl,-Ttext={CODE:#x}", f"-Wl,-e,{symbol}", "-Wl,--build-id=none"]
+        subprocess.run([*_GCC, *layout, *definitions, str(source), "-o", str(image)], check=True, timeout=60)
+        return _text(image)
+
+
+def object_code(assembly: str, assembler: str) -> bytes:
+    """The .text section as "gcc" or "zig" assembles it."""
+    with TemporaryDirectory() as folder:
+        source, target = Path(folder, "kernel.s"), Path(folder, "kernel.o")
+        source.write_text(assembly)
+        command = _GCC if assembler == "gcc" else _ZIG
+        subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True, timeout=120)
+        return _text(target)[0]
+
+
+def check_assemblers(kernel: Kernel) -> None:
+    """GNU as and LLVM make the same bytes, as many as the kernel says (GNU as pads the section to words)."""
+    gnu, llvm = (object_code(kernel.assembly, assembler) for assembler in ("gcc", "zig"))
+    assert len(llvm) == kernel.code_bytes
+    assert gnu[: len(llvm)] == llvm
+    assert len(gnu) == -(-len(llvm) // 4) * 4
+
+
+def _text(image: Path) -> tuple[bytes, int]:
+    with image.open("rb") as file:
+        elf = ELFFile(file)
+        section = elf.get_section_by_name(".text")
+        assert section is not None
+        return section.data(), elf["e_entry"] & ~1
+
+
+def _ask(request: tuple) -> tuple[list[bytes], int, int, str]:
+    worker = _worker()
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    pickle.dump(request, worker.stdin)
+    worker.stdin.flush()
+    return pickle.load(worker.stdout)
+
+
+@cache
+def _worker() -> subprocess.Popen[bytes]:
+    script = Path(__file__).with_name("emulator_worker.py")
+    return subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,0 +1,86 @@
+"""Matrix-vector products, run on an emulated core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from accel.cortex_m import laboratory, layers, reference
+from npukit.accel.cortex_m.block import Density
+from npukit.accel.cortex_m.dense import dense
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.layer import DenseLayer
+from npukit.accel.cortex_m.layout import Layout, Order
+
+
+def with_one_multiplier(layer: DenseLayer) -> DenseLayer:
+    r = layer.requantization
+    multipliers, shifts = np.full_like(r.multipliers, r.multipliers[0]), np.full_like(r.shifts, r.shifts[0])
+    return replace(layer, requantization=replace(r, multipliers=multipliers, shifts=shifts))
+
+
+def kernel_for(layer: DenseLayer, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
+    source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
+    return dense(layer, source, target, density, byte_worth)
+
+
+def check(layer: DenseLayer, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:
+    kernel = kernel_for(layer, density, byte_worth)
+    assert isinstance(kernel, Kernel), kernel.reason
+    run = laboratory.run(kernel, x.view(np.uint8))
+    np.testing.assert_array_equal(run.output.view(np.int8), reference.dense(layer, x).ravel())
+    assert run.instructions == kernel.instructions
+    assert run.stack_bytes == kernel.stack_bytes
+    return kernel
+
+
+@pytest.mark.parametrize("density", list(Density))
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_products(seed: int, shared: bool, density: Density):
+    rng = np.random.default_rng(seed)
+    inputs, outputs = int(rng.integers(1, 300)), int(rng.integers(1, 40))
+    layer = layers.dense(rng, inputs, outputs, relu=bool(seed % 2), extreme=seed % 4 == 3 and inputs < 200)
+    layer = with_one_multiplier(layer) if shared else layer
+    x = layers.activations(rng, (inputs,), extreme=seed % 3 == 2)
+    check(layer, density, x)
+
+
+# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "density", "prototype"),
+    [
+        (640, 128, Density.HALFWORDS, 0.676),
+        (640, 128, Density.BYTES, 0.870),
+        (128, 128, Density.HALFWORDS, 0.702),
+        (128, 128, Density.BYTES, 0.903),
+        (8, 128, Density.BYTES, 1.706),
+    ],
+)
+def test_no_more_instructions_than_the_prototypes(inputs, outputs, density, prototype):
+    rng = np.random.default_rng(2)
+    layer = with_one_multiplier(layers.dense(rng, inputs, outputs))
+    kernel = check(layer, density, layers.activations(rng, (inputs,), extreme=False), byte_worth=0)
+    assert kernel.instructions <= prototype * layer.macs
+
+
+def test_one_multiplier_leaves_weights_and_biases_only():
+    layer = with_one_multiplier(layers.dense(np.random.default_rng(1), 128, 128))
+    kernel = check(layer, Density.BYTES, np.zeros(128, np.int8))
+    assert kernel.constant_bytes == 128 * 128 + 4 * 128 + 12
+
+
+def test_both_assemblers_agree_with_the_predicted_size():
+    for density in Density:
+        kernel = kernel_for(layers.dense(np.random.default_rng(3), 70, 9, relu=False), density)
+        assert isinstance(kernel, Kernel)
+        laboratory.check_assemblers(kernel)
+
+
+def test_a_weight_of_minus_128_does_not_fit_beside_another():
+    layer = layers.dense(np.random.default_rng(3), 16, 4)
+    refused = kernel_for(replace(layer, weights=np.full((4, 16), -128, np.int8)), Density.BYTES)
+    assert isinstance(refused, Refusal)
+    assert "-128" in refused.reason

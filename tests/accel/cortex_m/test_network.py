@@ -1,0 +1,71 @@
+"""Whole networks of generated kernels, run on an emulated core, against outputs nobody here computed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from accel.cortex_m import laboratory
+from helpers import models
+from npukit.accel.core_nodes import CORE, core_nodes
+from npukit.accel.cortex_m.input_ranges import with_ranges
+from npukit.accel.cortex_m.kernel import source
+from npukit.accel.cortex_m.network import Node, choose
+from npukit.accel.dead_channels import without_dead_channels
+from npukit.errors import DoesNotFit
+from npukit.frontend.models import load_net_from_model
+
+# Instructions of TensorFlow Lite Micro with CMSIS-NN (../shared/facts/peers.md), the share of them that is allowed, and
+# its bytes of RAM: arena and stack.
+PEERS = {
+    "kws_ref_model": (7_701_741, 0.35, 24_360),
+    "pretrainedResnet_quant": (29_862_439, 0.35, 56_536),
+    "vww_96_int8": (24_102_778, 0.35, 102_248),
+    "ad01_int8": (583_201, 0.45, 3_624),
+}
+
+
+@cache
+def nodes(name: str) -> tuple[Node, ...]:
+    net = without_dead_channels(load_net_from_model(models() / f"{name}.tflite")).net
+    return with_ranges(core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops))).nodes)
+
+
+@pytest.mark.parametrize("objective", ["latency", "memory"])
+@pytest.mark.parametrize("name", PEERS)
+def test_a_network_equals_the_golden_outputs(name: str, objective: str):
+    peer, share, _ = PEERS[name]
+    choice = choose(nodes(name), objective=objective)
+    golden = np.load(models() / f"{name}.npz")
+    for case in (0, 1):
+        got, instructions = laboratory.run_network(choice, golden["in0"][case])
+        want = golden["out0_tflm" if "out0_tflm" in golden else "out0"][case]
+        np.testing.assert_array_equal(got.view(np.int8), want.ravel())
+        assert instructions == choice.instructions
+    assert choice.instructions <= (share if objective == "latency" else 0.45) * peer
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_memory_keeps_constants_within_the_model_file(name: str):
+    choice = choose(nodes(name), objective="memory")
+    assert choice.constant_bytes <= (models() / f"{name}.tflite").stat().st_size
+
+
+@pytest.mark.parametrize("assembler", ["gcc", "zig"])
+def test_one_file_holds_the_code_of_a_network(assembler: str):
+    choice = choose(nodes("kws_ref_model"))
+    routines = {kernel.routine.name for kernel in choice.kernels}
+    assert len(routines) < len(choice.kernels)
+    code = laboratory.object_code(source(choice.kernels), assembler)
+    assert choice.code_bytes <= len(code) <= choice.code_bytes + 4 * (len(routines) + 1)
+
+
+def test_sram_bounds_the_choice():
+    free = choose(nodes("kws_ref_model"))
+    tight = choose(nodes("kws_ref_model"), sram=20_000)
+    assert tight.live_bytes <= 20_000 < free.live_bytes
+    assert tight.instructions > free.instructions
+    with pytest.raises(DoesNotFit, match="conv2d"):
+        choose(nodes("kws_ref_model"), sram=4_000)

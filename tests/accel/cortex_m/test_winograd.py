@@ -1,0 +1,98 @@
+"""3x3 convolutions by Winograd's algorithm, run on an emulated core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from accel.cortex_m import laboratory, layers, reference
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, Padding
+from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.winograd import winograd
+
+
+def kernel_for(layer: ConvLayer, output_border: Padding = NO_PADDING) -> Kernel:
+    source = Layout(Order.PIXELS, layer.input_shape, layer.padding)
+    kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border))
+    assert isinstance(kernel, Kernel), kernel.reason
+    return kernel
+
+
+def check(layer: ConvLayer, kernel: Kernel, x: np.ndarray) -> None:
+    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
+    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    np.testing.assert_array_equal(got, reference.convolution(layer, x))
+    assert run.instructions == kernel.instructions
+    assert run.stack_bytes == kernel.stack_bytes
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_convolutions(seed: int):
+    rng = np.random.default_rng(seed)
+    height, width, channels = (int(v) for v in rng.integers((4, 6, 1), (9, 14, 20)))
+    top, left, bottom, right = (int(v) for v in rng.integers(0, 2, 4))
+    layer = layers.conv(
+        rng,
+        (height, width, channels),
+        2 * int(rng.integers(1, 6)),
+        (3, 3),
+        padding=(top, left, bottom, right),
+        relu=bool(seed % 2),
+        extreme=seed % 3 == 2,
+    )
+    check(layer, kernel_for(layer), layers.activations(rng, layer.input_shape, extreme=seed % 3 == 2))
+
+
+def test_the_largest_transformed_weights():
+    """Weights all of one sign transform to nine times themselves; the sums inside may wrap."""
+    rng = np.random.default_rng(5)
+    layer = layers.conv(rng, (8, 8, 16), 4, (3, 3), padding=(1, 1, 1, 1), extreme=True)
+    weights = layer.weights.copy()
+    weights[0], weights[1] = 127, -127
+    x = layers.activations(rng, layer.input_shape, extreme=True)
+    x[:4], x[4:] = 127, -128
+    layer = replace(layer, weights=weights)
+    check(layer, kernel_for(layer), x)
+
+
+@pytest.mark.parametrize("size", [(6, 8), (6, 11)])
+def test_the_output_may_lie_on_the_input(size: tuple[int, int]):
+    rng = np.random.default_rng(6)
+    layer = layers.conv(rng, (*size, 8), 8, (3, 3), padding=(1, 1, 1, 1))
+    kernel = kernel_for(layer)
+    assert kernel.in_place == (0,)
+    x = layers.activations(rng, layer.input_shape, extreme=False)
+    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero), over=0)
+    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    np.testing.assert_array_equal(got, reference.convolution(layer, x))
+
+
+def test_rows_that_overlap_keep_the_output_off_the_input():
+    layer = layers.conv(np.random.default_rng(6), (7, 8, 8), 8, (3, 3), padding=(1, 1, 1, 1))
+    assert kernel_for(layer).in_place == ()
+
+
+# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+@pytest.mark.parametrize(("size", "channels", "prototype"), [(32, 16, 0.441), (16, 32, 0.359), (8, 64, 0.318)])
+def test_no_more_instructions_than_the_prototypes(size: int, channels: int, prototype: float):
+    rng = np.random.default_rng(2)
+    layer = layers.conv(rng, (size, size, channels), channels, (3, 3), padding=(1, 1, 1, 1))
+    kernel = kernel_for(layer, (1, 1, 1, 1))
+    check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
+    assert kernel.instructions <= prototype * layer.macs
+
+
+def test_both_assemblers_agree_with_the_predicted_size():
+    layer = layers.conv(np.random.default_rng(3), (7, 9, 5), 4, (3, 3), padding=(1, 1, 1, 1), relu=False)
+    laboratory.check_assemblers(kernel_for(layer))
+
+
+@pytest.mark.parametrize(("strides", "shape", "words"), [((2, 2), (8, 8, 4), "stride"), ((1, 1), (3, 8, 4), "pair")])
+def test_refusals_name_the_fact(strides: tuple[int, int], shape: tuple[int, int, int], words: str):
+    layer = layers.conv(np.random.default_rng(3), shape, 4, (3, 3), strides=strides)
+    refused = winograd(layer, Layout(Order.PIXELS, shape), Layout(Order.PIXELS, layer.output_shape))
+    assert isinstance(refused, Refusal)
+    assert words in refused.reason

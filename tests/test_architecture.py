@@ -1,0 +1,46 @@
+"""The rooms of the package import only what stands before them in docs/architecture.md."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+
+PACKAGE = CHECKOUT / "kit" / "npukit"
+TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
+ROOMS = tuple(TABLE.findall((CHECKOUT / "docs" / "architecture.md").read_text()))
+FRONT_DOOR = {"api", "build"}
+"""what calls the rooms: only the command line calls it"""
+
+
+def imported(module: Path) -> Iterator[str]:
+    """What a module imports from npukit, without the package's name."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if names == ["npukit"] and isinstance(node, ast.ImportFrom):
+            names = [f"npukit.{alias.name}" for alias in node.names]
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from (name.removeprefix("npukit.") for name in names if name.startswith("npukit."))
+
+
+def test_every_room_stands_in_the_table_once():
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert sorted(ROOMS) == sorted(rooms)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_stands_before_it(room: str):
+    later = {*ROOMS[ROOMS.index(room) + 1 :]} | (FRONT_DOOR if room != ROOMS[-1] else set())
+    wrong = [
+        f"{module.relative_to(PACKAGE)} imports {name}"
+        for module in sorted((PACKAGE / room).rglob("*.py"))
+        for name in imported(module)
+        if name.split(".")[0] in later
+    ]
+    assert not wrong
