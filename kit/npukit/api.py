@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,12 +17,17 @@ from npukit.progress import Progress, Silent
 from npukit.project.build_folder import Build, load_build
 
 if TYPE_CHECKING:
+    from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+
     from npukit.farm.client import FarmBench
     from npukit.farm.server import Server
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
     from npukit.measure.trace import Traced
     from npukit.measure.validate import Validation
+
+Model: TypeAlias = "Path | str | ExportedProgram"
+"""A model file, or a program of `torch.export`."""
 
 
 @dataclass(frozen=True)
@@ -43,26 +48,30 @@ class Options:
 
 
 def build(
-    model: Path | str,
+    model: Model,
     *,
     board: str = "pe-mesh",
     output: Path | str,
     options: Options = Options(),
     progress: Progress | None = None,
 ) -> Build:
-    """Compile a model file for a board into the folder `output`."""
+    """Compile a model for a board into the folder `output`."""
+    from npukit.frontend.models import model_file
     from npukit.pipeline import build_folder
 
-    return build_folder(Path(model), load_board(board), Path(output), options, progress or Silent())
+    with model_file(model) as path:
+        return build_folder(path, load_board(board), Path(output), options, progress or Silent())
 
 
 def fit(
-    model: Path | str, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
+    model: Model, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
 ) -> dict[str, Any]:
     """What a build would be, before anything is compiled: engines, PEs, memory, predicted cycles. Or `DoesNotFit`."""
+    from npukit.frontend.models import model_file
     from npukit.pipeline import compile_network, summary
 
-    compiled = compile_network(Path(model), load_board(board), options, progress or Silent())
+    with model_file(model) as path:
+        compiled = compile_network(path, load_board(board), options, progress or Silent())
     return summary(compiled, compiled.plan)
 
 

@@ -20,3 +20,9 @@ class DoesNotFit(NpukitError):
     """The network, image or plan does not fit the board, or does not match it."""
 
     exit_status = 3
+
+
+def first_line(fault: Exception) -> str:
+    """What a fault of another library says, in one line."""
+    lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+    return lines[0] if lines else type(fault).__name__

@@ -35,7 +35,7 @@ Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say m
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
 BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
 On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, or a serial device.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite or .onnx file.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite, .onnx or .pt2 file.")]
 BoardName = Annotated[str, typer.Option("--board", "-b", metavar="NAME", help="A board's name, or a board file.")]
 Pes = Annotated[int | None, typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs.")]
 OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_file import import_onnx
+from npukit.frontend.pytorch.program import import_pytorch, save_program
 from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.emit import emit_module
 from npukit.frontend.tflite.file import is_tflite, read_tflite
@@ -35,7 +41,19 @@ def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -
         return emit_module(read_tflite(data, path.name), CONVERTERS, path.name, shapes)
     if path.suffix == ".onnx":
         return import_onnx(data, path, shapes)
-    raise NpukitError(f"{path.name} is not a model npukit knows", tries=["give a .tflite or .onnx file"])
+    if path.suffix == ".pt2":
+        return import_pytorch(data, path.name, shapes)
+    raise NpukitError(f"{path.name} is not a model npukit knows", tries=["give a .tflite, .onnx or .pt2 file"])
+
+
+@contextmanager
+def model_file(model: Any) -> Iterator[Path]:
+    """The file of a model: a path as it is, a program of `torch.export` saved for as long as this lasts."""
+    if isinstance(model, str | PathLike):
+        yield Path(model)
+        return
+    with TemporaryDirectory() as folder:
+        yield save_program(model, Path(folder) / "model.pt2")
 
 
 def _read(path: Path) -> bytes:

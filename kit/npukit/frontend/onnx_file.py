@@ -16,7 +16,7 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 from npukit.frontend.onnx_ops import readable_converters
 from npukit.frontend.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
@@ -42,7 +42,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
         with readable_converters(), _quiet():
             return _from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as fault:
-        raise NpukitError(f"{path.name} cannot be imported: {_first_line(fault)}") from fault
+        raise NpukitError(f"{path.name} cannot be imported: {first_line(fault)}") from fault
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _check_external_data(model: onnx.ModelProto, path: Path) -> None:
         try:
             load_external_data_for_model(model, str(folder))
         except Exception as fault:
-            raise NpukitError(f"{path.name}: its external data cannot be read: {_first_line(fault)}") from fault
+            raise NpukitError(f"{path.name}: its external data cannot be read: {first_line(fault)}") from fault
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
@@ -97,7 +97,7 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
     try:
         onnx.checker.check_model(_as_the_checker_wants(model))
     except Exception as fault:
-        raise NpukitError(f"{name} is not a valid ONNX model: {_first_line(fault)}") from fault
+        raise NpukitError(f"{name} is not a valid ONNX model: {first_line(fault)}") from fault
 
 
 def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -132,8 +132,3 @@ def _shape(value: Any, input_shapes: InputShapes, name: str) -> list[int]:
     sizes = value.type.tensor_type.shape.dim
     stated = tuple(size.dim_value if size.HasField("dim_value") else 0 for size in sizes)
     return list(closed_shape(name, value.name, stated, input_shapes))
-
-
-def _first_line(fault: Exception) -> str:
-    lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-    return lines[0] if lines else type(fault).__name__

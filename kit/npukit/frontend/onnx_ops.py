@@ -15,6 +15,8 @@ from tvm import relax
 from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
+from npukit.frontend.places import place, taken
+
 OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
@@ -123,6 +125,21 @@ def _cut_off(inputs: Any, attr: Any, shape: list[int]) -> list[int]:
     ]
 
 
+class Gather(onnx_frontend.Gather):
+    """Places of an axis that are known and evenly spaced are a slice; the rest is left to TVM."""
+
+    @classmethod
+    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        indices, axis = known(inputs[1], params), attr.get("axis", 0)
+        if isinstance(inputs[0], relax.Var) and indices is not None:
+            if indices.ndim == 0:
+                return place(bb, inputs[0], axis, int(indices))
+            part = taken(bb, inputs[0], axis, indices.tolist()) if indices.ndim == 1 else None
+            if part is not None:
+                return part
+        return super()._impl_v13(bb, inputs, attr, params)
+
+
 class Max(OnnxOpConverter):
     """Pairwise, not a reduction of a stack of copies."""
 
@@ -143,6 +160,7 @@ CONVERTERS: Mapping[str, Any] = {
     "Clip": Clip,
     "Conv": Conv,
     "ConvTranspose": ConvTranspose,
+    "Gather": Gather,
     "Max": Max,
     "Min": Min,
     "Pad": Pad,

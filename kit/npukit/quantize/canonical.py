@@ -41,8 +41,8 @@ def canonical(module: IRModule) -> IRModule:
 
 def _folded(module: IRModule, *before: Any) -> IRModule:
     """The module with its constants folded and without what nobody reads."""
-    after = (transforms.CanonicalizeBindings(), transforms.FoldConstant(), transforms.DeadCodeElimination(["main"]))
-    return tvm.transform.Sequential([*before, *after])(module)
+    tidy = (transforms.CanonicalizeBindings(), transforms.FoldConstant())
+    return tvm.transform.Sequential([*before, *tidy, *tidy, transforms.DeadCodeElimination(["main"])])(module)
 
 
 def is_bias(call: Any, amounts: Any) -> bool:

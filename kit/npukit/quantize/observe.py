@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 from npukit.quantize.function import rewritten, substituted
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
@@ -42,7 +42,7 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
     try:
         machine: Any = relax.VirtualMachine(tvm.compile(observed, target=target), here)
     except Exception as fault:
-        said = next(iter(str(fault).splitlines()), type(fault).__name__)
+        said = first_line(fault)
         raise NpukitError(f"the float model cannot be run to calibrate it: TVM says {said!r}") from fault
 
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

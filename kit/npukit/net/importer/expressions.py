@@ -17,6 +17,10 @@ Definitions = Mapping[Any, Any]
 """What each variable of the dataflow block is bound to."""
 
 
+REARRANGED = ("expand_dims", "permute_dims", "reshape")
+"""Moves that leave a constant one."""
+
+
 def callee(expression: Any) -> str:
     """`nn.conv2d` for a call of relax.nn.conv2d; empty if it is no call of an operator.
 
@@ -37,9 +41,14 @@ def dtype_of(expression: Any) -> str:
 
 
 def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | None:
-    """The value of an expression that is a literal constant."""
+    """The value of a literal constant, seen through the transpositions and reshapes that follow it."""
     found = resolve(expression, definitions)
-    return cast(Any, found).value.numpy() if isinstance(found, Constant) else None
+    if callee(found) not in REARRANGED:
+        return cast(Any, found).value.numpy() if isinstance(found, Constant) else None
+    inner = constant_value(found.args[0], definitions)
+    if inner is None:
+        return None
+    return inner.transpose(_axes(found)) if callee(found) == "permute_dims" else inner.reshape(shape_of(found))
 
 
 def resolve(expression: Any, definitions: Definitions) -> Any:
@@ -86,7 +95,7 @@ def integer_constant(expression: Any, definitions: Definitions) -> IntegerConsta
     name = callee(expression)
     if name == "dequantize":
         return _dequantized(expression, definitions)
-    if name not in ("permute_dims", "reshape", "expand_dims"):
+    if name not in REARRANGED:
         return None
     inner = integer_constant(expression.args[0], definitions)
     if inner is None:
@@ -118,11 +127,16 @@ def _quantized(real: np.ndarray, quantization: Quantization, dtype: str) -> np.n
 
 
 def _permuted(inner: IntegerConstant, call: Any) -> IntegerConstant:
-    rank = inner.value.ndim
-    axes = [int(axis) % rank for axis in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
+    axes = _axes(call)
     given = inner.quantization
     axis = None if given.axis is None else axes.index(given.axis)
     return IntegerConstant(inner.value.transpose(axes), Quantization(given.scales, given.zero_points, axis))
+
+
+def _axes(call: Any) -> list[int]:
+    """The order of a transposition; reversed if it does not say."""
+    rank = len(shape_of(call))
+    return [int(axis) % rank for axis in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]
 
 
 def _reshaped(inner: IntegerConstant, shape: tuple[int, ...]) -> IntegerConstant | None:

@@ -1,0 +1,28 @@
+"""Parts of a tensor, as Relax operators that npukit reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+operators: Any = relax.op
+
+
+def place(builder: relax.BlockBuilder, data: Any, axis: int, index: int) -> Any:
+    """What lies at one place of an axis, which goes. A negative index counts from the end."""
+    part = taken(builder, data, axis, [index])
+    return builder.emit(operators.squeeze(part, [axis % len(data.ty.shape)]))
+
+
+def taken(builder: relax.BlockBuilder, data: Any, axis: int, indices: Sequence[int]) -> Any:
+    """What lies at places of an axis, which must be evenly spaced; None if they are not."""
+    size = int(data.ty.shape[axis])
+    places = np.array([index % size for index in indices])
+    steps = np.unique(np.diff(places))
+    if len(steps) > 1 or min(steps, default=1) < 1:
+        return None
+    step = int(steps[0]) if len(steps) else 1
+    return builder.emit(operators.strided_slice(data, [axis], [int(places[0])], [int(places[-1]) + 1], [step]))

@@ -1,0 +1,1 @@
+"""PyTorch programs of `torch.export`. Nothing here is imported before a model needs it: PyTorch is an extra."""

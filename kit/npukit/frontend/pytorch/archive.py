@@ -1,0 +1,112 @@
+"""A .pt2 file without what could run code when PyTorch loads it.
+
+PyTorch unpickles some parts of such a file and evaluates others. Here only numbers and a graph of known operators are
+let through, into an archive of our own; whatever else a file holds is refused or left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from math import prod
+from typing import Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
+
+from npukit.errors import NpukitError
+
+GRAPH = "models/model.json"
+WEIGHTS = "data/weights/model_weights_config.json"
+CONSTANTS = "data/constants/model_constants_config.json"
+SAMPLES = "data/sample_inputs/model.pt"
+KEPT = ("archive_format", "archive_version", "byteorder", ".data/version")
+
+DAMAGE = (BadZipFile, KeyError, ValueError, TypeError, AttributeError, NotImplementedError, RecursionError, EOFError)
+OPERATOR = re.compile(
+    r"torch\.ops\.(aten\.(?!from_file\b)|quantized_decomposed\.)\w+\.\w+"
+    r"|_operator\.(getitem|add|sub|mul|floordiv|mod|neg|eq|ne|ge|gt|le|lt)"
+)
+SYMBOLIC = re.compile(
+    r"(Symbol\('[a-z]+\d+'(, \w+=(True|False))*\)|Integer\(-?\d{1,12}\)|(Add|Mul|FloorDiv|Mod)\(|[), ])+"
+)
+STRUCTURES = {None, "builtins.tuple", "builtins.list", "builtins.dict"}
+
+
+def checked_archive(data: bytes, name: str) -> bytes:
+    """The archive in `data` with only what holds no code. `name` is what errors call the file."""
+    try:
+        with ZipFile(BytesIO(data)) as file:
+            parts = _parts(file, len(data))
+        return _written(_checked(parts, name))
+    except DAMAGE as fault:
+        tries = ["torch.export.save(torch.export.export(model, inputs), FILE) with PyTorch 2.9 or newer"]
+        raise NpukitError(f"{name} is damaged, or no program of torch.export ({fault})", tries=tries) from fault
+
+
+def _parts(file: ZipFile, size: int) -> dict[str, bytes]:
+    """The files in the archive, without the folder that holds them all."""
+    if sum(entry.file_size for entry in file.infolist()) > size:
+        raise ValueError("it holds more bytes than it has")
+    return {entry.filename.partition("/")[2]: file.read(entry) for entry in file.infolist()}
+
+
+def _checked(parts: Mapping[str, bytes], name: str) -> dict[str, bytes]:
+    graph = json.loads(parts[GRAPH])
+    for node in _tables(graph):
+        _check_node(node, name)
+    graph["guards_code"] = []
+    kept = {key: parts[key] for key in KEPT if key in parts}
+    kept |= {GRAPH: json.dumps(graph).encode(), SAMPLES: b""}
+    for config, folder in ((WEIGHTS, "data/weights/"), (CONSTANTS, "data/constants/")):
+        kept |= {config: parts[config], **_arrays(parts, json.loads(parts[config])["config"], folder, name)}
+    return kept
+
+
+def _tables(value: Any) -> Iterator[dict[str, Any]]:
+    """Every table in a JSON value, however deep."""
+    if isinstance(value, dict):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _tables(part)
+
+
+def _check_node(table: Mapping[str, Any], name: str) -> None:
+    target = table.get("target")
+    if "inputs" in table and target is not None and not OPERATOR.fullmatch(target):
+        raise NpukitError(f"{name} calls {target!r}, which npukit does not read")
+    if "expr_str" in table and not SYMBOLIC.fullmatch(table["expr_str"]):
+        raise NpukitError(
+            f"{name} has a size that is computed in a way npukit does not read: {table['expr_str'][:80]!r}"
+        )
+    for key in ("in_spec", "out_spec"):
+        if key in table:
+            _check_structure(json.loads(table[key]), name)
+
+
+def _check_structure(spec: Any, name: str) -> None:
+    """How inputs and outputs are nested: tuples, lists and dictionaries."""
+    for table in _tables(spec):
+        if "type" in table and table["type"] not in STRUCTURES:
+            raise NpukitError(f"{name} takes or gives a {table['type']}; npukit reads tuples, lists and dictionaries")
+
+
+def _arrays(parts: Mapping[str, bytes], config: Mapping[str, Any], folder: str, name: str) -> dict[str, bytes]:
+    """The raw numbers that the configuration names."""
+    found = {}
+    for key, payload in config.items():
+        path, meta = payload["path_name"], payload["tensor_meta"]
+        if payload["use_pickle"] or not re.fullmatch(r"(weight|tensor)_\d+", path):
+            raise NpukitError(f"{name}: {key!r} is kept as a Python object, which could run code; npukit reads arrays")
+        if prod(int(size["as_int"]) for size in meta["sizes"]) > max(len(parts[folder + path]), 1):
+            raise ValueError(f"{key!r} has more numbers than its file")
+        found[folder + path] = parts[folder + path]
+    return found
+
+
+def _written(parts: Mapping[str, bytes]) -> bytes:
+    target = BytesIO()
+    with ZipFile(target, "w", ZIP_STORED) as file:
+        for key, data in parts.items():
+            file.writestr(f"model/{key}", data)
+    return target.getvalue()

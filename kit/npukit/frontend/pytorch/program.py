@@ -1,0 +1,77 @@
+"""A program of `torch.export` as a Relax module, through TVM's importer."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.ir import IRModule
+
+from npukit.errors import NpukitError, first_line
+from npukit.frontend.pytorch.archive import checked_archive
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
+
+
+def import_pytorch(data: bytes, name: str, input_shapes: InputShapes) -> IRModule:
+    """The program in the bytes of a .pt2 file. `name` is what errors call it."""
+    archive = checked_archive(data, name)
+    try:
+        from npukit.frontend.pytorch.translate import translated
+    except ImportError as fault:
+        tries = ["pip install 'npukit[torch]'"]
+        raise NpukitError(f"{name} is a PyTorch program, and PyTorch is not installed", tries=tries) from fault
+    try:
+        with _quiet():
+            module = translated(BytesIO(archive))
+    except Exception as fault:
+        raise NpukitError(f"{name} cannot be imported: {first_line(fault)}") from fault
+    return _closed(module, name, input_shapes)
+
+
+def save_program(program: Any, path: Path) -> Path:
+    """A program of `torch.export` as a .pt2 file."""
+    if type(program).__name__ != "ExportedProgram":
+        tries = ["torch.export.export(model, inputs), if it is a module of PyTorch's"]
+        raise NpukitError(
+            f"a {type(program).__name__} is neither a model file nor a program of torch.export", tries=tries
+        )
+    import torch  # pyright: ignore[reportMissingImports]
+
+    torch.export.save(program, path)
+    return path
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """PyTorch and TVM warn of each other's ways."""
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _closed(module: IRModule, name: str, given: InputShapes) -> IRModule:
+    """The module with sizes that the program leaves open as the user gives them."""
+    inputs: list[Any] = list(module["main"].params)  # type: ignore[attr-defined]
+    check_input_names(name, [each.name for each in inputs], given)
+    sizes: dict[Any, int] = {}
+    for each in inputs:
+        stated = tuple(_stated(size) for size in each.ty.shape)
+        shape = closed_shape(name, each.name, stated, given)
+        sizes |= {
+            size: known for size, known in zip(each.ty.shape, shape, strict=True) if isinstance(size, tvm.tirx.Var)
+        }
+    return relax.transform.BindSymbolicVars(sizes)(module) if sizes else module  # type: ignore[attr-defined]
+
+
+def _stated(size: Any) -> int:
+    return int(size) if isinstance(size, int | tvm.tirx.IntImm) else 0

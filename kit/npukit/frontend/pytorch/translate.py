@@ -1,0 +1,73 @@
+"""What needs PyTorch itself: loading a program, and TVM's translation of it with quantisation as Relax spells it."""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import torch
+import torch.ao.quantization.fx._decomposed
+from tvm import relax
+from tvm.ir import IRModule
+from tvm.relax.frontend.torch import from_exported_program
+
+from npukit.frontend.places import place
+
+operators: Any = relax.op
+Known = Mapping[str, np.ndarray]
+"""Arrays by the names that the program's graph has for them."""
+TYPES = {torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.int32: "int32"}
+
+
+def translated(archive: BytesIO) -> IRModule:
+    """The program in an archive that `checked_archive` let through."""
+    program = torch.export.load(archive).run_decompositions()
+    known = _constants(program)
+    converters = {
+        **dict.fromkeys(("quantize_per_tensor.default", "quantize_per_channel.default"), partial(_quantize, known)),
+        "select.int": _select,
+        **dict.fromkeys(
+            ("dequantize_per_tensor.default", "dequantize_per_channel.default"), partial(_dequantize, known)
+        ),
+    }
+    return from_exported_program(program, custom_convert_map=converters, run_ep_decomposition=False)
+
+
+def _constants(program: torch.export.ExportedProgram) -> Known:
+    """The arrays that the program's graph takes as inputs beside the user's."""
+    arrays: dict[Any, Any] = {**program.state_dict, **program.constants}
+    specs = [spec for spec in program.graph_signature.input_specs if spec.target in arrays]
+    return {spec.arg.name: arrays[spec.target].detach().cpu().numpy() for spec in specs}
+
+
+def _select(node: Any, importer: Any) -> relax.Var:
+    """TVM's reads beyond the end where the index counts from there."""
+    data, axis, index = node.args
+    return place(importer.block_builder, importer.env[data], axis, index)
+
+
+def _quantize(known: Known, node: Any, importer: Any) -> relax.Var:
+    dtype = TYPES[node.args[-1]]
+    data, constants = importer.env[node.args[0]], _ends(known, node, dtype)
+    return importer.block_builder.emit(operators.quantize(data, *constants, axis=_axis(node), out_dtype=dtype))
+
+
+def _dequantize(known: Known, node: Any, importer: Any) -> relax.Var:
+    data = importer.env[node.args[0]]
+    constants = _ends(known, node, str(data.ty.dtype))
+    return importer.block_builder.emit(operators.dequantize(data, *constants, axis=_axis(node)))
+
+
+def _ends(known: Known, node: Any, dtype: str) -> tuple[relax.Expr, relax.Expr]:
+    """Scale and zero point; Relax wants the zero point in the type of the integers."""
+    scale, zero_point = (known[value.name] if isinstance(value, torch.fx.Node) else value for value in node.args[1:3])
+    zero_points = np.asarray(0 if zero_point is None else zero_point)
+    return relax.const(np.asarray(scale, np.float32)), relax.const(zero_points.astype(dtype))
+
+
+def _axis(node: Any) -> int:
+    return int(node.args[3]) if "per_channel" in str(node.target) else -1

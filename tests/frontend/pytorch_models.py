@@ -1,0 +1,74 @@
+"""Small PyTorch programs, saved. To be imported where PyTorch is."""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.ao.quantization.fx._decomposed
+from torch import nn
+
+quantised: Any = torch.ops.quantized_decomposed
+SIDE, CLASSES = 8, 5
+
+
+class Convolutional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.deep, self.swish = nn.Conv2d(8, 8, 3, stride=2, padding=1, groups=8), nn.Hardswish()
+        self.last = nn.Linear(8, CLASSES)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.norm(self.first(image)))
+        image = self.swish(self.deep(image)) + nn.functional.max_pool2d(image, 2)
+        return torch.softmax(self.last(image.mean((2, 3))), -1)
+
+
+class Quantised(nn.Module):
+    """As a quantiser of PyTorch's (PT2E) leaves it: int8 weights and activations, float bias."""
+
+    scales: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        weight, self.bias = torch.randn(6, 3, 3, 3), nn.Parameter(torch.randn(6))
+        self.register_buffer("scales", weight.abs().amax((1, 2, 3)) / 127)
+        self.register_buffer("zeros", torch.zeros(6, dtype=torch.int64))
+        self.register_buffer("weight", torch.round(weight / self.scales.reshape(-1, 1, 1, 1)).to(torch.int8))
+        self.register_buffer("matrix", torch.randint(-127, 128, (4, 6), dtype=torch.int8))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = both(image, 0.03, 5)
+        weight = quantised.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, -127, 127, torch.int8)
+        image = both(torch.relu(nn.functional.conv2d(image, weight, self.bias, stride=2)), 0.05, -128)
+        matrix = quantised.dequantize_per_tensor(self.matrix, 0.01, 0, -127, 127, torch.int8)
+        return both(nn.functional.linear(both(image.mean((2, 3)), 0.02, -128), matrix), 0.04, 3)
+
+
+def both(real: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
+    """Quantised and dequantised."""
+    ends = (scale, zero, -128, 127, torch.int8)
+    return quantised.dequantize_per_tensor(quantised.quantize_per_tensor(real, *ends), *ends)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: str, **options: Any) -> None:
+        super().__init__()
+        self.cells = getattr(nn, kind)(6, 8, batch_first=True, **options)
+        self.last = nn.Linear(16 if options.get("bidirectional") else 8, CLASSES)
+
+    def forward(self, sound: torch.Tensor) -> torch.Tensor:
+        return self.last(self.cells(sound)[0][:, -1])
+
+
+def exported(module: nn.Module, *shape: int, **options: Any) -> torch.export.ExportedProgram:
+    return torch.export.export(module.eval(), (torch.randn(shape),), **options)
+
+
+def saved(module: nn.Module, folder: Path, *shape: int, **options: Any) -> Path:
+    path = folder / "model.pt2"
+    torch.export.save(exported(module, *shape, **options), path)
+    return path
