@@ -6,19 +6,25 @@ What `npukit.api` has is here too (`npukit.build`, `npukit.validate`, ...), and 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from npukit.api import Options, bench, build, fit, flash, load, ops, run, validate
+    from npukit.api import Options as Options
+    from npukit.api import bench as bench
+    from npukit.api import build as build
+    from npukit.api import fit as fit
+    from npukit.api import flash as flash
+    from npukit.api import load as load
+    from npukit.api import ops as ops
+    from npukit.api import run as run
+    from npukit.api import serve as serve
+    from npukit.api import trace as trace
+    from npukit.api import validate as validate
 
-__all__ = ["Options", "bench", "build", "fit", "flash", "load", "ops", "run", "validate"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from npukit import api
 
-    return getattr(api, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    found = getattr(api, name, None)
+    if name.startswith("_") or getattr(found, "__module__", None) != api.__name__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
