@@ -10,7 +10,6 @@ import npukit
 from helpers import CHECKOUT
 from npukit import api
 
-
 FUNCTIONS = {
     name
     for name, value in vars(api).items()

@@ -3,6 +3,7 @@
 What `npukit.api` has is here too (`npukit.build`, `npukit.validate`, ...), and is loaded when first asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    from npukit import api
-
+    api = import_module("npukit.api")
     found = getattr(api, name, None)
     if name.startswith("_") or getattr(found, "__module__", None) != api.__name__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
