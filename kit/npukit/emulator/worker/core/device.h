@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * What a device in a PE and the emulator know of each other. An accelerator's model needs this header and nothing else:
- * it gives a `struct device_model` and is given a `struct device_place`. */
+ * it gives a `struct device_model` and is given a `struct device_place`.
+ *
+ * Unlike the rest of this folder the header may be used under either licence, so that a model's source can be under
+ * any licence of its maker's. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
