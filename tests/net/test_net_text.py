@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from small_nets import image_net, sine_net
 
 from npukit.errors import NpukitError
+from npukit.net.check import check_net
+from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.net.parse import parse_net
+from npukit.net.reference.interpreter import run_reference
 from npukit.net.store import load_net, save_net
 from npukit.net.tensor import Quantization
 from npukit.net.text import print_net, stored_values
@@ -29,6 +32,16 @@ constant hidden_weights: int8[4,1] scale 0.5 zero 0 = [-9, 54, 71, -127]
 constant hidden_bias: int32[4] = [0, -5438, 3396, 1981]
 constant sine_weights: int8[1,4] scale 0.25 zero 0 = [39, -59, 21, 127]
 constant sine_bias: int32[1] = [429]
+"""
+FUSED = """\
+net fused
+input x: int8[1,4] scale 0.5 zero 0
+part hidden: int8[1,4] scale 0.5 zero 1 = dense(x, w) clamp=[0, 127]
+part sum: int8[1,4] scale 0.25 zero 0 = add(x, hidden)
+op sum: int8[1,4] scale 0.25 zero 0 = fused(x, w, x) whole=true on npu
+op y: int8[1,4] scale 0.25 zero 0 = reshape(sum)
+output y
+constant w: int8[4,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
 """
 
 
@@ -134,3 +147,33 @@ def test_a_damaged_store_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "net.npz").write_bytes(b"PK no archive")
     with pytest.raises(NpukitError, match="holds no readable net"):
         load_net(tmp_path)
+
+
+def test_fused_ops_print_their_parts() -> None:
+    net = check_net(parse_net(FUSED, {}))
+    assert print_net(net) == FUSED
+    assert [part.kind for part in net.ops[0].parts] == ["dense", "add"]
+    assert net.ops[0].title == "dense + add"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("fused(x, w, x)", "fused(x, w)", r"op 'sum' \(fused\): its parts have the inputs"),
+        ("reshape(sum)", "reshape(hidden)", "it reads 'hidden' before anything writes it"),
+        ("add(x, hidden)", "add(x, w)", "op 'sum'"),
+        ("op sum: int8[1,4] scale 0.25 zero 0 = fused(x, w, x) whole=true on npu\n", "", "no fused op for its part"),
+    ],
+)
+def test_broken_fused_ops_are_named(old: str, new: str, says: str) -> None:
+    assert old in FUSED
+    with pytest.raises(NpukitError, match=says):
+        check_net(parse_net(FUSED.replace(old, new), {}))
+
+
+def test_a_fused_op_is_its_parts_one_after_the_other() -> None:
+    net = check_net(parse_net(FUSED, {}))
+    apart = net.with_ops((*net.ops[0].parts, net.ops[1]))
+    x = np.array([[-128, -3, 7, 127]], np.int8)
+    assert np.array_equal(run_reference(net, [x])[0], run_reference(apart, [x])[0])
+    assert total_macs(net) == total_macs(apart) == 16

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npukit.net.box import Box
-from npukit.net.net import Net, Op
-from npukit.net.reference.interpreter import KERNELS, evaluate
+from npukit.net.net import Net, Op, fuse
+from npukit.net.reference.interpreter import KERNELS, evaluate, run_reference
 from npukit.plan.receptive import cuttable_axes, input_rules, needs, needs_of_many
 from npukit.plan.tile import tile_net
 from plan.networks import Builder
@@ -70,6 +70,39 @@ def test_many_boxes_at_once_are_each_box_alone(data: st.DataObject) -> None:
         for row, box in zip(together, boxes, strict=True):
             alone = needs(NET, op, box)[index]
             assert (tuple(row[:, 0]), tuple(row[:, 1])) == (alone.start, alone.stop)
+
+
+def residual_net(*, of_itself: bool) -> Net:
+    """A convolution and what is added to it as one op; the sum may take what the convolution took."""
+    b = Builder("residual", seed=5)
+    x = b.input(1, 9, 7, 6)
+    other = x if of_itself else b.conv(x, 6)
+    net = b.net(b.add(b.conv(x, 6, 3), other))
+    *before, convolution, addition = net.ops
+    return net.with_ops((*before, fuse((convolution, addition))))
+
+
+@pytest.mark.parametrize("of_itself", [True, False])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_a_tile_of_a_fused_op_computes_its_part_too(of_itself: bool, data: st.DataObject) -> None:
+    net = residual_net(of_itself=of_itself)
+    op, found = net.ops[-1], evaluate(net, [np.random.default_rng(3).integers(-128, 128, (1, 9, 7, 6), np.int8)])
+
+    def cut(name: str, box: Box) -> np.ndarray:
+        return found[name][tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
+
+    assert cuttable_axes(net, op) == (1, 2, 3)
+    box = random_box(data, net, op)
+    operands = [cut(name, need) for name, need in zip(net.activations(op), needs(net, op, box), strict=True)]
+    assert np.array_equal(run_reference(tile_net(net, op, box), operands)[0], cut(op.output, box))
+
+
+def test_a_fused_op_that_is_to_stay_whole_is_not_cut() -> None:
+    net = residual_net(of_itself=False)
+    op = fuse(net.ops[-1].parts, whole=True)
+    assert cuttable_axes(net, op) == ()
+    assert needs(net, op, Box((0, 0, 0, 0), (1, 1, 1, 1))) == (Box.whole((1, 9, 7, 6)),) * 2
 
 
 def test_a_kind_without_a_rule_needs_everything_and_is_not_cut() -> None:

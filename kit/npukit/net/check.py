@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.net import Net, Op
+from npukit.net.net import Fused, Net, Op, fuse
 from npukit.net.ops import KINDS
 from npukit.net.shapes import output_shape
 from npukit.net.tensor import Quantization, Tensor
@@ -45,15 +45,34 @@ def check_net(net: Net) -> Net:
         with _named(f"{net.name}: tensor {name!r}"):
             _check_tensor(net, name, tensor)
     known = {*net.inputs, *net.constants}
-    names: set[str] = set()
-    for op in net.ops:
-        with _named(f"{net.name}: op {op.name!r} ({op.kind})"):
-            _check_op(net, op, known, names)
-        known |= set(op.outputs)
-        names.add(op.name)
+    _check_ops(net, net.ops, known)
+    known |= {name for op in net.ops for name in op.outputs}
     with _named(net.name):
         _check_ends(net, known)
     return net
+
+
+def _check_ops(net: Net, ops: Sequence[Op], before: set[str]) -> None:
+    known, names = set(before), set[str]()
+    for op in ops:
+        with _named(f"{net.name}: op {op.name!r} ({op.kind})"):
+            _check_ends_of(net, op, known, names)
+            if isinstance(op.attributes, Fused):
+                _check_fused(net, op, known)
+            else:
+                _check_op(net, op)
+        known |= set(op.outputs)
+        names.add(op.name)
+
+
+def _check_fused(net: Net, op: Op, known: set[str]) -> None:
+    """The parts are ops without parts, and the op's own operands are theirs."""
+    if not op.parts or any(isinstance(part.attributes, Fused) for part in op.parts):
+        raise NpukitError("it has no parts, or parts within parts")
+    expected = fuse(op.parts)
+    if (expected.inputs, expected.outputs) != (op.inputs, op.outputs):
+        raise NpukitError(f"its parts have the inputs {list(expected.inputs)} and the outputs {list(expected.outputs)}")
+    _check_ops(net, op.parts, known)
 
 
 @contextmanager
@@ -88,7 +107,7 @@ def _check_quantization(tensor: Tensor, quantization: Quantization) -> None:
         raise NpukitError(f"it has {len(quantization.scales)} scales where {expected} belong")
 
 
-def _check_op(net: Net, op: Op, known: set[str], names: set[str]) -> None:
+def _check_ends_of(net: Net, op: Op, known: set[str], names: set[str]) -> None:
     if op.name in names:
         raise NpukitError("another op has the same name")
     for name in (*op.inputs, *op.outputs):
@@ -100,6 +119,9 @@ def _check_op(net: Net, op: Op, known: set[str], names: set[str]) -> None:
     for name in op.outputs:
         if name in known:
             raise NpukitError(f"{name!r} is written twice")
+
+
+def _check_op(net: Net, op: Op) -> None:
     _check_operands(net, op)
     _check_shape(net, op)
     _check_types(net, op)

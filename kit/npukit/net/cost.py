@@ -9,6 +9,10 @@ from npukit.net.net import Net, Op
 
 def macs(net: Net, op: Op) -> int:
     """Multiply-accumulates as the model states them, padding included."""
+    return sum(_macs(net, part) for part in op.parts)
+
+
+def _macs(net: Net, op: Op) -> int:
     if op.kind == "transpose_conv2d":
         return net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3])
     return net.tensor(op.output).elements * _per_output(net, op)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from npukit.net.ops import Attributes
 from npukit.net.tensor import Tensor
+
+LONGEST_TITLE = 3
+"""Kinds of op in a title."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,17 @@ class Op:
         return self.attributes.kind
 
     @property
+    def parts(self) -> tuple[Op, ...]:
+        """The ops it consists of: itself, unless it is fused."""
+        return self.attributes.ops if isinstance(self.attributes, Fused) else (self,)
+
+    @property
+    def title(self) -> str:
+        """What it does, for people: its kind, or those of its parts."""
+        kinds = [part.kind for part in self.parts]
+        return " + ".join(kinds) if len(kinds) <= LONGEST_TITLE else f"{len(kinds)} ops"
+
+    @property
     def output(self) -> str:
         """The one output of an op that has one."""
         (output,) = self.outputs
@@ -34,6 +49,26 @@ class Op:
 
     def placed(self, engine: str, reason: str = "") -> Op:
         return replace(self, engine=engine, reason=reason)
+
+
+@dataclass(frozen=True)
+class Fused(Attributes):
+    """Ops that an accelerator takes as one, in an order in which they can run. Only the last one's output leaves them.
+
+    inputs: what each part in turn takes from outside, so that a tensor may be there twice. What the parts have between
+    them is no buffer of the plan, but a tensor of the net. `whole`: not to be cut into tiles.
+    """
+
+    kind: ClassVar[str] = "fused"
+    ops: tuple[Op, ...] = ()
+    whole: bool = False
+
+
+def fuse(parts: Sequence[Op], *, whole: bool = False) -> Op:
+    """The parts as one op, named like the last."""
+    inside = {name for part in parts for name in part.outputs}
+    inputs = tuple(name for part in parts for name in part.inputs if name not in inside)
+    return Op(parts[-1].name, Fused(tuple(parts), whole), inputs, parts[-1].outputs)
 
 
 @dataclass(frozen=True)
@@ -68,3 +103,11 @@ class Net:
 
     def with_ops(self, ops: tuple[Op, ...]) -> Net:
         return replace(self, ops=ops)
+
+    def alone(self, op: Op) -> Net:
+        """A net of the op's parts and nothing else."""
+        inputs = tuple(dict.fromkeys(self.activations(op)))
+        names = {name for part in op.parts for name in (*part.inputs, *part.outputs)}
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name in names}
+        constants = {name: value for name, value in self.constants.items() if name in names}
+        return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.net import Net, Op
+from npukit.net.net import Fused, Net, Op
 from npukit.net.ops import KINDS, Attributes
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
@@ -93,10 +93,14 @@ class _Parser:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
+    parts: list[Op] = field(default_factory=list)
+    """Of the next fused op."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
     def net(self) -> Net:
+        if self.parts:
+            raise NpukitError(f"the net has no fused op for its part {self.parts[0].name!r}")
         return Net(self.name, tuple(self.inputs), tuple(self.outputs), tuple(self.ops), self.tensors, self.constants)
 
     def line(self, tokens: _Tokens) -> None:
@@ -105,6 +109,7 @@ class _Parser:
         readers = {
             "net": self._net,
             "input": self._input,
+            "part": self._part,
             "op": self._op,
             "output": self._output,
             "constant": self._constant,
@@ -167,14 +172,25 @@ class _Parser:
         tensor = self.tensors[name]
         self.constants[name] = np.asarray(self._known(tokens, name), tensor.dtype).reshape(tensor.shape)
 
+    def _part(self, tokens: _Tokens) -> None:
+        self.parts.append(self._any_op(tokens))
+
     def _op(self, tokens: _Tokens) -> None:
+        op = self._any_op(tokens)
+        if isinstance(op.attributes, Fused):
+            op = replace(op, attributes=replace(op.attributes, ops=tuple(self.parts)))
+            self.parts.clear()
+        self.ops.append(op)
+
+    def _any_op(self, tokens: _Tokens) -> Op:
         outputs = [self._tensor(tokens)]
         while tokens.accept(","):
             outputs.append(self._tensor(tokens))
         tokens.expect("=")
-        kind = KINDS[tokens.name()]
+        name = tokens.name()
+        kind = Fused if name == Fused.kind else KINDS[name]
         inputs = self._names(tokens)
-        self.ops.append(_rest(tokens, kind, tuple(inputs), tuple(outputs)))
+        return _rest(tokens, kind, tuple(inputs), tuple(outputs))
 
     def _names(self, tokens: _Tokens) -> list[str]:
         tokens.expect("(")

@@ -3,11 +3,14 @@
     net digits
     input image: int8[1,8,8,1] scale 0.0625 zero -128
     op conv2d_0: int8[1,8,8,4] scale 0.05 zero -128 = conv2d(image, conv2d_0_weights, conv2d_0_bias) on mac_array
+    part conv2d_1: int8[1,8,8,4] scale 0.1 zero 0 = conv2d(conv2d_0, conv2d_1_weights)
+    part add_0: int8[1,8,8,4] scale 0.05 zero -128 = add(conv2d_1, conv2d_0)
+    op add_0: int8[1,8,8,4] scale 0.05 zero -128 = fused(conv2d_0, conv2d_1_weights, conv2d_0) on mac_array
     output conv2d_0
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
     constant conv2d_0_bias: int32[4] = [0, 0, 0, 0]
 
-Attributes that have their default are left out. Numbers parse back to the same bits. Long constants and long
+The parts of a fused op stand before it. Attributes that have their default are left out. Numbers parse back to the same bits. Long constants and long
 vectors of scales stand as a digest; their values travel beside the text (`stored_values`).
 """
 
@@ -22,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from npukit.net.net import Net, Op
+from npukit.net.net import Fused, Net, Op
 from npukit.net.ops import Attributes
 from npukit.net.tensor import Quantization, Tensor
 
@@ -58,6 +61,8 @@ def _lines(net: Net) -> Iterator[str]:
     for name in net.inputs:
         yield f"input {_tensor(net.tensor(name))}"
     for op in net.ops:
+        if isinstance(op.attributes, Fused):
+            yield from (f"part {_op(net, part)}" for part in op.parts)
         yield f"op {_op(net, op)}"
     for name in net.outputs:
         yield f"output {quoted(name)}"
@@ -117,6 +122,6 @@ def _rest(op: Op) -> Iterator[str]:
 
 def changed_attributes(attributes: Attributes) -> dict[str, Any]:
     """The attributes that differ from their default."""
-    values = {field.name: getattr(attributes, field.name) for field in fields(attributes)}
-    defaults = {field.name: field.default for field in fields(attributes)}
+    values = {f.name: getattr(attributes, f.name) for f in fields(attributes) if f.name != "ops"}
+    defaults = {f.name: f.default for f in fields(attributes)}
     return {key: value for key, value in values.items() if value != defaults[key]}

@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.net.reference.interpreter import KERNELS
+from npukit.net.reference.interpreter import run_reference
 from npukit.plan.plan import (
     DRAM,
     SENT_FLAG,
@@ -145,15 +145,12 @@ class Execution:
     def _compute(self, pe: _Pe, step: Compute) -> None:
         op = self._ops[step.op]
         tile = tile_net(self.net, op, step.output.box)
-        views = dict(zip(self.net.activations(op), step.inputs, strict=True))
-        operands = [
-            tile.constants[name] if name in tile.constants else self._read(pe, views[name])[None] for name in op.inputs
-        ]
+        operands = [self._read(pe, view) for view in step.inputs]
         if step.constants:
             self._check_constants(pe, step.constants)
         if step.scratch:
             self._spoil(pe, pe.buffers[step.scratch])
-        value = KERNELS[op.kind](tile, tile.ops[0], operands)[0]
+        (value,) = run_reference(tile, operands)
         self._write(pe, step.output, value)
         self.results.setdefault(op.name, []).append((step.output.box, value))
 

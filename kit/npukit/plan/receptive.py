@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from npukit.net.box import Box
-from npukit.net.net import Net, Op
+from npukit.net.net import Fused, Net, Op
 from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool
 
 Index = TypeVar("Index", int, np.ndarray)
@@ -64,6 +64,8 @@ def needs_of_many(rule: InputRule, outputs: np.ndarray, shape: Sequence[int]) ->
 
 def input_rules(net: Net, op: Op) -> list[InputRule]:
     """A rule for each activation. A kind that is not known here needs all of its inputs."""
+    if op.parts != (op,):
+        return _rules_of_parts(net, op)
     shapes = [net.tensor(name).shape for name in net.activations(op)]
     rank = len(net.tensor(op.output).shape)
     window = _window(net, op)
@@ -76,8 +78,29 @@ def input_rules(net: Net, op: Op) -> list[InputRule]:
     return [(AxisRule(),) * len(shape) for shape in shapes]
 
 
+def _rules_of_parts(net: Net, op: Op) -> list[InputRule]:
+    """Elementwise parts behind the first need what they make, the first what its own rules say."""
+    if not _cuttable_parts(net, op):
+        return [(AxisRule(),) * len(net.tensor(name).shape) for name in net.activations(op)]
+    inside = {name for part in op.parts for name in part.outputs}
+    named = [pair for part in op.parts for pair in zip(net.activations(part), input_rules(net, part), strict=True)]
+    return [rule for name, rule in named if name not in inside]
+
+
+def _cuttable_parts(net: Net, op: Op) -> bool:
+    """Whether a box of the output is made of the same box of what the first part makes."""
+    shape = net.tensor(op.output).shape
+    alike = (
+        part.kind in ELEMENTWISE and all(net.tensor(name).shape == shape for name in (*part.inputs, *part.outputs))
+        for part in op.parts[1:]
+    )
+    return isinstance(op.attributes, Fused) and not op.attributes.whole and all(alike)
+
+
 def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
     """Axes of the output along which the op may be divided between PEs."""
+    if op.parts != (op,):
+        return cuttable_axes(net, op.parts[0]) if _cuttable_parts(net, op) else ()
     shape = net.tensor(op.output).shape
     if op.kind == "dense":
         return (len(shape) - 1,)

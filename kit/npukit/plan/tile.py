@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +20,50 @@ FILTERED = ("conv2d", "depthwise_conv2d", "dense")
 def tile_net(net: Net, op: Op, output: Box) -> Net:
     """A net of the one op that computes `output` from exactly the boxes it needs.
 
-    Its inputs are the op's activations in order; padding is what of the window lies outside the whole input.
+    Its inputs are the op's activations, one by one; padding is what of the window lies outside the whole input.
     """
-    boxes = dict(zip(net.activations(op), needs(net, op, output), strict=True))
-    tensors = {name: replace(net.tensor(name), shape=box.shape) for name, box in boxes.items()}
-    tensors[op.output] = replace(net.tensor(op.output), shape=output.shape)
-    constants = {name: net.constants[name] for name in op.inputs if name in net.constants}
-    if op.kind in FILTERED:
-        constants = {name: _channels(op, name, value, output) for name, value in constants.items()}
-    tensors |= {name: _constant_tensor(net, op, name, value, output) for name, value in constants.items()}
-    tile = replace(op, attributes=_padded(net, op, output, next(iter(boxes.values()), output)))
-    return Net(f"{net.name} {op.name} {output}", tuple(boxes), (op.output,), (tile,), tensors, constants)
+    boxes = needs(net, op, output)
+    names = tuple(net.activations(op))
+    if (output, *boxes) == tuple(Box.whole(net.tensor(name).shape) for name in (op.output, *names)):
+        return replace(net.alone(op), inputs=names)
+    apart, parts = _with_inputs_apart(net, op)
+    inputs = [name for part in parts for name in apart.activations(part) if name not in _made_by(parts)]
+    found = dict(zip(inputs, boxes, strict=True)) | dict.fromkeys(_made_by(parts), output)
+    tensors = {name: replace(apart.tensor(name), shape=box.shape) for name, box in found.items()}
+    constants: dict[str, np.ndarray] = {}
+    for part in parts:
+        constants |= _constants(apart, part, output)
+        tensors |= {name: _constant_tensor(apart, part, name, constants[name], output) for name in _weights(apart, part)}
+    tiles = tuple(_tile(apart, part, output, found) for part in parts)
+    return Net(f"{net.name} {op.name} {output}", tuple(inputs), (op.output,), tiles, tensors, constants)
+
+
+def _with_inputs_apart(net: Net, op: Op) -> tuple[Net, tuple[Op, ...]]:
+    """The parts, each with names of its own for what comes from outside: each needs another box of it."""
+    inside, tensors, parts = _made_by(op.parts), dict(net.tensors), []
+    for part in op.parts:
+        own = {n: n if part is op.parts[0] or n in inside else f"{n} of {part.name}" for n in net.activations(part)}
+        tensors |= {new: replace(net.tensor(old), name=new) for old, new in own.items()}
+        parts.append(replace(part, inputs=tuple(own.get(name, name) for name in part.inputs)))
+    return replace(net, tensors=tensors), tuple(parts)
+
+
+def _made_by(parts: Sequence[Op]) -> tuple[str, ...]:
+    return tuple(name for part in parts for name in part.outputs)
+
+
+def _weights(net: Net, op: Op) -> list[str]:
+    return [name for name in op.inputs if name in net.constants]
+
+
+def _constants(net: Net, op: Op, output: Box) -> dict[str, np.ndarray]:
+    constants = {name: net.constants[name] for name in _weights(net, op)}
+    return {n: _channels(op, n, value, output) for n, value in constants.items()} if op.kind in FILTERED else constants
+
+
+def _tile(net: Net, op: Op, output: Box, boxes: Mapping[str, Box]) -> Op:
+    first = next(net.activations(op), None)
+    return replace(op, attributes=_padded(net, op, output, boxes[first] if first else output))
 
 
 def _channels(op: Op, name: str, value: np.ndarray, output: Box) -> np.ndarray:
