@@ -188,7 +188,7 @@ def _op_row(compiled: _Compiled, plan: Plan, op: Op) -> dict[str, Any]:
     steps = [(pe.pe, step) for pe in plan.pes for step in pe.computes() if step.op == op.name]
     return {
         "name": op.name,
-        "op": op.kind,
+        "op": op.title,
         "engine": op.engine,
         "reason": op.reason,
         "kernel": compiled.planned.kernels.get(op.name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from npukit.accel.interface import Accelerator, CommandFormat, Cost, Lowered, Tile
+from npukit.accel.interface import Abilities, Accelerator, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -16,6 +16,7 @@ class SimpleCore:
 
     name = "cpu"
     commands: CommandFormat | None = None
+    abilities = Abilities()
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None

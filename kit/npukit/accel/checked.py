@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from npukit.accel.interface import (
+    Abilities,
     Address,
     Call,
     CommandFormat,
@@ -26,6 +27,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.net.ops import KINDS
 
 Answer = TypeVar("Answer")
 
@@ -40,6 +42,7 @@ class Checked:
         self._plugin = plugin
         self.name = name
         self.version, self.commands, self.model = _identity(plugin, name)
+        self.abilities = _abilities(plugin, name)
 
     def refusal(self, net: Net, op: Op) -> str | None:
         reason = self._ask(op, "refusal", lambda: self._plugin.refusal(net, op))
@@ -80,7 +83,7 @@ class Checked:
 
     def _wrong(self, op: Op, what: str) -> NpukitError:
         return NpukitError(
-            f"the plug-in {self.name} is wrong about {op.name} ({op.kind}): it {what}",
+            f"the plug-in {self.name} is wrong about {op.name} ({op.title}): it {what}",
             tries=[f"a plug-in newer than {self.version}", "--engine cpu"],
         )
 
@@ -101,6 +104,30 @@ def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Pat
 
 _MEMBERS = ("name", "version", "commands", "model", "refusal", "cost", "lower", "sources")
 _INTERFACE = "kit/npukit/accel/interface.py says what a plug-in has"
+
+
+def _abilities(plugin: Plugin, name: str) -> Abilities:
+    abilities = getattr(plugin, "abilities", Abilities())
+    fault = _fault_of_abilities(abilities, plugin.commands)
+    if fault:
+        raise NpukitError(f"the plug-in {name} has wrong `abilities`: {fault}", tries=[_INTERFACE])
+    return abilities
+
+
+def _fault_of_abilities(abilities: Any, commands: CommandFormat | None) -> str | None:
+    if not isinstance(abilities, Abilities):
+        return f"{abilities!r} is no Abilities"
+    strange = [kind for pattern in abilities.patterns for kind in pattern if kind not in KINDS]
+    if strange:
+        return f"a pattern has {strange[0]!r}, which is no kind of op"
+    if any(isinstance(pattern, str) or len(pattern) < SHORTEST_PATTERN for pattern in abilities.patterns):
+        return "a pattern is a tuple of two kinds of op or more"
+    if commands and (commands.submit is None) != (abilities.wait is None):
+        return "a chain is started with `submit` if and only if there is a `wait`"
+    return None
+
+
+SHORTEST_PATTERN = 2
 
 
 def _fault_of_cost(cost: Any) -> str | None:

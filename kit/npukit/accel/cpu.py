@@ -13,6 +13,7 @@ import numpy as np
 
 from npukit.accel.core_kernels import NO_KERNELS, CoreKernels
 from npukit.accel.interface import (
+    Abilities,
     Accelerator,
     Address,
     Call,
@@ -75,6 +76,7 @@ class Cpu:
 
     name = "cpu"
     commands: CommandFormat | None = None
+    abilities = Abilities()
 
     def __init__(self, kernels: CoreKernels = NO_KERNELS) -> None:
         self.kernels = kernels

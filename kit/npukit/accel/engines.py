@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from npukit.accel.cpu import Cpu
+from npukit.accel.fusion import with_patterns, with_subgraphs
 from npukit.accel.interface import Accelerator, Plugin
 from npukit.accel.plugins import plugin_for
 from npukit.board.board import Board
@@ -31,8 +32,17 @@ def with_core(plugins: Mapping[str, Plugin]) -> dict[str, Accelerator]:
 
 
 def assign_engines(net: Net, engines: Mapping[str, Accelerator], *, only_cpu: bool = False) -> Net:
-    """The net with each op on the accelerator that needs the fewest cycles, and the reason where that is the core."""
-    return net.with_ops(tuple(_assign(net, op, engines, only_cpu) for op in net.ops))
+    """The net with each op on the accelerator that needs the fewest cycles, and the reason where that is the core.
+
+    Then the ops that an accelerator takes as one are: subgraphs first, as they are larger, then patterns.
+    """
+    net = net.with_ops(tuple(_assign(net, op, engines, only_cpu) for op in net.ops))
+    able = [] if only_cpu else list(engines.values())
+    for engine in (each for each in able if each.abilities.subgraphs):
+        net = with_subgraphs(net, engine, engines)
+    for engine in able:
+        net = with_patterns(net, engine, engines)
+    return net
 
 
 def refuse_cpu_ops(net: Net) -> None:
@@ -50,12 +60,13 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
         return op.placed(CPU, "no work: its output lies on its input")
     if only_cpu:
         return op.placed(CPU, "--engine cpu")
-    accelerators = [engine for name, engine in engines.items() if name != CPU]
+    accelerators = [engine for name, engine in engines.items() if name != CPU and not engine.abilities.subgraphs]
     reasons = {engine.name: engine.refusal(net, op) for engine in accelerators}
     willing = [engine for engine in accelerators if reasons[engine.name] is None]
     if willing:
         return op.placed(min(willing, key=lambda engine: _cycles(net, op, engine)).name)
-    return op.placed(CPU, "; ".join(filter(None, reasons.values())) or "the board has no accelerator")
+    none = "" if len(accelerators) < len(engines) - 1 else "the board has no accelerator"
+    return op.placed(CPU, "; ".join(filter(None, reasons.values())) or none)
 
 
 def _cycles(net: Net, op: Op, engine: Accelerator) -> int:

@@ -146,6 +146,23 @@ class CommandFormat:
     run: str
     """C function that runs a chain and returns 0 or an error code: `int32_t run(const struct NAME *first)`"""
     header: str
+    submit: str | None = None
+    """C function that only starts a chain, if the engine has a `wait`: `void submit(const struct NAME *first)`"""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What an engine can do besides running op after op while the core waits.
+
+    `patterns`: kinds of ops that it may take as one, each reading what the one before makes and nobody else reads.
+    `subgraphs`: it takes any connected ops as one that it takes one by one.
+    `wait`: a `Call` or a chain only starts the work, and this function waits for all that was started:
+    `int32_t wait(void)`, 0 or an error code; at once if there is nothing to wait for.
+    """
+
+    patterns: tuple[tuple[str, ...], ...] = ()
+    subgraphs: bool = False
+    wait: str | None = None
 
 
 class Accelerator(Protocol):
@@ -153,6 +170,7 @@ class Accelerator(Protocol):
 
     name: str
     commands: CommandFormat | None
+    abilities: Abilities
 
     def refusal(self, net: Net, op: Op) -> str | None:
         """Why this op cannot run here, or None if it can."""
@@ -172,7 +190,10 @@ class Accelerator(Protocol):
 
 
 class Plugin(Accelerator, Protocol):
-    """An accelerator that comes from a plug-in, npukit's own included. `docs/accelerators.md` leads through it."""
+    """An accelerator that comes from a plug-in, npukit's own included. `docs/accelerators.md` leads through it.
+
+    It may leave out `abilities`, if it has none.
+    """
 
     version: str
     model: Path | None

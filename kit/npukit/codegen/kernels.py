@@ -115,7 +115,7 @@ def describe(tile: Tile, engine: str) -> str:
     """One line: the op, its shapes, its engine."""
     shapes = " and ".join(_shape(operand.box.shape) for operand in tile.inputs)
     part = "" if tile.output.box.elements == prod(tile.output.tensor.shape) else f", the part {tile.output.box}"
-    return f"{tile.op.name}: {tile.op.kind}, {shapes} to {_shape(tile.output.box.shape)}{part}; on {engine}"
+    return f"{tile.op.name}: {tile.op.title}, {shapes} to {_shape(tile.output.box.shape)}{part}; on {engine}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

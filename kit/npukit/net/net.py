@@ -68,7 +68,7 @@ def fuse(parts: Sequence[Op], *, whole: bool = False) -> Op:
     """The parts as one op, named like the last."""
     inside = {name for part in parts for name in part.outputs}
     inputs = tuple(name for part in parts for name in part.inputs if name not in inside)
-    return Op(parts[-1].name, Fused(tuple(parts), whole), inputs, parts[-1].outputs)
+    return Op(parts[-1].name, Fused(tuple(part.placed("cpu") for part in parts), whole), inputs, parts[-1].outputs)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
     constant conv2d_0_bias: int32[4] = [0, 0, 0, 0]
 
-The parts of a fused op stand before it. Attributes that have their default are left out. Numbers parse back to the same bits. Long constants and long
-vectors of scales stand as a digest; their values travel beside the text (`stored_values`).
+The parts of a fused op stand before it. Attributes that have their default are left out. Numbers parse back to the
+same bits. Long constants and long vectors of scales stand as a digest; their values travel beside the text
+(`stored_values`).
 """
 
 from __future__ import annotations

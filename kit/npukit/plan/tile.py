@@ -32,8 +32,9 @@ def tile_net(net: Net, op: Op, output: Box) -> Net:
     tensors = {name: replace(apart.tensor(name), shape=box.shape) for name, box in found.items()}
     constants: dict[str, np.ndarray] = {}
     for part in parts:
-        constants |= _constants(apart, part, output)
-        tensors |= {name: _constant_tensor(apart, part, name, constants[name], output) for name in _weights(apart, part)}
+        values = _constants(apart, part, output)
+        tensors |= {name: _constant_tensor(apart, part, name, value, output) for name, value in values.items()}
+        constants |= values
     tiles = tuple(_tile(apart, part, output, found) for part in parts)
     return Net(f"{net.name} {op.name} {output}", tuple(inputs), (op.output,), tiles, tensors, constants)
 

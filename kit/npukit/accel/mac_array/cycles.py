@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from npukit.board.board import AcceleratorSlot
 
 WRITE_BACK = 4
-"""Cycles to write 64 int8 results."""
+"""Cycles to write 64 int8 results, or to read 64 int8 that are added to them."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -33,8 +33,8 @@ class Figures:
     def parameter_cycles(self, channels: int) -> int:
         return ceil_div(channels * self.parameter_bytes_per_channel, self.port_bytes)
 
-    def convolution(self, pixels: int, channels: int, depth: int, *, along_pixels: bool) -> int:
-        """A convolution of `depth` = kernel height * kernel width * input channels."""
+    def convolution(self, pixels: int, channels: int, depth: int, *, along_pixels: bool, residual: bool = False) -> int:
+        """A convolution of `depth` = kernel height * kernel width * input channels, `residual`: and an addition."""
         streamed, held = (pixels, channels) if along_pixels else (channels, pixels)
         wide, narrow = ceil_div(streamed, self.width), ceil_div(held, self.lanes)
         blocks, block = (narrow, self.lanes) if along_pixels else (wide, self.width)
@@ -44,12 +44,13 @@ class Figures:
             self.setup_cycles
             + blocks * self.parameter_cycles(block)
             + narrow * load * loads
-            + wide * narrow * (depth + WRITE_BACK)
+            + wide * narrow * (depth + WRITE_BACK * (1 + residual))
         )
 
-    def depthwise(self, pixels: int, channels: int, taps: int) -> int:
+    def depthwise(self, pixels: int, channels: int, taps: int, *, residual: bool = False) -> int:
         blocks = ceil_div(channels, self.width)
-        return self.setup_cycles + blocks * (self.parameter_cycles(self.width) + taps) + pixels * blocks * (taps + 1)
+        work = pixels * blocks * (taps + 1 + residual)
+        return self.setup_cycles + blocks * (self.parameter_cycles(self.width) + taps) + work
 
     def addition(self, elements: int) -> int:
         return self.setup_cycles + 3 * ceil_div(elements, self.width)

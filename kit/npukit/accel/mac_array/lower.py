@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from npukit.accel.geometry import Plane, window_of
@@ -11,15 +13,38 @@ from npukit.accel.mac_array.filters import Filter, filter_of
 from npukit.accel.mac_array.geometry import placed
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.shapes import along_pixels
-from npukit.net.net import Net
+from npukit.net.net import Net, Op
 from npukit.net.requantize import Multiplier, add_rescaling
 
 Fields = tuple[tuple[str, Field], ...]
 
 
 def lower(tile: Tile, figures: Figures) -> Lowered:
-    """The command of a tile of any op the array supports."""
-    return _LOWERINGS[tile.op.kind](tile, figures)
+    """The command of a tile of any op the array supports; an addition behind a convolution is part of its command."""
+    main, *rest = tile.op.parts
+    lowered = _LOWERINGS[main.kind](replace(tile, op=main), figures)
+    return _with_residual(lowered, tile, *rest) if rest else lowered
+
+
+def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
+    """The command with the tensor that it adds to its results, which is the tile's second."""
+    assert isinstance(lowered.code, Commands)
+    symbol, other = f"{tile.name}_residual", tile.inputs[1]
+    low, high = addition.attributes.clamp  # pyright: ignore[reportAttributeAccessIssue]
+    fields = dict(lowered.code.structs[0].fields)
+    fields["flags"] = " | ".join(str(flag) for flag in (fields.get("flags"), "MAC_ARRAY_RESIDUAL") if flag)
+    fields |= {
+        "extra": other.address,
+        "extra_row_stride": other.row_stride,
+        "extra_pixel_stride": other.pixel_stride,
+        "residual_parameters": Address(symbol),
+        "residual_zero": _zero(tile.net, addition.output),
+        "residual_min": low,
+        "residual_max": high,
+    }
+    words = addition_block(tile.net, addition, first=tile.op.parts[0].output)
+    constant = ConstantArray(symbol, words, 4, "how the result and what is added to it are rescaled")
+    return Lowered((*lowered.constants, constant), Commands((Struct(tuple(fields.items())),)))
 
 
 def _convolution(tile: Tile, figures: Figures) -> Lowered:
@@ -69,7 +94,8 @@ def _addition(tile: Tile, _: Figures) -> Lowered:
         ("parameters", Address(symbol)),
         *_output_stage(tile),
     )
-    constants = ConstantArray(symbol, addition_block(tile.net, tile), 4, "how the two operands are rescaled")
+    words = addition_block(tile.net, tile.op, first=tile.op.inputs[0])
+    constants = ConstantArray(symbol, words, 4, "how the two operands are rescaled")
     return Lowered((constants,), Commands((Struct(fields),)))
 
 
@@ -79,12 +105,13 @@ def _pool(tile: Tile, _: Figures) -> Lowered:
     return Lowered((), Commands((Struct(fields),)))
 
 
-def addition_block(net: Net, tile: Tile) -> np.ndarray:
-    """The eight words of `struct mac_array_addition`."""
-    scaling = add_rescaling(net, tile.op)
-    first, second = (_zero(net, name) for name in tile.op.inputs)
-    words = [first, *_words(scaling.first), second, *_words(scaling.second), *_words(scaling.output)]
-    return np.array(words, np.int32)
+def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
+    """The eight words of `struct mac_array_addition`, for the operand `first` and the other; addition commutes."""
+    scaling = add_rescaling(net, op)
+    operands = [(_zero(net, n), *_words(s)) for n, s in zip(op.inputs, (scaling.first, scaling.second), strict=True)]
+    if op.inputs[0] != first:
+        operands.reverse()
+    return np.array([*operands[0], *operands[1], *_words(scaling.output)], np.int32)
 
 
 def _words(factor: Multiplier) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from npukit import __version__
 from npukit.accel.geometry import Plane, depth_of, window_of
-from npukit.accel.interface import CommandFormat, Cost, Lowered, Tile
+from npukit.accel.interface import Abilities, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.lower import lower
 from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
@@ -36,6 +36,7 @@ class MacArray:
         run="mac_array_run",
         header="mac_array.h",
     )
+    abilities = Abilities(patterns=(("conv2d", "add"), ("depthwise_conv2d", "add"), ("dense", "add")))
 
     def __init__(self, slot: AcceleratorSlot) -> None:
         self.figures = Figures.of(slot)
@@ -56,6 +57,9 @@ class MacArray:
         return (data_folder("firmware") / "mac_array" / name,)
 
     def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:
+        return sum(self._constant_bytes_of(net, part, plane) for part in op.parts)
+
+    def _constant_bytes_of(self, net: Net, op: Op, plane: Plane) -> int:
         if op.kind == "add":
             return ADDITION_BYTES
         if op.kind in ("average_pool", "max_pool"):

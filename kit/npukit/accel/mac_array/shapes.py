@@ -17,13 +17,14 @@ def along_pixels(figures: Figures, plane: Plane, depth: int) -> bool:
 
 def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
     """Cycles of the command for this plane of the op's output."""
-    kind, taps = op.kind, window_of(net, op).taps
+    main, residual = op.parts[0], len(op.parts) > 1
+    kind, taps = main.kind, window_of(net, main).taps
     if kind == "add":
         return figures.addition(plane.pixels * plane.channels)
     if kind == "depthwise_conv2d":
-        return figures.depthwise(plane.pixels, plane.channels, taps)
+        return figures.depthwise(plane.pixels, plane.channels, taps, residual=residual)
     if kind in ("average_pool", "max_pool"):
         return figures.pool(plane.pixels, plane.channels, taps)
-    depth = depth_of(net, op)
+    depth = depth_of(net, main)
     choice = along_pixels(figures, plane, depth)
-    return figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice)
+    return figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice, residual=residual)

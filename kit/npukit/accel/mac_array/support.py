@@ -13,7 +13,11 @@ LARGEST_BYTE = 255
 
 
 def refusal(net: Net, op: Op, figures: Figures) -> str | None:
-    """Why the array cannot run this op, or None."""
+    """Why the array cannot run this op, or None; of a convolution and the addition of its result, both."""
+    return next(filter(None, (_refusal(net, part, figures) for part in op.parts)), None)
+
+
+def _refusal(net: Net, op: Op, figures: Figures) -> str | None:
     rules = _RULES.get(type(op.attributes))
     if rules is None:
         return f"the MAC array has no {op.kind}"

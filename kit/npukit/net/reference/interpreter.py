@@ -52,7 +52,7 @@ def evaluate(net: Net, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Every activation of the net by name; with a leading axis of cases if the inputs have one."""
     batched = has_cases(net, inputs)
     values = {name: value if batched else value[None] for name, value in zip(net.inputs, inputs, strict=True)}
-    for op in (part for op in net.ops for part in op.parts):
+    for op in (part for each in net.ops for part in each.parts):
         operands = [net.constants[name] if name in net.constants else values[name] for name in op.inputs]
         values[op.output] = KERNELS[op.kind](net, op, operands)
     return values if batched else {name: value[0] for name, value in values.items()}
