@@ -123,6 +123,11 @@ def _rest(op: Op) -> Iterator[str]:
 
 def changed_attributes(attributes: Attributes) -> dict[str, Any]:
     """The attributes that differ from their default."""
-    values = {f.name: getattr(attributes, f.name) for f in fields(attributes) if f.name != "ops"}
+    values = attribute_values(attributes)
     defaults = {f.name: f.default for f in fields(attributes)}
     return {key: value for key, value in values.items() if value != defaults[key]}
+
+
+def attribute_values(attributes: Attributes) -> dict[str, Any]:
+    """The attributes by name, without the parts of a fused op."""
+    return {f.name: getattr(attributes, f.name) for f in fields(attributes) if f.name != "ops"}

@@ -1,0 +1,114 @@
+"""Every op of the MAC array, of any shape, cut into any tile, lying anywhere: the reference's bytes.
+
+And the cycles that the plan counts with: the numpy model's, which tests/emulator compares with the emulator's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accel.mac_array_memory import Memory
+from npukit.accel.interface import Tile
+from npukit.accel.mac_array.plugin import MacArray
+from npukit.board.board import load_board
+from npukit.net.box import Box
+from npukit.net.net import Net, Op, fuse
+from npukit.net.ops import Conv2d, DepthwiseConv2d
+from npukit.net.reference.interpreter import evaluate
+from npukit.plan.receptive import cuttable_axes, needs
+from plan.networks import Builder
+
+ARRAY = MacArray(load_board("pe-mesh").accelerator[0])
+KINDS = ("conv2d", "depthwise_conv2d", "dense", "add", "average_pool", "max_pool", "residual", "depthwise residual")
+sizes, channels = st.integers(1, 9), st.sampled_from([1, 3, 4, 7, 16, 17, 24, 33])
+
+
+def net_of(kind: str, data: st.DataObject) -> Net:
+    """A net whose last op is of that kind, on shapes and windows at random."""
+    b = Builder(kind, seed=data.draw(st.integers(0, 99)))
+    shape = (1, data.draw(sizes), data.draw(sizes), data.draw(channels))
+    kernel, stride = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
+    made = data.draw(channels)
+    x = b.input(*shape) if kind != "dense" else b.input(1, data.draw(st.integers(1, 1200)))
+    match kind:
+        case "conv2d":
+            y = b.conv(x, made, (kernel, data.draw(st.integers(1, 4))), stride)
+        case "depthwise_conv2d":
+            y = b.depthwise(x, kernel, stride)
+        case "dense":
+            y = b.dense(x, made)
+        case "add":
+            y = b.add(x, b.input(*shape))
+        case "average_pool" | "max_pool":
+            y = b.pool(x, kernel, stride, maximum=kind == "max_pool")
+        case "residual":
+            y = b.add(*data.draw(st.permutations([b.input(*shape), b.conv(x, shape[-1], kernel)])))
+        case _:
+            y = b.add(*data.draw(st.permutations([x, b.depthwise(x, kernel)])))
+    net = b.net(y)
+    net = net.with_ops(tuple(varied(op, net, data) for op in net.ops))
+    return net.with_ops((fuse(net.ops),)) if len(net.ops) > 1 else net
+
+
+def varied(op: Op, net: Net, data: st.DataObject) -> Op:
+    """With a clamp, and dilated by padding at the far ends so that the output keeps its shape."""
+    low = data.draw(st.integers(-128, 0))
+    attributes = replace(op.attributes, clamp=(low, data.draw(st.integers(low + 1, 127))))  # pyright: ignore
+    if isinstance(attributes, Conv2d | DepthwiseConv2d):
+        kernel, dilation = net.tensor(op.inputs[1]).shape[1:3], (data.draw(st.integers(1, 3)), data.draw(sizes))
+        top, left, bottom, right = attributes.padding
+        more = [(size - 1) * (step - 1) for size, step in zip(kernel, dilation, strict=True)]
+        padding = (top, left, bottom + more[0], right + more[1])
+        attributes = replace(attributes, dilation=dilation, padding=padding)
+    return replace(op, attributes=attributes)
+
+
+def part_of(net: Net, op: Op, data: st.DataObject) -> Box:
+    shape = net.tensor(op.output).shape
+    starts, stops = [0] * len(shape), list(shape)
+    for axis in cuttable_axes(net, op):
+        starts[axis] = data.draw(st.integers(0, shape[axis] - 1))
+        stops[axis] = data.draw(st.integers(starts[axis] + 1, shape[axis]))
+    return Box(tuple(starts), tuple(stops))
+
+
+def around(box: Box, shape: tuple[int, ...], data: st.DataObject) -> Box:
+    """A box of the tensor that holds at least that one."""
+    starts = tuple(data.draw(st.integers(0, start)) for start in box.start)
+    stops = tuple(data.draw(st.integers(stop, size)) for stop, size in zip(box.stop, shape, strict=True))
+    return Box(starts, stops)
+
+
+def cut(value: np.ndarray, box: Box) -> np.ndarray:
+    return value[tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
+    net = net_of(kind, data)
+    (op,) = net.ops
+    assert ARRAY.refusal(net, op) is None
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    values = evaluate(net, [rng.integers(-128, 128, net.tensor(name).shape, np.int8) for name in net.inputs])
+    box, memory = part_of(net, op, data), Memory()
+    operands = []
+    for index, (name, need) in enumerate(zip(net.activations(op), needs(net, op, box), strict=True)):
+        tensor = net.tensor(name)
+        operands.append(memory.operand(f"in{index}", tensor, need, around(need, tensor.shape, data)))
+        memory.sram[memory.bytes_of(operands[-1])] = cut(values[name], need).view(np.uint8)
+    output = net.tensor(op.output)
+    result = memory.operand("out", output, box, around(box, output.shape, data))
+    before, end = memory.sram.copy(), memory.free
+    cycles = memory.run(ARRAY.lower(Tile("tile", net, op, result, tuple(operands))))
+    places = memory.bytes_of(result)
+    assert np.array_equal(memory.sram[places].view(np.int8), cut(values[op.output], box))
+    assert cycles == ARRAY.cost(net, op, box).cycles
+    outside = np.setdiff1d(np.arange(96, end), places)
+    assert np.array_equal(memory.sram[outside], before[outside]), "it wrote beside its tile"
