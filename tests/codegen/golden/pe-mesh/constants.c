@@ -2,26 +2,25 @@
 #include "memory.h"
 
 __attribute__((section(".constants"))) const struct net_constants net_constants = {
-/* conv: conv2d, 1x5x4x6 to 1x5x4x6; on mac_array */
-.conv_0_command = {
-    .next = &net_constants.sum_0_command,
+/* sum: conv2d + add, 1x5x4x6 and 1x5x4x6 to 1x5x4x6; on mac_array, ends a chain */
+.sum_0_command = {
     .tag = 0,
     .kind = MAC_ARRAY_CONVOLUTION,
-    .flags = MAC_ARRAY_PIXELS,
+    .flags = MAC_ARRAY_PIXELS | MAC_ARRAY_RESIDUAL,
     .input = ARENA(at_image_0),
     .input_height = 5,
     .input_width = 4,
     .input_row_stride = 24,
     .input_pixel_stride = 6,
     .input_channels = 6,
-    .output = ARENA(at_conv_0),
+    .output = ARENA(at_sum_0),
     .output_height = 5,
     .output_width = 4,
     .output_row_stride = 24,
     .output_pixel_stride = 6,
     .output_channels = 6,
-    .weights = (const void *)net_constants.conv_0_weights,
-    .parameters = (const void *)net_constants.conv_0_parameters,
+    .weights = (const void *)net_constants.sum_0_weights,
+    .parameters = (const void *)net_constants.sum_0_parameters,
     .kernel_height = 3,
     .kernel_width = 3,
     .stride_y = 1,
@@ -34,34 +33,16 @@ __attribute__((section(".constants"))) const struct net_constants net_constants 
     .output_zero = -7,
     .clamp_min = -128,
     .clamp_max = 127,
-},
-/* sum: add, 1x5x4x6 and 1x5x4x6 to 1x5x4x6; on mac_array, ends a chain */
-.sum_0_command = {
-    .tag = 1,
-    .kind = MAC_ARRAY_ADD,
-    .input = ARENA(at_conv_0),
-    .input_height = 5,
-    .input_width = 4,
-    .input_row_stride = 24,
-    .input_pixel_stride = 6,
-    .input_channels = 6,
-    .output = ARENA(at_sum_0),
-    .output_height = 5,
-    .output_width = 4,
-    .output_row_stride = 24,
-    .output_pixel_stride = 6,
-    .output_channels = 6,
-    .weights = ARENA(at_image_0),
-    .second_row_stride = 24,
-    .second_pixel_stride = 6,
-    .parameters = (const void *)net_constants.sum_0_addition,
-    .input_zero = -7,
-    .output_zero = 1,
-    .clamp_min = -128,
-    .clamp_max = 127,
+    .extra = ARENA(at_image_0),
+    .extra_row_stride = 24,
+    .extra_pixel_stride = 6,
+    .residual_parameters = (const void *)net_constants.sum_0_residual,
+    .residual_zero = 1,
+    .residual_min = -128,
+    .residual_max = 127,
 },
 /* weights */
-.conv_0_weights = {
+.sum_0_weights = {
     -127, -4, 119, -13, -120, 3, 126, -6, -113, 10, -122, 1, -106, 17, -115, 8, -99, 24, -108, 15, -92, 31, -101,
     22, -85, 38, -94, 29, -78, 45, -87, 36, -71, 52, -80, 43, -64, 59, -73, 50, -57, 66, -66, 57, -50, 73, -59, 64,
     -43, 80, -52, 71, -36, 87, -45, 78, -29, 94, -38, 85, -22, 101, -31, 92, -15, 108, -24, 99, -8, 115, -17, 106,
@@ -81,13 +62,13 @@ __attribute__((section(".constants"))) const struct net_constants net_constants 
     73, 0, 0, -43, 80, 0, 0, -36, 87, 0, 0, -29, 94, 0, 0,
 },
 /* biases, multipliers, shifts */
-.conv_0_parameters = {
+.sum_0_parameters = {
     200, 13, 0, 0, 188, 245, 255, 255, 131, 10, 0, 0, 116, 245, 255, 255, 85, 159, 97, 87, 85, 159, 97, 87, 85, 55,
     137, 65, 85, 159, 97, 87, 246, 247, 248, 248, 59, 10, 0, 0, 41, 248, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 171, 6,
     58, 109, 85, 55, 137, 65, 0, 0, 0, 0, 0, 0, 0, 0, 248, 249, 0, 0,
 },
-/* how the two operands are rescaled */
-.sum_0_addition = {
+/* how the result and what is added to it are rescaled */
+.sum_0_residual = {
     -7, 1073741824, 0, 3, 1431655765, -1, 1610612736, -19,
 },
 /* exp(-d) in Q0.31 for d steps below the largest */

@@ -10,18 +10,17 @@
 
 /* Inputs, outputs and all between. Buffers whose steps do not overlap share bytes. */
 enum {
-    NET_LAYERS = 3,
-    NET_ARENA_BYTES = 384,
-    at_image_0 = 0, /* image [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
-    at_conv_0 = 128, /* conv [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
-    at_sum_0 = 256, /* sum [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 1 to 2 */
-    at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 2 to 2 */
+    NET_LAYERS = 2,
+    NET_ARENA_BYTES = 256,
+    at_image_0 = 0, /* image [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 0 */
+    at_sum_0 = 128, /* sum [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
+    at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 1 to 1 */
 };
 
 /* How this PE is doing, what it recorded, and the arena. */
 struct net_activations {
     struct net_control control;
-    struct net_record records[3];
+    struct net_record records[2];
     uint8_t arena[NET_ARENA_BYTES];
 };
 
@@ -30,16 +29,15 @@ extern struct net_activations net_activations;
 #define ARENA(offset) ((void *)&net_activations.arena[offset])
 
 struct net_constants {
-    _Alignas(16) struct mac_array_command conv_0_command; /* conv: conv2d, 1x5x4x6 to 1x5x4x6; on mac_array */
-    _Alignas(16) struct mac_array_command sum_0_command; /* sum: add, 1x5x4x6 and 1x5x4x6 to 1x5x4x6; on mac_array, ends a chain */
-    _Alignas(16) int8_t conv_0_weights[432]; /* weights */
-    _Alignas(4) uint8_t conv_0_parameters[72]; /* biases, multipliers, shifts */
-    _Alignas(4) int32_t sum_0_addition[8]; /* how the two operands are rescaled */
+    _Alignas(16) struct mac_array_command sum_0_command; /* sum: conv2d + add, 1x5x4x6 and 1x5x4x6 to 1x5x4x6; on mac_array, ends a chain */
+    _Alignas(16) int8_t sum_0_weights[432]; /* weights */
+    _Alignas(4) uint8_t sum_0_parameters[72]; /* biases, multipliers, shifts */
+    _Alignas(4) int32_t sum_0_residual[8]; /* how the result and what is added to it are rescaled */
     _Alignas(4) int32_t softmax_0_exp[256]; /* exp(-d) in Q0.31 for d steps below the largest */
 };
 
 #if UINTPTR_MAX == UINT32_MAX
-static_assert(sizeof(struct net_constants) == 1760, "the plan counts on it");
+static_assert(sizeof(struct net_constants) == 1664, "the plan counts on it");
 #endif
 
 extern const struct net_constants net_constants;

@@ -14,7 +14,6 @@ const uint32_t net_sign = 0x00000001;
 /* What each layer leaves behind here. */
 const uint32_t net_layer_count = NET_LAYERS;
 const struct net_layer net_layers[] = {
-    { .data = &net_activations.arena[at_conv_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* conv [0:1, 0:5, 0:4, 0:6] */
     { .data = &net_activations.arena[at_sum_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* sum [0:1, 0:5, 0:4, 0:6] */
     { .data = &net_activations.arena[at_softmax_0], .row_bytes = 120, .rows = 1, .row_stride = 0, .planes = 1, .plane_stride = 0 }, /* softmax [0:1, 0:5, 0:4, 0:6] */
 };
@@ -26,19 +25,13 @@ int32_t net_run(void)
     int32_t observed = net_observed();
     if (observed != 0) {
         net_begin_layer();
-        status = mac_array_run_one(&net_constants.conv_0_command);
-        if (status != 0) {
-            return status;
-        }
-        net_end_layer(0);
-        net_begin_layer();
         status = mac_array_run_one(&net_constants.sum_0_command);
         if (status != 0) {
             return status;
         }
-        net_end_layer(1);
+        net_end_layer(0);
     } else {
-        status = mac_array_run(&net_constants.conv_0_command);
+        status = mac_array_run(&net_constants.sum_0_command);
         if (status != 0) {
             return status;
         }
@@ -48,7 +41,7 @@ int32_t net_run(void)
     }
     softmax_0(ARENA(at_sum_0), net_constants.softmax_0_exp, ARENA(at_softmax_0));
     if (observed != 0) {
-        net_end_layer(2);
+        net_end_layer(1);
     }
     return 0;
 }
@@ -62,7 +55,6 @@ static const struct net_tensor outputs[] = {
 };
 
 static const char *const layer_names[] = {
-    "conv",
     "sum",
     "softmax",
 };
