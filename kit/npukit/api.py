@@ -124,12 +124,14 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
     """Measure frames on the target: cycles and instructions, whole and layer by layer."""
     from npukit.measure.bench import bench as measure
     from npukit.measure.target import open_target
+    from npukit.measure.trace import timeline_of
 
     built = load(folder)
     net = built.net()
+    cases, clock = _cases(built, net, None, None), built.board.core.clock_hz
     with open_target(built, on) as target:
-        clock = built.board.core.clock_hz
-        return measure(target, net, built.plan(), _cases(built, net, None, None), clock, frames, progress or Silent())
+        seen = timeline_of(built, cases, 1) if target.name == "emulator" else None
+        return measure(target, net, built.plan(), cases, clock, frames, progress or Silent(), seen)
 
 
 def trace(

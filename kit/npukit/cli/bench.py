@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+from npukit.cli.summary import keep_in_report
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
@@ -24,6 +27,10 @@ def bench(
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="With --tracker: boards served under this key.")
     ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="OLD.json", help="Beside what an earlier `bench --json` printed."),
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -31,8 +38,8 @@ def bench(
     """Measure a build: cycles and instructions, whole and layer by layer; on one board, or on a farm's."""
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
-        from npukit.report.page import write_report
 
+        old = _load_old(compare)
         if tracker:
             farm = api.farm_bench(build, tracker=tracker, key=key, frames=frames)
             terminal.result(farm.to_json())
@@ -40,9 +47,11 @@ def bench(
             return
         measured = api.bench(build, on=on, frames=frames, progress=terminal)
         terminal.result(measured.to_json())
-        page = write_report(api.load(build), bench=measured.to_json())
         _show(terminal, measured)
-        terminal.note(f"report: {page}")
+        if old:
+            _show_comparison(terminal, old, measured)
+        if page := keep_in_report(terminal, api.load(build), **_results(measured)):
+            terminal.note(f"report: {page}")
 
 
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
@@ -55,7 +64,7 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
 
 
 def _show(terminal: Terminal, measured: Bench) -> None:
-    headings = ("layer", "engine", ">cycles", ">predicted", ">accelerator busy", ">instructions")
+    headings = ("layer", "engine", ">cycles", ">predicted", ">difference", ">instructions")
     terminal.table(headings, [_row(layer) for layer in measured.layers])
     terminal.print(_summary(measured))
 
@@ -73,5 +82,35 @@ def _summary(measured: Bench) -> str:
 
 
 def _row(layer: LayerCost) -> tuple[str, ...]:
-    numbers = (layer.cycles, layer.predicted_cycles, layer.npu_cycles, layer.instructions)
-    return layer.name, layer.engine, *("" if number is None else f"{number:,}" for number in numbers)
+    cycles, predicted = layer.cycles, layer.predicted_cycles
+    change = _percent(cycles / predicted - 1) if cycles and predicted else ""
+    return layer.name, layer.engine, _number(cycles), _number(predicted), change, _number(layer.instructions)
+
+
+def _load_old(path: Path | None) -> dict[str, Any] | None:
+    """Read before anything is measured, so that a wrong file costs no time."""
+    from npukit.measure.compare import load_bench
+
+    return load_bench(path) if path else None
+
+
+def _results(measured: Bench) -> dict[str, dict[str, Any]]:
+    from npukit.report.gantt import gantt
+
+    drawn = {"gantt": asdict(gantt(measured.timeline))} if measured.timeline else {}
+    return {"bench": measured.to_json(), **drawn}
+
+
+def _show_comparison(terminal: Terminal, old: dict[str, Any], measured: Bench) -> None:
+    from npukit.measure.compare import compare
+
+    rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compare(old, measured)]
+    terminal.table(("", ">before", ">now", ">change"), rows)
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _percent(change: float | None) -> str:
+    return "" if change is None else f"{change:+.1%}"

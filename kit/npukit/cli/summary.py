@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from npukit.project.build_folder import Build
 
 WORST = 3
 """How many of the layers with the largest errors are named."""
@@ -35,3 +39,14 @@ def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 def _row(op: dict[str, Any]) -> tuple[str, ...]:
     return op["name"], op["op"], op["engine"], f"{op['macs']:,}", f"{op['predicted_cycles']:,}", op["reason"]
+
+
+def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) -> Path | None:
+    """Add results to the build's report, unless its folder is one that nobody may write to."""
+    from npukit.report.page import write_report
+
+    try:
+        return write_report(build, **results)
+    except OSError as error:
+        terminal.note(f"the report stays as it was: {error.strerror}")
+        return None

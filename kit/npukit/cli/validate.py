@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from npukit.cli.options import AsJson, BuildFolder, Inputs, On, Quiet, Verbose, open_terminal
+from npukit.cli.summary import keep_in_report
 
 if TYPE_CHECKING:
     from npukit.measure.validate import Mismatch
@@ -28,11 +29,10 @@ def validate(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
         from npukit.errors import DoesNotFit
-        from npukit.report.page import write_report
 
         found = api.validate(build, on=on, inputs=inputs, expect=expect, cases=cases, progress=terminal)
         terminal.result(found.to_json())
-        write_report(api.load(build), validation=found.to_json())
+        keep_in_report(terminal, api.load(build), validation=found.to_json())
         if not found.passed:
             raise DoesNotFit(_first(found.mismatches), tries=_WAYS)
         terminal.print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from npukit.errors import NpukitError
@@ -13,6 +13,7 @@ from npukit.measure.cases import Cases
 from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
+from npukit.measure.timeline import Timeline
 from npukit.measure.validate import run_case, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
@@ -22,9 +23,9 @@ from npukit.progress import Progress
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One layer, run by itself: cycles of the PE that takes longest, instructions of all.
+    """One layer: cycles of the PE that takes longest, instructions of all. `predicted_cycles` is the plan's.
 
-    `predicted_cycles` is the plan's.
+    The built-in emulator sees the layer's cycles within a frame; elsewhere the layer is stopped after to be measured.
     """
 
     name: str
@@ -67,9 +68,10 @@ class Bench:
     clock_hz: int
     layers: tuple[LayerCost, ...]
     pes: tuple[PeCost, ...]
+    timeline: Timeline | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(replace(self, timeline=None))
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Bench:
@@ -79,8 +81,20 @@ class Bench:
         return cls(**{**found, "layers": layers, "pes": pes})
 
 
-def bench(target: Target, net: Net, plan: Plan, cases: Cases, clock_hz: int, frames: int, progress: Progress) -> Bench:
-    """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer."""
+def bench(
+    target: Target,
+    net: Net,
+    plan: Plan,
+    cases: Cases,
+    clock_hz: int,
+    frames: int,
+    progress: Progress,
+    timeline: Timeline | None = None,
+) -> Bench:
+    """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer.
+
+    With the `timeline` of a frame, layers take what they take there.
+    """
     session = target.session
     run_case(session, net, cases, 0, observe=False)
     runs = [_measured_run(session, cases) for _ in progress.track(range(frames), f"bench on {target.name}")]
@@ -99,8 +113,11 @@ def bench(target: Target, net: Net, plan: Plan, cases: Cases, clock_hz: int, fra
         macs=work,
         macs_per_cycle=round(work / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
-        layers=tuple(_layer(target, op, tiles) for op in net.ops if any(tile.step.op == op.name for tile in tiles)),
+        layers=tuple(
+            _layer(target, op, tiles, timeline) for op in net.ops if any(tile.step.op == op.name for tile in tiles)
+        ),
         pes=_pes(slowest, tiles, port_cycles(net, plan)) if target.counts_cycles else (),
+        timeline=timeline,
     )
 
 
@@ -145,7 +162,7 @@ def _pe_cost(pe: int, run: _Run, tiles: Sequence[Tile], send: int) -> PeCost:
     return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
 
 
-def _layer(target: Target, op: Op, tiles: Sequence[Tile]) -> LayerCost:
+def _layer(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | None) -> LayerCost:
     """As long as the PE that takes longest; instructions of all."""
     by_pe: dict[int, list[Tile]] = {}
     for tile in tiles:
@@ -155,8 +172,14 @@ def _layer(target: Target, op: Op, tiles: Sequence[Tile]) -> LayerCost:
     return LayerCost(
         name=op.name,
         engine=op.engine,
-        cycles=sum(tile.record.cycles for tile in slowest) if target.counts_cycles else None,
+        cycles=_cycles(target, op, slowest, timeline),
         npu_cycles=sum(tile.npu_cycles for tile in slowest),
         instructions=sum(tile.record.instructions for own in by_pe.values() for tile in own),
         predicted_cycles=max(sum(tile.step.cycles for tile in own) for own in by_pe.values()),
     )
+
+
+def _cycles(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | None) -> int | None:
+    if timeline is not None:
+        return timeline.layer_cycles().get(op.name, 0)
+    return sum(tile.record.cycles for tile in tiles) if target.counts_cycles else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -85,6 +85,15 @@ class Timeline:
     @property
     def end(self) -> int:
         return self.frames[-1][1]
+
+    def layer_cycles(self) -> dict[str, int]:
+        """By layer: the cycles of the PE that spends most on it in a frame."""
+        spent: Counter[tuple[str, int]] = Counter()
+        for piece in self.slices:
+            if piece.layer:
+                spent[piece.layer, piece.pe] += piece.cycles
+        layers = {layer for layer, _ in spent}
+        return {name: max(n for (layer, _), n in spent.items() if layer == name) // len(self.frames) for name in layers}
 
     @property
     def pes(self) -> tuple[int, ...]:

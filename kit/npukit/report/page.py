@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.data import data_folder
+from npukit.plan.plan import Plan
 from npukit.project.build_folder import REPORT, Build
+from npukit.report.mesh import MeshPicture, mesh_picture
+from npukit.report.sram import sram_maps
 
 RESULTS = "results.json"
+MEMORY_BARS = 8
+MEMORY_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -25,17 +31,27 @@ class Figure:
     mood: str = ""
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a whole, in percent."""
+
+    kind: str
+    label: str
+    share: float
+
+
 def write_report(build: Build, **results: dict[str, Any]) -> Path:
-    """Write `report.html`; `validation` and `bench` results join what earlier calls left."""
+    """Write `report.html`; `validation`, `bench` and `gantt` results join what earlier calls left."""
     known = {**_known_results(build), **results}
     (build.folder / RESULTS).write_text(json.dumps(known, indent=1) + "\n")
     page = build.folder / REPORT
-    page.write_text(render(build, known.get("validation"), known.get("bench")))
+    page.write_text(render(build, known))
     return page
 
 
-def render(build: Build, validation: dict[str, Any] | None, bench: dict[str, Any] | None) -> str:
+def render(build: Build, results: Mapping[str, dict[str, Any]]) -> str:
     """The page as text."""
+    validation, bench = results.get("validation"), results.get("bench")
     environment = Environment(
         loader=FileSystemLoader(data_folder("templates") / "report"),
         undefined=StrictUndefined,
@@ -45,6 +61,7 @@ def render(build: Build, validation: dict[str, Any] | None, bench: dict[str, Any
     )
     environment.filters["thousands"] = thousands
     manifest, summary = build.manifest, build.manifest.summary
+    plan = build.plan()
     return environment.get_template("report.html.j2").render(
         summary=summary,
         board=manifest.board,
@@ -52,12 +69,51 @@ def render(build: Build, validation: dict[str, Any] | None, bench: dict[str, Any
         time_note=_time_note(bench),
         measured=bench,
         rows=_rows(summary, bench),
-        memory=[{**pe, "share": _shares(pe)} for pe in summary["memory"]],
+        spending=_spending(bench),
+        gantt=results.get("gantt"),
+        picture=_picture(build, plan, bench),
+        memory=_memory(summary),
+        shown_bars=MEMORY_BARS,
+        most_rows=MEMORY_ROWS,
+        sram=sram_maps(plan),
         validation=validation,
         version=__version__,
         build_id=manifest.build_id[:16],
         toolchain=manifest.toolchain,
     )
+
+
+def _picture(build: Build, plan: Plan, bench: dict[str, Any] | None) -> MeshPicture | None:
+    """Nothing to draw where there is one PE."""
+    if build.board.pe_count == 1:
+        return None
+    return mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench))
+
+
+def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
+    """By PE, how much of a frame it computes: measured, or predicted."""
+    if bench and bench["pes"]:
+        return {pe["pe"]: 1 - pe["wait"] / max(bench["latency_cycles"], 1) for pe in bench["pes"]}
+    latency = max(plan.predicted.latency_cycles, 1)
+    return {pe.pe: min(sum(step.cycles for step in pe.computes()) / latency, 1) for pe in plan.pes}
+
+
+def _spending(bench: dict[str, Any] | None) -> list[Part]:
+    """How all PEs together spend a frame."""
+    if not bench or not bench["pes"]:
+        return []
+    whole = bench["latency_cycles"] * len(bench["pes"])
+    labels = {"npu_busy": ("npu", "accelerators compute"), "busy": ("cpu", "cores awake"), "wait": ("wait", "waiting")}
+    return [
+        Part(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
+        for key, (kind, label) in labels.items()
+    ]
+
+
+def _memory(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The root first, then by bytes used."""
+    root, *others = summary["memory"]
+    return [{**pe, "share": _shares(pe)} for pe in (root, *sorted(others, key=lambda pe: pe["free"]))]
 
 
 def thousands(value: int | None) -> str:
@@ -99,7 +155,11 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
 
 
 def _time_note(bench: dict[str, Any] | None) -> str:
-    return "Each layer measured by itself." if bench else "Cycles as the cost model predicts them."
+    return (
+        "Each layer as long as the PE that takes longest for it."
+        if bench
+        else "Cycles as the cost model predicts them."
+    )
 
 
 def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -107,8 +167,11 @@ def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[st
     nothing = {"cycles": 0, "instructions": 0}
     rows = [{**op, **{k: measured.get(op["name"], nothing)[k] for k in nothing}} for op in summary["ops"]]
     column = _column(bench)
-    total = max(sum(row[column] for row in rows), 1)
-    return [{**row, "share": round(100 * row[column] / total, 1)} for row in rows]
+    total, most = max(sum(row[column] for row in rows), 1), max(*(row[column] for row in rows), 1)
+    return [
+        {**row, "share": round(100 * row[column] / total, 1), "width": round(100 * row[column] / most, 1)}
+        for row in rows
+    ]
 
 
 def _column(bench: dict[str, Any] | None) -> str:

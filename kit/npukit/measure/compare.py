@@ -1,0 +1,47 @@
+"""Two benches side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npukit.errors import NpukitError
+from npukit.measure.bench import Bench
+
+_TOTALS = ("latency_cycles", "interval_cycles", "instructions")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of both; None where one does not have it."""
+
+    name: str
+    old: int | None
+    new: int | None
+
+    @property
+    def change(self) -> float | None:
+        """In parts of the old figure."""
+        return self.new / self.old - 1 if self.old and self.new is not None else None
+
+
+def load_bench(path: Path) -> dict[str, Any]:
+    """What `npukit bench --json` printed."""
+    try:
+        told = json.loads(path.read_text())
+        assert {"layers", *_TOTALS} <= told.keys()
+    except (OSError, ValueError, AttributeError, AssertionError) as error:
+        raise NpukitError(
+            f"{path} is not what npukit bench --json printed", tries=[f"npukit bench BUILD --json > {path.name}"]
+        ) from error
+    return told
+
+
+def compare(old: dict[str, Any], new: Bench) -> list[Row]:
+    """The layers of both, in the new one's order, then the totals."""
+    before = {layer["name"]: layer["cycles"] for layer in old["layers"]}
+    after = {layer.name: layer.cycles for layer in new.layers}
+    layers = [Row(name, before.get(name), after.get(name)) for name in dict.fromkeys((*after, *before))]
+    return layers + [Row(name.replace("_", " "), old[name], getattr(new, name)) for name in _TOTALS]

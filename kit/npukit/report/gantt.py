@@ -1,0 +1,97 @@
+"""A frame as a Gantt chart: a row a PE, what its core and its accelerators do from left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from npukit.measure.timeline import CORE, Slice, Timeline
+
+MOST_ROWS = 32
+WIDTH = 1000
+"""Units of the chart from the start of the first frame to the end of the last."""
+_LEAST_WIDTH = 0.4
+"""What is narrower is drawn as part of what stands before it."""
+_LABEL_WIDTH = 46
+_KINDS = {"noc_wait": "wait", "noc_send": "send"}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A stretch of time. `kind`: npu, cpu, send, wait or other."""
+
+    x: float
+    width: float
+    kind: str
+    label: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A PE: the bars of its accelerators above those of its core."""
+
+    pe: int
+    upper: tuple[Bar, ...]
+    lower: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Gantt:
+    rows: tuple[Row, ...]
+    of: int
+    """PEs that the network runs on; more than there are rows, perhaps."""
+    cycles: int
+    ticks: tuple[tuple[float, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"rows": [row.__dict__ for row in self.rows], "of": self.of, "cycles": self.cycles}
+
+
+def gantt(timeline: Timeline) -> Gantt:
+    """The whole timeline, of so many PEs as one can read."""
+    pes = timeline.pes
+    count = min(len(pes), MOST_ROWS)
+    chosen = [pes[index * len(pes) // count] for index in range(count)]
+    scale = WIDTH / timeline.end
+    rows = tuple(_row(pe, [s for s in timeline.slices if s.pe == pe], scale) for pe in chosen)
+    return Gantt(rows, len(pes), timeline.end, tuple(_ticks(timeline.end, scale)))
+
+
+def _row(pe: int, slices: Sequence[Slice], scale: float) -> Row:
+    core = [s for s in slices if s.track == CORE and (s.layer or s.name in _KINDS)]
+    return Row(pe, tuple(_bars([s for s in slices if s.track != CORE], scale)), tuple(_bars(core, scale)))
+
+
+def _bars(slices: Iterable[Slice], scale: float) -> Iterator[Bar]:
+    reached = -1.0
+    for piece in sorted(slices, key=lambda piece: piece.start):
+        x, width = max(piece.start, 0) * scale, piece.cycles * scale
+        if width < _LEAST_WIDTH and x < reached + _LEAST_WIDTH:
+            continue
+        reached = x + width
+        yield Bar(round(x, 2), round(max(width, _LEAST_WIDTH), 2), _kind(piece), _label(piece, width), _title(piece))
+
+
+def _kind(piece: Slice) -> str:
+    if piece.track != CORE:
+        return "npu"
+    return "cpu" if piece.layer else _KINDS.get(piece.name, "other")
+
+
+def _label(piece: Slice, width: float) -> str:
+    return piece.layer if width >= _LABEL_WIDTH else ""
+
+
+def _title(piece: Slice) -> str:
+    what = piece.layer or _KINDS.get(piece.name, piece.name)
+    return f"PE {piece.pe}, {piece.track}: {what}, {piece.cycles:,} cycles from {max(piece.start, 0):,}"
+
+
+def _ticks(cycles: int, scale: float) -> Iterator[tuple[float, str]]:
+    """Round numbers, four to nine of them."""
+    step = 10 ** (len(str(cycles)) - 1)
+    while cycles / step < 4:
+        step //= 2
+    return ((round(at * scale, 2), f"{at:,}") for at in range(0, cycles, max(step, 1)))

@@ -1,0 +1,148 @@
+"""The mesh as a picture: a square a PE, coloured by how much of a frame it computes; arrows by traffic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.board.board import Board
+from npukit.net.net import Net
+from npukit.plan.plan import DRAM, Message, Plan
+from npukit.plan.routes import Link, Routes
+
+GAP = 2
+"""Squares between chips."""
+MOST_WITH_NUMBERS = 256
+SHADES = 5
+SQUARE = 0.6
+SIDE = 0.1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A PE: its place in squares, how busy it is (0 unused, 1 to `SHADES`, -1 dead), and what to say of it."""
+
+    pe: int
+    x: int
+    y: int
+    shade: int
+    share: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """What a frame moves over one link. `weight` is 0 to 1, of the busiest link."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    weight: float
+    title: str
+
+
+@dataclass(frozen=True)
+class MeshPicture:
+    columns: int
+    rows: int
+    cells: tuple[Cell, ...]
+    arrows: tuple[Arrow, ...]
+    numbers: bool
+    busiest: str
+
+
+def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float]) -> MeshPicture:
+    """`shares`: by PE, the part of a frame in which it computes."""
+    mesh = board.mesh
+    traffic = _traffic(board, net, plan)
+    return MeshPicture(
+        columns=mesh.chips.columns * (mesh.pes.columns + GAP) - GAP,
+        rows=mesh.chips.rows * (mesh.pes.rows + GAP) - GAP,
+        cells=tuple(_cell(board, pe, shares) for pe in range(board.pe_count)),
+        arrows=tuple(_arrow(board, link, count, max(traffic.values())) for link, count in sorted(traffic.items())),
+        numbers=board.pe_count <= MOST_WITH_NUMBERS,
+        busiest=_busiest(traffic),
+    )
+
+
+def _place(board: Board, pe: int) -> tuple[int, int]:
+    chip, place = divmod(pe, board.mesh.pes.count)
+    row, column = divmod(place, board.mesh.pes.columns)
+    chip_row, chip_column = divmod(chip, board.mesh.chips.columns)
+    return chip_column * (board.mesh.pes.columns + GAP) + column, chip_row * (board.mesh.pes.rows + GAP) + row
+
+
+def _cell(board: Board, pe: int, shares: Mapping[int, float]) -> Cell:
+    x, y = _place(board, pe)
+    if pe in board.mesh.dead_pes:
+        return Cell(pe, x, y, -1, "dead", f"PE {pe}: dead")
+    if pe not in shares:
+        return Cell(pe, x, y, 0, "", f"PE {pe}: not used")
+    share = shares[pe]
+    shade = min(1 + int(share * SHADES), SHADES)
+    return Cell(pe, x, y, shade, f"{share:.0%}", f"PE {pe}: computes {share:.0%} of a frame")
+
+
+def _traffic(board: Board, net: Net, plan: Plan) -> Counter[Link]:
+    """Bytes of a frame, or of a round of frames, by link."""
+    found: Counter[Link] = Counter()
+    if board.noc is None:
+        return found
+    routes = Routes(board)
+    for message in plan.messages:
+        targets = [landing.pe for landing in message.landings if landing.pe < DRAM]
+        for link in routes.tree(_router(board, message.source_pe), targets):
+            found[link] += _bytes(net, message)
+    return found
+
+
+def _router(board: Board, place: int) -> int:
+    """The DRAM of a chip is at its first PE's router."""
+    return place if place < DRAM else (place - DRAM) * board.mesh.pes.count
+
+
+def _bytes(net: Net, message: Message) -> int:
+    item = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
+    return message.source.box.elements * item
+
+
+def _arrow(board: Board, link: Link, count: int, most: int) -> Arrow:
+    (x1, y1), (x2, y2) = _ends(board, link)
+    what = "chip" if link.border else "PE"
+    return Arrow(x1, y1, x2, y2, count / most, f"{what} {link.source} to {what} {link.destination}: {count:,} bytes")
+
+
+def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, float]]:
+    """From the edge of one square, or chip, to that of the next, shifted so that both directions are seen."""
+    scale = board.mesh.pes.count if link.border else 1
+    here, there = (_middle(board, end * scale, link.border) for end in (link.source, link.destination))
+    dx, dy = there[0] - here[0], there[1] - here[1]
+    length = max(abs(dx), abs(dy), 1)
+    ux, uy = dx / length, dy / length
+    reach = _half(board, link.border, bool(dx))
+    x, y = here[0] - SIDE * uy, here[1] + SIDE * ux
+    return (x + ux * reach, y + uy * reach), (x + ux * (length - reach), y + uy * (length - reach))
+
+
+def _half(board: Board, of_chip: bool, across: bool) -> float:
+    """From the middle of a square or a chip to its edge."""
+    pes = board.mesh.pes
+    return (pes.columns if across else pes.rows) / 2 if of_chip else SQUARE / 2
+
+
+def _middle(board: Board, pe: int, of_chip: bool) -> tuple[float, float]:
+    x, y = _place(board, pe)
+    pes = board.mesh.pes
+    return (x + pes.columns / 2, y + pes.rows / 2) if of_chip else (x + 0.5, y + 0.5)
+
+
+def _busiest(traffic: Counter[Link]) -> str:
+    if not traffic:
+        return ""
+    (link, count), *_ = traffic.most_common(1)
+    what = "chip" if link.border else "PE"
+    return f"{what} {link.source} to {what} {link.destination} with {count:,} bytes a frame"

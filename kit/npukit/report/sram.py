@@ -1,0 +1,68 @@
+"""A PE's SRAM over its steps: which buffer lies where, from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from npukit.plan.plan import PePlan, Plan
+
+WIDTH, HEIGHT = 1000, 160
+MOST_MAPS = 3
+_LABEL_WIDTH, _LABEL_HEIGHT = 60, 12
+
+
+@dataclass(frozen=True)
+class Block:
+    """A buffer: x along the steps, y along the addresses."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    shade: int
+    label: str
+    title: str
+
+
+@dataclass(frozen=True)
+class SramMap:
+    """The activations of one PE."""
+
+    pe: int
+    bytes: int
+    steps: int
+    blocks: tuple[Block, ...]
+
+
+def sram_maps(plan: Plan) -> tuple[SramMap, ...]:
+    """Of the root and of the PEs whose activations take most."""
+    root, *others = plan.pes
+    fullest = sorted(others, key=lambda pe: -_top(pe))[: MOST_MAPS - 1]
+    return tuple(_map(pe) for pe in (root, *fullest) if pe.buffers)
+
+
+def _top(pe: PePlan) -> int:
+    return max((b.offset + b.slots * b.bytes for b in pe.buffers), default=0)
+
+
+def _map(pe: PePlan) -> SramMap:
+    top, steps = _top(pe), max(len(pe.steps), 1)
+    return SramMap(pe.pe, top, steps, tuple(_blocks(pe, top, steps)))
+
+
+def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[Block]:
+    names = _shades([b.tensor for b in pe.buffers])
+    for buffer in pe.buffers:
+        size = buffer.slots * buffer.bytes
+        first, last = max(buffer.first, 0), min(buffer.last, steps - 1)
+        x, width = first / steps * WIDTH, (last + 1 - first) / steps * WIDTH
+        y, height = buffer.offset / top * HEIGHT, size / top * HEIGHT
+        label = buffer.name if width >= _LABEL_WIDTH and height >= _LABEL_HEIGHT else ""
+        title = f"{buffer.name}: {size:,} bytes at {buffer.offset:,}, steps {first} to {last}"
+        yield Block(round(x, 2), round(y, 2), round(width, 2), round(height, 2), names[buffer.tensor], label, title)
+
+
+def _shades(tensors: Sequence[str]) -> dict[str, int]:
+    """Neighbours in the order of the frame look different."""
+    return {tensor: index % 4 for index, tensor in enumerate(dict.fromkeys(tensors))}

@@ -1,0 +1,185 @@
+"""The report: its figures are the JSON's, and a browser shows it without complaint."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.board.board import load_board
+from npukit.measure.bench import Bench
+from npukit.plan.plan import Plan
+from npukit.project.build_folder import Build
+from npukit.report.gantt import MOST_ROWS, gantt
+from npukit.report.mesh import mesh_picture
+from npukit.report.page import render, write_report
+from npukit.report.sram import sram_maps
+
+PES = 4
+VOID = {"meta", "br"}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Bench]:
+    folder = tmp_path_factory.mktemp("digits") / "out"
+    built = api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES))
+    return built, api.bench(folder, frames=1)
+
+
+def results(bench: Bench) -> dict:
+    assert bench.timeline is not None
+    return {"bench": bench.to_json(), "gantt": asdict(gantt(bench.timeline))}
+
+
+class Balance(HTMLParser):
+    """Elements that are open, and every reference to something outside the page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.outside += [v for k, v in attrs if k in ("href", "src") and v and not v.startswith("#")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del tag, attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_stands_alone(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    page = render(built, results(bench))
+    parser = Balance()
+    parser.feed(page)
+    assert not parser.open
+    assert not parser.outside
+    assert "<script" not in page
+
+
+def test_the_figures_are_those_of_the_json(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    page = render(built, results(bench))
+    assert f"<b>{bench.latency_cycles:,}</b><span>cycles a frame</span>" in page
+    for layer in bench.layers:
+        row = re.search(rf'<th scope="row">{layer.name}</th>.*?</tr>', page, re.S)
+        assert row is not None
+        assert f'<td class="n">{layer.cycles:,}</td><td class="n">{layer.instructions:,}</td>' in row[0]
+
+
+def test_every_picture_says_what_it_is(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    page = render(built, results(bench))
+    for svg in re.findall(r"<svg[^>]*>", page):
+        assert 'role="img"' in svg
+        assert "aria-label=" in svg
+
+
+def test_a_page_before_anything_is_measured(measured: tuple[Build, Bench]) -> None:
+    built, _ = measured
+    page = render(built, {})
+    assert "cycles a frame, predicted" in page
+    assert "One frame, PE by PE" not in page
+
+
+def test_the_chart_has_every_pe_and_ends_with_the_frame(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    assert bench.timeline is not None
+    chart = gantt(bench.timeline)
+    assert [row.pe for row in chart.rows] == [pe.pe for pe in built.plan().pes]
+    assert chart.cycles == bench.timeline.end
+    assert max(bar.x + bar.width for row in chart.rows for bar in (*row.upper, *row.lower)) <= 1000.5
+
+
+def test_a_chart_of_many_pes_shows_some(measured: tuple[Build, Bench]) -> None:
+    _, bench = measured
+    assert bench.timeline is not None
+    piece = next(s for s in bench.timeline.slices if s.layer)
+    many = replace(bench.timeline, slices=tuple(replace(piece, pe=pe) for pe in range(7296)))
+    assert len(gantt(many).rows) == MOST_ROWS
+    assert gantt(many).of == 7296
+
+
+def test_the_traffic_of_the_mesh_is_that_of_the_messages(measured: tuple[Build, Bench]) -> None:
+    built, _ = measured
+    plan = built.plan()
+    picture = mesh_picture(built.board, built.net(), plan, {pe.pe: 0.5 for pe in plan.pes})
+    assert [cell.shade > 0 for cell in picture.cells] == [cell.pe in range(PES) for cell in picture.cells]
+    assert max(arrow.weight for arrow in picture.arrows) == 1
+    assert picture.busiest
+
+
+def test_the_picture_of_a_board_of_chips(measured: tuple[Build, Bench]) -> None:
+    built, _ = measured
+    board = load_board("pe-mesh-7296")
+    empty = Plan("none", board.name, "latency", ())
+    picture = mesh_picture(board, built.net(), empty, {})
+    assert len(picture.cells) == 7296
+    assert len({(cell.x, cell.y) for cell in picture.cells}) == 7296
+    assert not picture.numbers
+
+
+def test_no_two_buffers_that_live_at_once_lie_on_each_other_in_the_map(measured: tuple[Build, Bench]) -> None:
+    built, _ = measured
+    for shown in sram_maps(built.plan()):
+        assert shown.blocks
+        assert all(block.y + block.height <= 160.1 for block in shown.blocks)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_browser_shows_it_without_complaint(measured: tuple[Build, Bench], tmp_path: Path, dark: bool) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium on PATH")
+    built, bench = measured
+    page = tmp_path / "report.html"
+    page.write_text(render(built, results(bench)))
+    shot = tmp_path / "shot.png"
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--enable-logging=stderr",
+    ]
+    flags += [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={shot}", "--window-size=1200,2000"]
+    flags += ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
+    done = subprocess.run([browser, *flags, page.as_uri()], capture_output=True, text=True, timeout=120, check=False)
+    assert shot.is_file(), done.stderr
+    assert "CONSOLE" not in done.stderr
+
+
+def test_a_report_in_a_folder_of_somebody_else_is_not_a_fault(
+    measured: tuple[Build, Bench], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from npukit.cli.summary import keep_in_report
+    from npukit.cli.terminal import Terminal
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    keep_in_report(Terminal(as_json=False, verbosity=0), measured[0], validation={})
+    assert "the report stays as it was: Permission denied" in capsys.readouterr().err
+
+
+def test_results_join_what_is_known(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    write_report(built, **results(bench))
+    validation = {"engine": "emulator", "cases": 1, "outputs_equal": True, "mismatches": [], "layers_checked": 9}
+    page = write_report(built, validation={**validation, "tiles_checked": 30}).read_text()
+    assert "every byte equal" in page
+    assert "One frame, PE by PE" in page
+    assert json.loads((built.folder / "results.json").read_text()).keys() == {"bench", "gantt", "validation"}
