@@ -40,6 +40,7 @@ struct net_description {
     uint16_t input_count;
     uint16_t output_count;
     uint16_t pe_count;
+    uint16_t link_bytes; /* that the board's link holds while nobody reads them */
     const struct net_tensor *inputs;
     const struct net_tensor *outputs;
     const char *const *layer_names;

@@ -10,7 +10,8 @@ enum {
     REPLY = 0x80, /* set in the kind of what goes to the host */
     FAULT = 0xFF,
     THE_LINKED_PE = 0xFFFF,
-    WINDOW = 1, /* requests the host may send before it has the first one's reply */
+    MOST_WINDOW = 8,
+    SHORT_REQUEST_BYTES = 28, /* of the frame of any request without data */
     LONGEST_NAME = 96,
 };
 
@@ -75,11 +76,19 @@ static uint8_t *put_name(uint8_t *at, const char *name)
     return at + 1 + length;
 }
 
+/* Requests that may be under way. While a long reply goes out nobody reads: what asks for the next ones must fit the
+ * link. Requests with data have short replies. */
+static uint32_t window(void)
+{
+    const uint32_t fit = net_description.link_bytes / SHORT_REQUEST_BYTES;
+    return fit < 1 ? 1 : fit < MOST_WINDOW ? fit : MOST_WINDOW;
+}
+
 static struct rpc_answer hello(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)arguments, (void)size;
     uint8_t *at = put16(payload, FRAME_PACKET_BYTES);
-    at = put16(at, WINDOW);
+    at = put16(at, window());
     at = put16(at, net_description.input_count);
     at = put16(at, net_description.output_count);
     at = put16(at, net_layer_count);

@@ -101,3 +101,44 @@ def test_a_session_not_yet_open_says_so() -> None:
 def test_causes_that_no_bit_tells_are_shown_as_they_are() -> None:
     assert explain_fault(0) == "fault status 0x00000000"
     assert explain_fault(1 << 9 | 1 << 15) == "bus error on a data access"
+
+
+class Lossy(Scripted):
+    """A device with a window of four that reads memory; it misses some requests once and answers backwards."""
+
+    def __init__(self, missed: set[int]) -> None:
+        super().__init__(self._reply)
+        self.most_under_way = 0
+        self._missed = missed
+        self._reads: list[bytes] = []
+
+    def _reply(self, request: bytes) -> bytes:
+        if request[1] in (1, 2):
+            return reply(request, GREETING[:2] + b"\4\0" + GREETING[4:] if request[1] == 1 else b"\1\0\0\0\1a")
+        self._reads.append(request)
+        return b""
+
+    def read(self, timeout: float) -> bytes:
+        waiting, self._reads = self._reads, []
+        self.most_under_way = max(self.most_under_way, len(waiting))
+        heard = [request for request in waiting if struct.unpack_from("<I", request, 8)[0] not in self._missed]
+        self._missed -= {struct.unpack_from("<I", request, 8)[0] for request in waiting}
+        return super().read(timeout) + b"".join(self._memory(request) for request in reversed(heard))
+
+    def _memory(self, request: bytes) -> bytes:
+        address, size = struct.unpack_from("<II", request, 8)
+        return reply(request, bytes(at // 512 for at in range(address, address + size)))
+
+
+@pytest.mark.parametrize("missed", [set(), {0}, {512, 1024}, {0, 512, 1024, 1536, 2048}])
+def test_a_window_of_requests_is_filled_and_what_is_lost_of_it_is_sent_again(missed: set[int]) -> None:
+    device = Lossy(set(missed))
+    session = Session(device)
+    session.open()
+    assert session.read_memory(0, 5000) == bytes(at // 512 for at in range(5000))
+    assert device.most_under_way == 4
+
+
+def test_a_window_of_nothing_is_refused() -> None:
+    with pytest.raises(NpukitError, match="no request may be under way"):
+        open_with(lambda request: reply(request, GREETING[:2] + bytes(2) + GREETING[4:]))

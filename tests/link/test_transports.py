@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import threading
 import tty
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import serial
+from serial import rfc2217
 
 from npukit.errors import NpukitError
 from npukit.link.session import Session
@@ -76,13 +81,119 @@ def test_a_url_of_no_known_kind() -> None:
         open_serial("carrier-pigeon://roof", 115_200)
 
 
-def test_a_device_that_is_pulled_out() -> None:
+def test_a_device_that_is_pulled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.link.transports._BROKEN_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         transport = open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", 115_200)
         server.accept()[0].close()
-        with pytest.raises(NpukitError, match=r"the link over socket://.* broke"):
-            Session(transport).open()
+    with pytest.raises(NpukitError, match=r"the link over socket://.* broke"):
+        Session(transport).open()
+    transport.close()
+
+
+def test_a_line_that_is_cut_again_and_again_ends_in_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        hang_up = pool.submit(lambda: [server.accept()[0].close() for _ in range(5)])
+        transport = open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", 115_200)
+        with pytest.raises(NpukitError, match=r"did not answer|broke"):
+            Session(transport, answer_seconds=1).open()
+        hang_up.result()
         transport.close()
+
+
+def relay(source: socket.socket, process: subprocess.Popen[bytes], room: int) -> None:
+    """Carry at most so many bytes from the device, then cut the line."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with source:
+        while room > 0:
+            readable = select.select([source, process.stdout], [], [], 10)[0]
+            if source in readable:
+                data = source.recv(4096)
+                if not data:
+                    return
+                process.stdin.write(data)
+                process.stdin.flush()
+            if process.stdout in readable:
+                data = os.read(process.stdout.fileno(), room)
+                room -= len(data)
+                source.sendall(data)
+
+
+@pytest.mark.parametrize("bytes_at_a_time", [700, 1100])
+def test_a_transfer_goes_on_when_the_line_comes_back(device_program: Path, bytes_at_a_time: int) -> None:
+    """One device, one session, and a line that is cut every so many bytes."""
+    process = subprocess.Popen([device_program], stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, bufsize=0)
+    cuts = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for _ in range(60):
+                connection = server.accept()[0]
+                cuts.append(connection)
+                relay(connection, process, bytes_at_a_time)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with Session(open_serial(f"socket://127.0.0.1:{server.getsockname()[1]}", 115_200)) as session:
+            session.write_input(0, IMAGE)
+            session.write_input(1, b"\1\0")
+            session.run(observe=True)
+            assert session.read_output(0) == bytes((byte + 1) % 256 for byte in IMAGE)
+            assert len(session.layers(5, 40)) == 40
+    assert len(cuts) > 2
+    process.kill()
+    process.wait(10)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:serial")
+def test_over_rfc2217(device_program: Path) -> None:
+    """A serial device that another machine shares, by pyserial's own server of the protocol."""
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)
+    process = subprocess.Popen([device_program], stdin=ours, stdout=ours, stderr=subprocess.DEVNULL)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=share, args=(server, os.ttyname(theirs)), daemon=True).start()
+        shifted = shift(f"rfc2217://127.0.0.1:{server.getsockname()[1]}")
+    assert shifted == bytes((byte + 1) % 256 for byte in IMAGE)
+    process.kill()
+    process.wait(10)
+    os.close(ours)
+    os.close(theirs)
+
+
+class Terminal(serial.Serial):
+    """A pseudo-terminal has no modem lines."""
+
+    cts = dsr = ri = cd = False  # pyright: ignore[reportAssignmentType, reportIncompatibleVariableOverride]
+
+    def _update_dtr_state(self) -> None: ...
+
+    def _update_rts_state(self) -> None: ...
+
+
+def share(server: socket.socket, name: str) -> None:
+    """Carry bytes between a serial device and the network as RFC 2217 says."""
+    connection = server.accept()[0]
+    with connection, Terminal(name, timeout=0) as device:
+        manager = rfc2217.PortManager(device, SocketWriter(connection))
+        with suppress(OSError):
+            while True:
+                if select.select([connection], [], [], 0.01)[0]:
+                    data = connection.recv(1024)
+                    if not data:
+                        return
+                    device.write(b"".join(manager.filter(data)))
+                connection.sendall(b"".join(manager.escape(device.read(4096))))
+
+
+class SocketWriter:
+    """What pyserial's server writes its side of the negotiation to."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        self._connection.sendall(data)
 
 
 def test_a_device_that_says_nothing_takes_no_longer_than_it_may() -> None:

@@ -76,8 +76,11 @@ class Timer(_Part):
 
 
 class Uart(_Part):
+    """The host link. `receive_bytes` are those it holds while nobody reads them."""
+
     base: int
     baud: int = Field(gt=0)
+    receive_bytes: int = Field(default=1, gt=0)
 
 
 class Noc(_Part):

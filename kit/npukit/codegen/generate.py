@@ -21,7 +21,7 @@ def generate(
     net: Net, plan: Plan, board: Board, accelerators: Mapping[str, Accelerator], build_id: bytes
 ) -> list[Sources]:
     """One program for each PE of the plan. `build_id` is what the device says it runs, 16 bytes."""
-    titles = Titles(c_string(plan.model), c_string(plan.board), build_id)
+    titles = Titles(c_string(plan.model), c_string(plan.board), build_id, min(board.uart.receive_bytes, 0xFFFF))
     return [_sources(net, plan, board, accelerators, role, titles) for role in range(len(plan.pes))]
 
 

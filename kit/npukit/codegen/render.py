@@ -32,6 +32,7 @@ class Titles:
     model: str
     board: str
     build_id: bytes
+    link_bytes: int
 
     @property
     def sign(self) -> str:

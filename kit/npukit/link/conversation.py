@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import secrets
 import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 
 from npukit.errors import DoesNotFit, NpukitError
@@ -30,14 +33,28 @@ _FIRST_PAUSE = 0.5
 """Seconds until a request is repeated; twice as long before each further repetition."""
 
 
+@dataclass(frozen=True)
+class _UnderWay:
+    """A request that has been sent: which of those to exchange, and how it looks on the wire."""
+
+    place: int
+    request: Request
+    frame: bytes
+
+    def check(self, reply: Reply) -> None:
+        if reply.status != Status.OK:
+            raise _refused(self.request, reply)
+
+
 class NoAnswer(NpukitError):
     """The device did not answer in time."""
 
 
 class Conversation:
-    """One host's requests to a device, one after another.
+    """One host's requests to a device.
 
-    A request is repeated until its own reply comes; no answer in time, or a nonsensical one, is an `NpukitError`.
+    Up to `window` of them are under way at once. Each is repeated until its own reply comes; no answer in time, or a
+    nonsensical one, is an `NpukitError`.
     """
 
     def __init__(self, transport: Transport, answer_seconds: float) -> None:
@@ -47,6 +64,7 @@ class Conversation:
         self._session = secrets.randbelow(0xFFFF) + 1
         self._sequence = 0
         self._earlier_fault: DeviceFault | None = None
+        self.window = 1
 
     def ask(self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE) -> Answer:
         """What the device answers within so many seconds, or the usual number of them, to a request to `pe`."""
@@ -56,52 +74,74 @@ class Conversation:
         self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE
     ) -> tuple[Answer, Reply]:
         """The answer, and the reply that brought it."""
-        reply = self._repeat(request, pe, monotonic() + (seconds or self._answer_seconds))
-        if reply.status != Status.OK:
-            raise _refused(request, reply)
-        try:
-            return request.parse(reply.payload), reply
-        except (Malformed, struct.error) as error:
-            raise NpukitError(
-                f"the device was asked to {request.does}, and its answer makes no sense: {error}"
-            ) from error
+        ((_, reply),) = self._exchange([request], seconds or self._answer_seconds, pe)
+        return _answer_in(request, reply), reply
+
+    def ask_all(self, requests: Iterable[Request[Answer]], pe: int = LINKED_PE) -> list[Answer]:
+        """The answers in the order of the requests, which may be carried out in any order and more than once."""
+        exchanged = self._exchange(requests, self._answer_seconds, pe)
+        return [_answer_in(request, reply) for request, reply in exchanged]
 
     def break_off(self) -> None:
         """End a run in which the device waits for ever. It then answers what it was asked."""
         self._transport.write(BREAK)
 
-    def _repeat(self, request: Request, pe: int, deadline: float) -> Reply:
-        self._sequence = (self._sequence + 1) & 0xFFFF
-        frame = encode_frame(pack_request(request, self._sequence, self._session, pe))
-        for attempt in range(_ATTEMPTS):
-            until = min(monotonic() + _FIRST_PAUSE * 2**attempt, deadline)
+    def _exchange(self, requests: Iterable[Request], seconds: float, pe: int) -> list[tuple[Request, Reply]]:
+        """Each request and its reply. `seconds` may pass without any reply."""
+        waiting, done = enumerate(requests), {}
+        under_way: dict[int, _UnderWay] = {}
+        self._fill(under_way, waiting, pe)
+        while under_way:
+            for sequence, reply in self._replies(under_way, seconds).items():
+                sent = under_way.pop(sequence)
+                sent.check(reply)
+                done[sent.place] = sent.request, reply
+            self._fill(under_way, waiting, pe)
+        return [done[place] for place in range(len(done))]
+
+    def _fill(self, under_way: dict[int, _UnderWay], waiting: Iterator[tuple[int, Request]], pe: int) -> None:
+        """Send what the window has room for."""
+        for place, request in islice(waiting, max(self.window - len(under_way), 0)):
+            self._sequence = (self._sequence + 1) & 0xFFFF
+            frame = encode_frame(pack_request(request, self._sequence, self._session, pe))
+            under_way[self._sequence] = _UnderWay(place, request, frame)
             self._transport.write(frame)
-            reply = self._await(request, until)
-            if reply is not None:
-                return reply
+
+    def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float) -> dict[int, Reply]:
+        """Replies to what is under way, at least one; until one comes it is repeated."""
+        deadline = monotonic() + seconds
+        for attempt in range(_ATTEMPTS):
+            replies = self._await(under_way, min(monotonic() + _FIRST_PAUSE * 2**attempt, deadline))
+            if replies:
+                return replies
             if monotonic() >= deadline:
                 break
-        raise self._silence(request)
+            for sent in under_way.values():
+                self._transport.write(sent.frame)
+        raise self._silence(next(iter(under_way.values())).request)
 
-    def _await(self, request: Request, until: float) -> Reply | None:
-        """The reply to the request, or nothing once `until` has passed or nothing more will come."""
+    def _await(self, under_way: Mapping[int, _UnderWay], until: float) -> dict[int, Reply]:
+        """Replies, or none once `until` has passed or nothing more will come."""
         while (left := until - monotonic()) > 0:
             data = self._transport.read(left)
             if not data:
-                return None
-            reply = self._reply_in(data, request)
-            if reply is not None:
-                return reply
-        return None
+                return {}
+            replies = self._replies_in(data, under_way)
+            if replies:
+                return replies
+        return {}
 
-    def _reply_in(self, data: bytes, request: Request) -> Reply | None:
-        found = None
+    def _replies_in(self, data: bytes, under_way: Mapping[int, _UnderWay]) -> dict[int, Reply]:
+        found = {}
         for packet in self._decoder.feed(data):
             reply = unpack_reply(packet)
-            if reply is not None and reply.kind == FAULT:
+            if reply is None:
+                continue
+            if reply.kind == FAULT:
                 self._take_fault(reply)
-            if reply is not None and reply.answers(request, self._sequence, self._session):
-                found = reply
+            sent = under_way.get(reply.sequence)
+            if sent is not None and reply.answers(sent.request, reply.sequence, self._session):
+                found[reply.sequence] = reply
         return found
 
     def _take_fault(self, reply: Reply) -> None:
@@ -120,6 +160,13 @@ class Conversation:
             f"the device was asked to {request.does} and did not answer: {what}",
             tries=["check cable, port and baud rate", "reset the device", "npukit flash, if it runs other firmware"],
         )
+
+
+def _answer_in(request: Request[Answer], reply: Reply) -> Answer:
+    try:
+        return request.parse(reply.payload)
+    except (Malformed, struct.error) as error:
+        raise NpukitError(f"the device was asked to {request.does}, and its answer makes no sense: {error}") from error
 
 
 def _refused(request: Request, reply: Reply) -> NpukitError:

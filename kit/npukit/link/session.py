@@ -98,6 +98,7 @@ class Session:
         """Shake hands: who is there, and what it runs."""
         greeting, reply = self._conversation.converse(Hello())
         self._check(greeting)
+        self._conversation.window = greeting.window
         self._device = Device(
             reply.protocol,
             reply.pe,
@@ -126,8 +127,8 @@ class Session:
         tensor = _tensor(self.device.inputs, index, "input")
         if len(data) != tensor.bytes:
             raise NpukitError(f"input {tensor.name} takes {tensor.bytes} bytes, not {len(data)}")
-        for offset, size in self._pieces(len(data)):
-            self._conversation.ask(WriteInput(index, offset, data[offset : offset + size]))
+        pieces = self._pieces(len(data))
+        self._conversation.ask_all(WriteInput(index, at, data[at : at + size]) for at, size in pieces)
 
     def run(self, observe: bool = False, frames: int = 1, seconds: float = _RUN_SECONDS) -> RunResult:
         """Run frames, one after another; observed, layer by layer, leaving a record of each of the last frame's.
@@ -160,9 +161,8 @@ class Session:
     def read_output(self, index: int) -> bytes:
         """A whole output of the last run, which must have succeeded."""
         tensor = _tensor(self.device.outputs, index, "output")
-        return b"".join(
-            self._conversation.ask(ReadOutput(size, index, offset)) for offset, size in self._pieces(tensor.bytes)
-        )
+        pieces = self._pieces(tensor.bytes)
+        return b"".join(self._conversation.ask_all(ReadOutput(size, index, at) for at, size in pieces))
 
     def pes(self) -> tuple[PeState, ...]:
         """How each PE of the network is doing, the one that has the link first."""
@@ -176,13 +176,13 @@ class Session:
         """Memory of a PE; of the one that has the link, only what it declares readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
-        return b"".join(self._conversation.ask(ReadMemory(piece, address + offset), pe=pe) for offset, piece in pieces)
+        return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
 
     def write_memory(self, address: int, data: bytes) -> None:
         """Change memory of the PE, which must declare it writable."""
         _check_addresses(address, len(data))
-        for offset, size in self._pieces(len(data)):
-            self._conversation.ask(WriteMemory(address + offset, data[offset : offset + size]))
+        pieces = self._pieces(len(data))
+        self._conversation.ask_all(WriteMemory(address + at, data[at : at + size]) for at, size in pieces)
 
     def counters(self) -> Counters:
         """The core's counters since reset."""
@@ -194,6 +194,8 @@ class Session:
                 f"the device says its largest packet has {greeting.largest_packet} bytes; "
                 f"the protocol allows {_SMALLEST_PACKET} to {_LARGEST_PACKET}"
             )
+        if greeting.window == 0:
+            raise NpukitError("the device says that no request may be under way")
         if self._expected is not None and greeting.build_id != self._expected:
             raise DoesNotFit(
                 f"the device runs build {greeting.build_id.hex()} ({greeting.model} on {greeting.board}), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic, sleep
 
 import serial
@@ -10,6 +11,9 @@ from npukit.errors import NpukitError
 
 _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
+_BROKEN_SECONDS = 5.0
+"""How long a line that broke has to come back."""
+_TROUBLE = (serial.SerialException, OSError, ValueError)
 _BREAK_BAUD = 1200
 """So slow that the zeros of one byte are a break to the board. Adapters that cannot send breaks can do that."""
 _BREAK_SECONDS = 0.25
@@ -19,28 +23,29 @@ _BREAK_SECONDS = 0.25
 def open_serial(port: str, baud: int) -> SerialTransport:
     """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`."""
     try:
-        # The read timeout never changes: with some URLs to change it means to renegotiate the line.
-        line = serial.serial_for_url(port, baud, timeout=_POLL_SECONDS, write_timeout=_write_timeout(port))
-    except (serial.SerialException, ValueError, OSError) as error:
+        return SerialTransport(port, baud)
+    except _TROUBLE as error:
         raise NpukitError(
             f"port {port} cannot be opened: {error}",
             tries=["python -m serial.tools.list_ports", "close the other program that holds the port"],
         ) from error
-    return SerialTransport(port, line)
 
 
 class SerialTransport:
-    """An open serial port."""
+    """An open serial port. One that breaks is opened again, if it comes back soon: what was on the line is lost."""
 
-    def __init__(self, port: str, line: serial.Serial) -> None:
+    def __init__(self, port: str, baud: int) -> None:
         self._port = port
-        self._serial = line
+        self._baud = baud
+        self._serial = self._opened()
 
     def write(self, data: bytes) -> None:
         try:
             self._serial.write(data)
-        except (serial.SerialException, OSError) as error:
+        except serial.SerialTimeoutException as error:
             raise self._lost(error) from error
+        except _TROUBLE as error:
+            self._reopen(error)
 
     def read(self, timeout: float) -> bytes:
         until = monotonic() + timeout
@@ -49,8 +54,9 @@ class SerialTransport:
             while not data and monotonic() < until:
                 data = self._serial.read(1)
             return data + self._serial.read(self._serial.in_waiting) if data else b""
-        except (serial.SerialException, OSError) as error:
-            raise self._lost(error) from error
+        except _TROUBLE as error:
+            self._reopen(error)
+            return b""
 
     def restart(self) -> None:
         """A break on the line: it restarts a board that has a loader."""
@@ -62,11 +68,27 @@ class SerialTransport:
             sleep(_BREAK_SECONDS)
             self._serial.baudrate = baud
             self._serial.reset_input_buffer()
-        except (serial.SerialException, OSError, ValueError) as error:
+        except _TROUBLE as error:
             raise self._lost(error) from error
 
     def close(self) -> None:
         self._serial.close()
+
+    def _opened(self) -> serial.Serial:
+        # The read timeout never changes: with some URLs to change it means to renegotiate the line.
+        timeout = _write_timeout(self._port)
+        return serial.serial_for_url(self._port, self._baud, timeout=_POLL_SECONDS, write_timeout=timeout)
+
+    def _reopen(self, broken: Exception) -> None:
+        with suppress(*_TROUBLE):
+            self._serial.close()
+        until = monotonic() + _BROKEN_SECONDS
+        while monotonic() < until:
+            with suppress(*_TROUBLE):
+                self._serial = self._opened()
+                return
+            sleep(_POLL_SECONDS)
+        raise self._lost(broken) from broken
 
     def _lost(self, error: Exception) -> NpukitError:
         return NpukitError(f"the link over {self._port} broke: {error}", tries=["plug the device in again"])

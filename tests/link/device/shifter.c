@@ -46,6 +46,7 @@ const struct net_description net_description = {
     .input_count = 2,
     .output_count = 2,
     .pe_count = PES,
+    .link_bytes = 128, /* a window of 4 */
     .inputs = inputs,
     .outputs = outputs,
     .layer_names = layer_names,
