@@ -3,6 +3,7 @@
 #include "bytes.h"
 #include "flash_board.h"
 #include "hal.h"
+#include "line.h"
 
 struct flash_registers {
     volatile uint32_t erase;
@@ -28,6 +29,7 @@ const uint8_t *flash_at(uint32_t offset)
 static bool await_end(void)
 {
     while ((FLASH->status & STATUS_BUSY) != 0) {
+        line_take();
         hal_wait();
     }
     const bool done = (FLASH->status & STATUS_ERROR) == 0;

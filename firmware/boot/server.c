@@ -7,6 +7,7 @@
 #include "flash_board.h"
 #include "frame.h"
 #include "hal.h"
+#include "line.h"
 #include "pause.h"
 #include "requests.h"
 
@@ -108,10 +109,10 @@ _Noreturn void server_run(void)
 {
     static struct frame frame;
     for (;;) {
-        while (!hal_link_readable()) {
+        while (!line_readable()) {
             hal_wait();
         }
-        if (frame_receive(&frame, hal_link_read())) {
+        if (frame_receive(&frame, line_read())) {
             serve(frame.buffer, frame.size);
             frame_clear(&frame);
         }

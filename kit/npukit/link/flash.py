@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import ClassVar, Protocol
 
 from npukit.boot.signed_image import SignedImage, Version
@@ -16,6 +17,8 @@ from npukit.link.messages import REPLY_HEADER_BYTES, Malformed, Request
 from npukit.link.transport import Transport
 
 _ANSWER_SECONDS = 20.0
+_WINDOW = 4
+"""Requests under way at once: the loader holds 4096 bytes while it waits for the flash."""
 _NO_SLOT = 0xFF
 _SLOTS = 2
 _WORD = 4
@@ -195,6 +198,7 @@ class LoaderSession:
     def __init__(self, transport: RestartableTransport, answer_seconds: float = _ANSWER_SECONDS) -> None:
         transport.restart()
         self._conversation = Conversation(transport, answer_seconds)
+        self._conversation.window = _WINDOW
         self.state = self._conversation.ask(_Identify())
 
     def describe(self, slot: int) -> SlotState:
@@ -219,8 +223,10 @@ class LoaderSession:
         if len(image) > self.state.slot_bytes:
             raise NpukitError(f"the image has {len(image)} bytes, a slot of the board {self.state.slot_bytes}")
         pages, contents = self.pages_that_differ(slot, image), _pages(image, self.state.page_bytes)
+        self._conversation.ask_all(_ErasePage(slot, page) for page in pages[:1])
+        following = dict(pairwise(pages))
         for page in track(pages, "write the flash"):
-            self._write_page(slot, page, contents[page])
+            self._write_page(slot, page, contents[page], following.get(page))
         return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
@@ -239,13 +245,13 @@ class LoaderSession:
         """Restart the board, which then starts an image."""
         self._conversation.ask(_Boot())
 
-    def _write_page(self, slot: int, page: int, content: bytes) -> None:
-        self._conversation.ask(_ErasePage(slot, page))
+    def _write_page(self, slot: int, page: int, content: bytes, following: int | None) -> None:
+        """Write an erased page. Meanwhile the one that follows is erased: in which order does not matter."""
+        erase = [] if following is None else [_ErasePage(slot, following)]
         room = (self.state.largest_packet - REPLY_HEADER_BYTES - _WRITE_ARGUMENTS) // _WORD * _WORD
-        for at in range(0, len(content), room):
-            piece = content[at : at + room]
-            if piece.strip(b"\xff"):
-                self._conversation.ask(_WriteSlot(slot, page * len(content) + at, piece))
+        pieces = ((at, content[at : at + room]) for at in range(0, len(content), room))
+        writes = [_WriteSlot(slot, page * len(content) + at, part) for at, part in pieces if part.strip(b"\xff")]
+        self._conversation.ask_all([*erase, *writes])
 
 
 def _pages(image: bytes, page_bytes: int) -> list[bytes]:

@@ -70,6 +70,7 @@ const struct net_description net_description = {
     .input_count = 1,
     .output_count = 1,
     .pe_count = 1,
+    .link_bytes = 256,
     .inputs = inputs,
     .outputs = outputs,
     .layer_names = layer_names,

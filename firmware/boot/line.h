@@ -1,0 +1,19 @@
+/* What the host sends, kept while the loader waits for the flash. */
+#ifndef LINE_H
+#define LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LINE_BYTES = 4096 };
+
+/* Take what has arrived. Between two calls no more may arrive than the UART holds. */
+void line_take(void);
+
+/* Whether there is a byte to read. */
+bool line_readable(void);
+
+/* The next byte. */
+uint8_t line_read(void);
+
+#endif
