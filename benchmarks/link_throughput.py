@@ -2,8 +2,8 @@
 
     python benchmarks/link_throughput.py [--latency 0 1 4]
 
-Share of the line = bytes of the tensor, memory or image / (seconds * baud / 10). `--latency`: milliseconds that the host
-takes from a reply to the next request, as USB adapters do; 0 is the wire alone.
+Share of the line = bytes of the tensor, memory or image / (seconds * baud / 10). `--latency`: milliseconds that the
+host takes from a reply to the next request, as USB adapters do; 0 is the wire alone.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def test_over_rfc2217(device_program: Path) -> None:
 class Terminal(serial.Serial):
     """A pseudo-terminal has no modem lines."""
 
-    cts = dsr = ri = cd = False  # pyright: ignore[reportAssignmentType, reportIncompatibleVariableOverride]
+    cts = dsr = ri = cd = False  # pyright: ignore
 
     def _update_dtr_state(self) -> None: ...
 
@@ -175,7 +175,7 @@ def share(server: socket.socket, name: str) -> None:
     """Carry bytes between a serial device and the network as RFC 2217 says."""
     connection = server.accept()[0]
     with connection, Terminal(name, timeout=0) as device:
-        manager = rfc2217.PortManager(device, SocketWriter(connection))
+        manager = rfc2217.PortManager(device, SocketWriter(connection))  # pyright: ignore[reportArgumentType]
         with suppress(OSError):
             while True:
                 if select.select([connection], [], [], 0.01)[0]:
