@@ -1,23 +1,37 @@
-"""The MLPerf Tiny networks on one Cortex-M4 as whole firmware, beside TensorFlow Lite Micro with CMSIS-NN.
+"""The MLPerf Tiny networks on one Cortex-M4 as whole firmware, beside TensorFlow Lite Micro with CMSIS-NN and ST.
 
-    python benchmarks/cortex_m4.py FOLDER_OF_MODELS [--networks kws ic vww ad]
+    python benchmarks/cortex_m4.py FOLDER_OF_MODELS [--networks kws ic vww ad] [--cases 3] [--save STEM]
 
 FOLDER_OF_MODELS holds NAME.tflite and NAME.npz (`in0`, and `out0_tflm`, TensorFlow Lite Micro's outputs). Instructions
-are QEMU's, of one frame; cycles the built-in emulator's, where the firmware fits a PE. All outputs must be equal.
+are those of one frame on the mps2-an386 under QEMU -icount; cycles those of the built-in emulator's model of the core,
+which runs the same kernels on a board with room for any network (one-core.toml). All outputs must be equal. `--save`
+keeps the table as STEM.md and STEM.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import platform
+import shutil
+import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from npukit import api
-from npukit.errors import DoesNotFit
-from npukit.project.build_folder import Build
+from npukit import __version__, api
+from npukit.data import data_folder
+from npukit.project.toolchain import find_toolchain
 
-BOARD, PE = "mps2-an386", "pe-mesh"
+BOARD, ONE_CORE = "mps2-an386", Path(__file__).with_name("one-core.toml")
+CHOICES = (("latency", "gcc"), ("latency", "zig"), ("memory", "gcc"))
+HEADINGS = " | ".join(
+    "network,made by,instructions,ratio,cycles,modelled,ST's cycles,RAM,code,constants,outputs".split(",")
+)
+    "network | made by | instructions | ratio | cycles | modelled | ST's cycles | RAM | code | constants | outputs"
+)
 
 
 @dataclass(frozen=True)
@@ -26,74 +40,135 @@ class Peer:
 
     arm-none-eabi-gcc 12.2, upstream's flags (kernels -O2, core -Os) and default registrations; counted by a plug-in of
     QEMU's, and to 10 instructions the same by SysTick under -icount. `code` is .text and .rodata of a bare-metal image,
-    `constants` the FlatBuffer, `ram` arena and stack.
+    `constants` the FlatBuffer, `ram` arena and stack. `st_cycles` are 120 MHz over the throughput that ST published for
+    X-CUBE-AI on a NUCLEO-L4R5ZI (MLPerf Tiny 1.2): on silicon, with its flash's wait states.
     """
 
     instructions: int
     code: int
     constants: int
     ram: int
+    st_cycles: int
 
 
 NETWORKS = {
-    "kws": ("kws_ref_model", Peer(7_701_741, 91_264 + 12_936, 53_936, 22_820 + 1_540)),
-    "ic": ("pretrainedResnet_quant", Peer(29_862_439, 86_080 + 12_680, 98_496, 54_996 + 1_540)),
-    "vww": ("vww_96_int8", Peer(24_102_778, 91_264 + 12_936, 333_288, 100_708 + 1_540)),
-    "ad": ("ad01_int8", Peer(583_201, 36_640 + 9_552, 276_976, 2_580 + 1_044)),
+    "kws": ("kws_ref_model", Peer(7_701_741, 91_264 + 12_936, 53_936, 22_820 + 1_540, 5_180_000)),
+    "ic": ("pretrainedResnet_quant", Peer(29_862_439, 86_080 + 12_680, 98_496, 54_996 + 1_540, 19_800_000)),
+    "vww": ("vww_96_int8", Peer(24_102_778, 91_264 + 12_936, 333_288, 100_708 + 1_540, 10_670_000)),
+    "ad": ("ad01_int8", Peer(583_201, 36_640 + 9_552, 276_976, 2_580 + 1_044, 631_000)),
 }
 
-HEADINGS = ("network", "made by", "instructions", "share", "cycles", "code", "constants", "RAM", "outputs")
-WIDTHS = (8, 18, 14, 7, 13, 9, 11, 9, 10)
+
+@dataclass(frozen=True)
+class Row:
+    """One build. `cycles` are None where they were counted with another compiler."""
+
+    network: str
+    objective: str
+    compiler: str
+    instructions: int
+    ratio: float
+    cycles: int | None
+    modelled_cycles: int
+    ram: int
+    code: int
+    constants: int
+    cases_equal: int
+    cases: int
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--cases", type=int, default=3)
+    parser.add_argument("--save", type=Path)
     given = parser.parse_args()
-    _print(HEADINGS)
-    for network in given.networks:
+    lines, rows, tools = [], [], _tools()
+    for line, row in _table(given.models, given.networks, given.cases):
+        print(line, flush=True)
+        lines.append(line)
+        rows += [row] if row else []
+    note = f"{datetime.now(UTC):%Y-%m-%d}. " + ", ".join(f"{name} {version}" for name, version in tools.items()) + "."
+    print(f"\n{note}")
+    if given.save:
+        text = "\n".join(["# The MLPerf Tiny networks on one Cortex-M4", "", *_explanation(), "", *lines, "", note, ""])
+        given.save.with_suffix(".md").write_text(text)
+        found = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "tools": tools, "rows": [asdict(row) for row in rows]}
+        found["peers"] = {network: asdict(NETWORKS[network][1]) for network in given.networks}
+        given.save.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _explanation() -> list[str]:
+    return [
+        "Made by `python benchmarks/cortex_m4.py FOLDER_OF_MODELS --save benchmarks/cortex_m4`, which says how each",
+        "figure was counted. The ratio is that of instructions to TensorFlow Lite Micro's. Sizes are bytes; RAM is",
+        "activations and stack. Cycles are those of models of the core without wait states, not of silicon: `cycles`",
+        "the emulator's, `modelled` those the generator foresaw.",
+    ]
+
+
+def _table(models: Path, networks: list[str], cases: int) -> Iterator[tuple[str, Row | None]]:
+    """The lines of the table, each with the build it tells of."""
+    yield f"| {HEADINGS} |", None
+    yield "|---|---" + "|--:" * (HEADINGS.count("|") - 1) + "|", None
+    for network in networks:
         name, peer = NETWORKS[network]
-        sizes = (f"{size:,}" for size in (peer.code, peer.constants, peer.ram))
-        _print((network, "TFLM + CMSIS-NN", f"{peer.instructions:,}", "1", "", *sizes, ""))
-        for objective in ("latency", "memory"):
-            _print((network, f"npukit, {objective}", *_measured(given.models, name, objective, peer)))
+        sizes = " | ".join(f"{size:,}" for size in (peer.ram, peer.code, peer.constants))
+        yield f"| {network} | TFLM + CMSIS-NN | {peer.instructions:,} | 1 | | | {peer.st_cycles:,} | {sizes} | |", None
+        for objective, compiler in CHOICES:
+            row = _measured(models / f"{name}.tflite", (network, objective, compiler), cases)
+            yield _line(row), row
 
 
-def _measured(models: Path, name: str, objective: str, peer: Peer) -> tuple[str, ...]:
-    model = models / f"{name}.tflite"
+def _line(row: Row) -> str:
+    cells = [row.network, f"npukit, {row.objective}, {row.compiler}", f"{row.instructions:,}", f"{row.ratio:.4f}"]
+    cells += [f"{row.cycles:,}" if row.cycles else "", f"{row.modelled_cycles:,}", ""]
+    cells += [f"{size:,}" for size in (row.ram, row.code, row.constants)]
+    cells.append(f"{row.cases_equal} of {row.cases} equal" if row.cases_equal == row.cases else "DIFFER")
+    return f"| {' | '.join(cells)} |"
+
+
+def _measured(model: Path, which: tuple[str, str, str], cases: int) -> Row:
+    network, objective, compiler = which
     with tempfile.TemporaryDirectory() as scratch:
-        built = api.build(model, board=BOARD, output=Path(scratch) / "out", options=api.Options(objective=objective))
-        found = api.validate(built.folder, inputs=models / f"{name}.npz", expect="out0_tflm")
+        options = api.Options(engine="cpu", objective=objective, toolchain=compiler)
+        built = api.build(model, board=BOARD, output=Path(scratch) / "out", options=options)
+        found = api.validate(built.folder, inputs=model.with_suffix(".npz"), expect="out0_tflm", cases=cases)
         instructions = api.bench(built.folder, frames=1).instructions
-        cycles = _cycles(model, objective, built, Path(scratch) / "pe")
+        cycles = _cycles(model, options, Path(scratch)) if compiler == "gcc" else None
     (memory,) = built.manifest.summary["memory"]
-    sizes = (memory["code"], memory["constants"], memory["activations"] + memory["stack"])
-    share = f"{instructions / peer.instructions:.3f}"
-    outputs = f"{found.cases} equal" if found.passed else "DIFFER"
-    return f"{instructions:,}", share, cycles, *(f"{size:,}" for size in sizes), outputs
+    return Row(
+        *which,
+        instructions=instructions,
+        ratio=round(instructions / NETWORKS[network][1].instructions, 4),
+        cycles=cycles,
+        modelled_cycles=built.manifest.summary["predicted"]["latency_cycles"],
+        ram=memory["activations"] + memory["stack"],
+        code=memory["code"],
+        constants=memory["constants"],
+        cases_equal=found.cases if found.passed else 0,
+        cases=found.cases,
+    )
 
 
-def _cycles(model: Path, objective: str, measured: Build, folder: Path) -> str:
-    """Of the same kernels on the core of one PE of the mesh, if it has room for them."""
-    options = api.Options(engine="cpu", pes=1, objective=objective)
-    try:
-        built = api.build(model, board=PE, output=folder, options=options)
-    except DoesNotFit:
-        return "no room"
-    if _kernels(built) != _kernels(measured):
-        return "no room"
-    return f"{api.bench(folder, frames=1).latency_cycles:,}"
+def _cycles(model: Path, options: api.Options, scratch: Path) -> int | None:
+    """Of the same kernels on the built-in emulator, whose model of the core counts cycles."""
+    built = api.build(model, board=_one_core(scratch), output=scratch / "one-core", options=options)
+    return api.bench(built.folder, frames=1).latency_cycles
 
 
-def _kernels(built: Build) -> list[str | None]:
-    return [op["kernel"] for op in built.manifest.summary["ops"]]
+def _one_core(scratch: Path) -> str:
+    """The board file beside the one it is like."""
+    for source in (data_folder("boards") / "pe-mesh.toml", ONE_CORE):
+        shutil.copy(source, scratch)
+    return str(scratch / ONE_CORE.name)
 
 
-def _print(cells: tuple[str, ...]) -> None:
-    words, numbers = cells[:2], cells[2:]
-    row = [cell.ljust(width) for cell, width in zip(words, WIDTHS, strict=False)]
-    print("".join(row + [cell.rjust(width) for cell, width in zip(numbers, WIDTHS[2:], strict=True)]), flush=True)
+def _tools() -> dict[str, str]:
+    qemu = subprocess.run(["qemu-system-arm", "--version"], capture_output=True, text=True, check=True).stdout.split()
+    compilers = {name: find_toolchain(name).version for name in ("gcc", "zig")}
+    return {"npukit": __version__, "Python": platform.python_version(), "QEMU": qemu[3], **compilers}
 
 
 if __name__ == "__main__":

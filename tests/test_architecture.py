@@ -14,7 +14,7 @@ from helpers import CHECKOUT
 PACKAGE = CHECKOUT / "kit" / "npukit"
 TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
 ROOMS = tuple(TABLE.findall((CHECKOUT / "docs" / "architecture.md").read_text()))
-FRONT_DOOR = {"api", "build"}
+FRONT_DOOR = {"api", "pipeline"}
 """what calls the rooms: only the command line calls it"""
 
 

@@ -50,3 +50,5 @@ def test_what_has_no_kernel_says_why() -> None:
     notes = choose_core_kernels(mixed_net(0), "latency").notes
     (product,) = (note for name, note in notes.items() if name.startswith("multiply"))
     assert product == "plain C: there are no kernels for multiply"
+    (padded,) = (note for name, note in notes.items() if name.startswith("max_pool"))
+    assert padded == "plain C: windows reach outside the input by (1, 1, 1, 1)"

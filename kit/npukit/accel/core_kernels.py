@@ -132,7 +132,11 @@ def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
 
 
 def _refusal(call: Call) -> str:
-    return "; ".join(dict.fromkeys(f"{refusal.variant}: {refusal.reason}" for refusal in call.refusals))
+    """Each reason, and which variants it keeps from applying."""
+    reasons: dict[str, list[str]] = {}
+    for refusal in call.refusals:
+        reasons.setdefault(refusal.reason, []).append(refusal.variant)
+    return "; ".join(f"{', '.join(variants)}: {reason}" for reason, variants in reasons.items())
 
 
 def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[ConstantArray, ...]:

@@ -16,7 +16,7 @@ WORST = 3
 
 def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Each op and its engine, then what the whole needs."""
-    headings = ("layer", "op", "engine", ">MACs", ">cycles, predicted", "why not accelerated")
+    headings = ("layer", "op", "engine", ">MACs", ">cycles, predicted", "kernel of the core", "why not accelerated")
     terminal.table(headings, [_row(op) for op in summary["ops"]])
     least = min(pe["free"] for pe in summary["memory"])
     latency = summary["predicted"]["latency_cycles"]
@@ -38,7 +38,8 @@ def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _row(op: dict[str, Any]) -> tuple[str, ...]:
-    return op["name"], op["op"], op["engine"], f"{op['macs']:,}", f"{op['predicted_cycles']:,}", op["reason"]
+    counts = (f"{op['macs']:,}", f"{op['predicted_cycles']:,}")
+    return op["name"], op["op"], op["engine"], *counts, op["kernel"] or "", op["reason"]
 
 
 def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) -> Path | None:

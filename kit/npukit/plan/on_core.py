@@ -11,11 +11,13 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
+from npukit.net.ops import Reshape
 from npukit.plan.memory import shortfall, with_code
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network
 
 Engines = Mapping[str, Accelerator]
+_PLAIN_C = "plain C: kernels in assembly want whole tensors on one PE, and room for their constants"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,11 @@ def plan_with_kernels(net: Net, board: Board, engines: Engines, objective: str, 
             plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
             if plan:
                 return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
-    return Planned(plan_network(net, board, engines, objective=objective, max_pes=max_pes), engines, {})
+    return Planned(plan_network(net, board, engines, objective=objective, max_pes=max_pes), engines, _plain(net))
+
+
+def _plain(net: Net) -> dict[str, str]:
+    return {op.name: _PLAIN_C for op in net.ops if op.engine == Cpu.name and not isinstance(op.attributes, Reshape)}
 
 
 def _choices(net: Net, objective: str) -> Iterator[CoreKernels]:

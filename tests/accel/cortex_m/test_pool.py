@@ -42,9 +42,8 @@ def test_pools(kind: str, shape: tuple[int, int, int], window: tuple[int, int], 
     laboratory.check_assemblers(check(PoolLayer("pool", kind, shape, window, strides), x))
 
 
-def test_padding_is_refused_by_name():
-    layer = PoolLayer("pool", "max", (4, 4, 4), (3, 3), (1, 1), (1, 1, 1, 1))
-    layout = Layout(Order.PIXELS, (4, 4, 4))
-    refused = pool(layer, layout, layout)
+def test_few_channels_are_refused_by_name():
+    layer = PoolLayer("pool", "max", (4, 4, 3), (3, 3), (1, 1))
+    refused = pool(layer, Layout(Order.PIXELS, (4, 4, 3)), Layout(Order.PIXELS, (2, 2, 3)))
     assert isinstance(refused, Refusal)
-    assert "outside the input" in refused.reason
+    assert "3 channels" in refused.reason

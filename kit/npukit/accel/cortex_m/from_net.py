@@ -110,11 +110,11 @@ def _add(net: Net, op: Op) -> layers.Layer | str:
 def _pool(net: Net, op: Op) -> layers.Layer | str:
     attributes = op.attributes
     assert isinstance(attributes, AveragePool | MaxPool)
+    if any(attributes.padding):
+        return f"windows reach outside the input by {attributes.padding}"
     kind = "average" if isinstance(attributes, AveragePool) else "max"
     shape = _shape(net, op.inputs[0])
-    return layers.PoolLayer(
-        op.name, kind, shape, attributes.window, attributes.strides, attributes.padding, attributes.clamp
-    )
+    return layers.PoolLayer(op.name, kind, shape, attributes.window, attributes.strides, attributes.clamp)
 
 
 def _softmax(net: Net, op: Op) -> layers.Layer | str:

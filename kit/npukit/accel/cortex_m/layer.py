@@ -151,19 +151,18 @@ class AddLayer:
 
 @dataclass(frozen=True)
 class PoolLayer:
-    """An average or a maximum over windows; `kind` is "average" or "max"."""
+    """An average or a maximum over windows inside the tensor; `kind` is "average" or "max"."""
 
     name: str
     kind: str
     input_shape: Shape
     window: Pair
     strides: Pair
-    padding: Padding = NO_PADDING
     clamp: Pair = INT8
 
     @property
     def output_shape(self) -> Shape:
-        return (*window_positions(self.input_shape, self.window, self.strides, self.padding), self.input_shape[2])
+        return (*window_positions(self.input_shape, self.window, self.strides, NO_PADDING), self.input_shape[2])
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,6 @@ def pool(layer: PoolLayer, source: Layout, target: Layout) -> Kernel | Refusal:
 def _refusal(layer: PoolLayer, source: Layout, target: Layout) -> str | None:
     if any(layout.order is not Order.PIXELS for layout in (source, target)):
         return "pools pixels, not planes"
-    if any(layer.padding):
-        return f"windows reach outside the input by {layer.padding}"
     if layer.kind == "average" and layer.window[0] * layer.window[1] > LARGEST_WINDOW:
         return f"a sum of more than {LARGEST_WINDOW} values does not fit a halfword"
     if layer.input_shape[2] < 4:
