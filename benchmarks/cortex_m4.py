@@ -30,8 +30,6 @@ CHOICES = (("latency", "gcc"), ("latency", "zig"), ("memory", "gcc"))
 HEADINGS = " | ".join(
     "network,made by,instructions,ratio,cycles,modelled,ST's cycles,RAM,code,constants,outputs".split(",")
 )
-    "network | made by | instructions | ratio | cycles | modelled | ST's cycles | RAM | code | constants | outputs"
-)
 
 
 @dataclass(frozen=True)
