@@ -27,9 +27,8 @@ from npukit.project.toolchain import find_toolchain
 
 BOARD, ONE_CORE = "mps2-an386", Path(__file__).with_name("one-core.toml")
 CHOICES = (("latency", "gcc"), ("latency", "zig"), ("memory", "gcc"))
-HEADINGS = " | ".join(
-    "network,made by,instructions,ratio,cycles,modelled,ST's cycles,RAM,code,constants,outputs".split(",")
-)
+COUNTS = ("instructions", "ratio", "cycles", "modelled", "ST's cycles", "RAM", "code", "constants", "outputs")
+HEADINGS = ("network", "made by", *COUNTS)
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,8 @@ def _explanation() -> list[str]:
 
 def _table(models: Path, networks: list[str], cases: int) -> Iterator[tuple[str, Row | None]]:
     """The lines of the table, each with the build it tells of."""
-    yield f"| {HEADINGS} |", None
-    yield "|---|---" + "|--:" * (HEADINGS.count("|") - 1) + "|", None
+    yield f"| {' | '.join(HEADINGS)} |", None
+    yield "|---|---" + "|--:" * len(COUNTS) + "|", None
     for network in networks:
         name, peer = NETWORKS[network]
         sizes = " | ".join(f"{size:,}" for size in (peer.ram, peer.code, peer.constants))
