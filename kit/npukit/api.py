@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from npukit.board.board import load_board
+from npukit.errors import NpukitError
 from npukit.measure.cases import Cases
 from npukit.net.net import Net
 from npukit.progress import Progress, Silent
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from npukit.farm.client import FarmBench
     from npukit.farm.server import Server
+    from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
     from npukit.measure.trace import Traced
@@ -213,13 +215,21 @@ def flash(
     allow_older: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
-) -> Flashed:
-    """Put the build, signed with `key`, into the flash of the board at `port`, or say what that would write."""
+) -> Flashed | Programmed:
+    """Put the build, signed with `key`, into the flash of the board at `port`, or say what that would write.
+
+    A board without npukit's loader is written with the tool its board file names, and takes no key and no version.
+    """
     from npukit.boot.keys import load_key
     from npukit.link import update
     from npukit.link.flash_port import open_board, update_of
+    from npukit.link.programmer import program
 
     built, shown = load(folder), progress or Silent()
+    if built.board.programmer:
+        if key or allow_older:
+            raise NpukitError(f"board {built.board.name} has no loader that would check a signature or a version")
+        return program(built, port, shown, dry_run=dry_run)
     signer = load_key(Path(key)) if key else None
     wanted = update_of(built, signer, version, allow_older)
     with open_board(built, port, signer, shown) as transport:

@@ -41,6 +41,8 @@ PROGRAMS = (
     _Program("qemu-system-arm", "--on qemu", "apt install qemu-system-arm"),
     _Program("renode", "--on renode", "https://github.com/renode/renode/releases"),
     _Program("renode-test", "the Robot tests of a build's project/renode", "https://github.com/renode/renode/releases"),
+    _Program("openocd", "npukit flash on boards that it writes", "apt install openocd"),
+    _Program("pyocd", "npukit flash on boards that it writes", "pip install pyocd"),
     _Program("gdb-multiarch", "stepping through firmware", "apt install gdb-multiarch"),
 )
 

@@ -10,6 +10,7 @@ import typer
 from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
 
 if TYPE_CHECKING:
+    from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
 
 
@@ -33,10 +34,12 @@ def flash(
 ) -> None:
     """Write a build into a board's flash, start it on trial, and confirm it once it answers.
 
-    Only pages that differ are written. Whatever fails, the board starts the image it started before.
+    Only pages that differ are written. Whatever fails, the board starts the image it started before. A stock board is
+    written with OpenOCD or pyOCD, as its board file says; then the firmware at PORT is asked which build it is.
     """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
+        from npukit.link.programmer import Programmed
 
         done = api.flash(
             build,
@@ -48,7 +51,12 @@ def flash(
             progress=terminal,
         )
         terminal.result(done.to_json())
-        terminal.print(_summary(done))
+        terminal.print(_programmed(done) if isinstance(done, Programmed) else _summary(done))
+
+
+def _programmed(done: Programmed) -> str:
+    command = " ".join(done.command)
+    return f"{done.board}: would run {command}" if done.dry_run else f"{done.board} runs {done.image.name} ({command})"
 
 
 def _summary(done: Flashed) -> str:

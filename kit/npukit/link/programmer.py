@@ -1,0 +1,81 @@
+"""Boards without npukit's loader: their custom tool writes the flash, then the firmware says which build it is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npukit.board.board import Programmer
+from npukit.errors import NpukitError
+from npukit.link.session import Session
+from npukit.link.transports import open_serial
+from npukit.progress import Progress
+from npukit.project.build_folder import Build
+
+_SECONDS = 300
+_LAST_WORDS = 600
+_HOW_TO_GET = {"openocd": "apt install openocd", "pyocd": "pip install pyocd"}
+
+
+@dataclass(frozen=True)
+class Programmed:
+    """What was written into a board's flash, or with `dry_run` would be, and by which command."""
+
+    board: str
+    command: tuple[str, ...]
+    image: Path
+    build_id: bytes
+    dry_run: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "board": self.board,
+            "command": list(self.command),
+            "image": str(self.image),
+            "build_id": self.build_id.hex(),
+            "dry_run": self.dry_run,
+        }
+
+
+def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Programmed:
+    """Write the build's image with the board's tool, and shake hands with the firmware at `port`."""
+    assert build.board.programmer is not None
+    image = build.images()[0].elf
+    command = tool_command(build.board.programmer, image.name)
+    if not dry_run:
+        progress.stage(f"write {image.name} with {command[0]}")
+        _run(command, image.parent)
+        progress.stage(f"shake hands at {port}")
+        with closing(open_serial(port, build.board.uart.baud)) as line:
+            Session(line, build_id=build.build_id).open()
+    return Programmed(build.board.name, command, image, build.build_id, dry_run)
+
+
+def tool_command(programmer: Programmer, image: str) -> tuple[str, ...]:
+    """Write the image, check what was written, restart the board. Run where the image lies."""
+    if programmer.tool == "openocd":
+        return "openocd", "-f", programmer.target, "-c", f"program {image} verify reset exit"
+    return "pyocd", "flash", "--target", programmer.target, image
+
+
+def _run(command: tuple[str, ...], folder: Path) -> None:
+    tool = command[0]
+    if shutil.which(tool) is None:
+        raise NpukitError(f"{tool} is not here, and writes this board's flash", tries=[_HOW_TO_GET[tool]])
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(command, str(error)) from error
+    if done.returncode != 0:
+        raise _failed(command, (done.stderr or done.stdout).strip()[-_LAST_WORDS:])
+
+
+def _failed(command: tuple[str, ...], words: str) -> NpukitError:
+    return NpukitError(
+        f"{command[0]} did not write the board's flash: {words}",
+        tries=["is the board plugged in, and does no debugger hold it?", " ".join(command)],
+    )
