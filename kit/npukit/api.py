@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from npukit.farm.client import FarmBench
     from npukit.farm.server import Server
+    from npukit.library.write import Exported
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
@@ -186,6 +187,16 @@ def serve(
         yield server
     finally:
         server.close()
+
+
+def export(
+    folder: Path | str, output: Path | str, *, portable: bool = False, progress: Progress | None = None
+) -> Exported:
+    """Write the network as a C library: a folder of sources, or a Model Library Format archive (`.tar`)."""
+    from npukit.library.write import export as write
+
+    (progress or Silent()).stage("export")
+    return write(load(folder), Path(output), portable)
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:

@@ -68,14 +68,14 @@ class WaitStep:
 FrameStep = KernelStep | ChainStep | SendStep | WaitStep
 
 
-def frame_function(steps: Sequence[FrameStep]) -> Function:
+def frame_function(steps: Sequence[FrameStep], *, observable: bool = True) -> Function:
     """The whole frame. Observed, it runs command by command and records each layer."""
     parameters = [Parameter(symbol, "uint8") for symbol in dict.fromkeys(_symbols(steps))]
     parameters += [Parameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
     names = [parameter.name for parameter in parameters]
 
     def body(*values: Any) -> None:
-        _Writer(dict(zip(names, values, strict=True))).write(steps)
+        _Writer(dict(zip(names, values, strict=True)), observable).write(steps)
 
     return define(NAME, parameters, body, result="int32")
 
@@ -104,8 +104,9 @@ def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
 
 
 class _Writer:
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], observable: bool) -> None:
         self._values = values
+        self._observable = observable
         self._status: Local | None = None
         self._observed: Local | None = None
 
@@ -134,6 +135,9 @@ class _Writer:
         return self._observed.value != 0
 
     def _chain(self, step: ChainStep) -> None:
+        if not self._observable:
+            self._checked(step.format.run, step.first)
+            return
         if_else(self._is_observed(), lambda: self._one_by_one(step), lambda: self._checked(step.format.run, step.first))
 
     def _one_by_one(self, step: ChainStep) -> None:
@@ -147,17 +151,23 @@ class _Writer:
         self._stop_on_error(call(function, self._values[symbol].address(0)))
 
     def _kernel(self, step: KernelStep) -> None:
+        if not self._observable:
+            self._calls(step)
+            return
         observed = self._is_observed()
         with when(observed):
             do(call(BEGIN))
+        self._calls(step)
+        with when(observed):
+            do(call(END, step.layer))
+
+    def _calls(self, step: KernelStep) -> None:
         for each in step.calls:
             made = call(each.function, *(self._argument(a) for a in each.arguments))
             if step.checked:
                 self._stop_on_error(made)
             else:
                 do(made)
-        with when(observed):
-            do(call(END, step.layer))
 
     def _argument(self, value: object) -> object:
         if isinstance(value, Address):

@@ -20,8 +20,10 @@ from npukit.codegen.program import Program
 from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
 
-FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", "net.c")
+NETWORK = "net.c"
+FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", NETWORK)
 ROUTINES = "routines.S"
+NAMES = "names.h"
 LINE = 116
 
 
@@ -59,21 +61,38 @@ class PeRow:
 
 def render(program: Program, titles: Titles, ends: Ends | None) -> dict[str, str]:
     """Every file by its name."""
-    places = Places(program.constants.homes, program.constants.single_structs)
-    frame = frame_function(program.steps)
-    values = {
+    frame = frame_as_c(frame_function(program.steps), _places(program).address)
+    values = {"titles": titles, "ends": ends, "layers": layer_tiles(program), "frame": frame, "library": None}
+    return _files(program, FILES, values)
+
+
+def render_library(program: Program, prefix: str) -> dict[str, str]:
+    """The files but for the network's own, every name that a linker sees beginning with `prefix`."""
+    names = [function.name for function in program.kernels] + [routine.name for routine in program.routines]
+    linked = [*names, *(["net_constants"] if program.constants.members else []), "net_activations"]
+    library = {"prefix": prefix, "names": linked}
+    return _files(program, (*(name for name in FILES if name != NETWORK), NAMES), {"library": library})
+
+
+def library_frame(program: Program) -> str:
+    """The statements of a frame that nobody observes."""
+    return frame_as_c(frame_function(program.steps, observable=False), _places(program).address)
+
+
+def _files(program: Program, names: Sequence[str], values: dict[str, object]) -> dict[str, str]:
+    known = {
         "version": __version__,
-        "titles": titles,
-        "ends": ends,
         "program": program,
-        "layers": layer_tiles(program),
-        "frame": frame_as_c(frame, places.address),
-        "members": list(_members(program, places)),
+        "members": list(_members(program, _places(program))),
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(program)),
     }
-    names = (*FILES, ROUTINES) if program.routines else FILES
-    return {name: _environment().get_template(f"{name}.j2").render(**values) for name in names}
+    chosen = (*names, ROUTINES) if program.routines else names
+    return {name: _environment().get_template(f"{name}.j2").render(**known, **values) for name in chosen}
+
+
+def _places(program: Program) -> Places:
+    return Places(program.constants.homes, program.constants.single_structs)
 
 
 @cache

@@ -1,0 +1,35 @@
+"""`npukit export`: the network as a C library for one's own firmware."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+
+
+def export(
+    build: BuildFolder,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FOLDER|FILE.tar", help="A folder; .tar for Model Library Format."),
+    ],
+    portable: Annotated[
+        bool, typer.Option("--portable", help="Plain C for any core, instead of the build's kernels in assembly.")
+    ] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write the network of a build as C sources to drop into one's own firmware."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+
+        exported = api.export(build, output, portable=portable, progress=terminal)
+        terminal.result(exported.to_json())
+        terminal.print(
+            f"{exported.name} ({exported.kind}): {exported.arena_bytes:,} bytes of RAM,"
+            f" {exported.constant_bytes:,} of constants: {output}"
+        )

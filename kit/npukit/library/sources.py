@@ -1,0 +1,198 @@
+"""The network of a build as C sources for somebody's own firmware: no main loop, no link, no board."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npukit import __version__
+from npukit.accel.cpu import Cpu
+from npukit.accel.engines import assign_engines
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.codegen.kernels import C_TYPES
+from npukit.codegen.names import LONGEST, c_string, comment_text
+from npukit.codegen.program import CPU, Program, gather
+from npukit.codegen.render import library_frame, render_library
+from npukit.codegen.tensors import TensorRow, input_rows, output_rows
+from npukit.data import data_folder
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.tensor import Tensor
+from npukit.plan.memory import control_bytes
+from npukit.plan.on_core import plan_with_kernels
+from npukit.plan.plan import Plan
+from npukit.plan.planner import plan_network
+from npukit.project.build_folder import Build
+
+ROOM = 1 << 28
+"""What a portable library may take: whether that fits is for the firmware around it to know."""
+
+LINE = 116
+
+CORTEX_M, PORTABLE = "Cortex-M4", "portable C"
+
+
+@dataclass(frozen=True)
+class Library:
+    """The files of a library by name, and what its header says."""
+
+    name: str
+    kind: str
+    files: Mapping[str, str]
+    arena_bytes: int
+    constant_bytes: int
+
+
+def library(build: Build, portable: bool) -> Library:
+    """What runs the build's network: in plain C, or with the kernels in assembly that the build has."""
+    net, plan, engines = _portable(build) if portable else _as_built(build)
+    program = gather(net, plan, plan.pes[0], engines)
+    name = _plain(net.name, "network")
+    values = _values(build, net, program, name, PORTABLE if portable else CORTEX_M)
+    own = {file: _render(template, values) for template, file in _templates(name).items()}
+    arena = program.activation_bytes - control_bytes(len(program.parts))
+    return Library(name, values["kind"], {**render_library(program, name), **own}, arena, program.constants.bytes)
+
+
+def _templates(name: str) -> dict[str, str]:
+    """Template to file."""
+    return {
+        "library.h.j2": f"{name}.h",
+        "library.c.j2": f"{name}.c",
+        "main.c.j2": "main.c",
+        "Makefile.j2": "Makefile",
+        "README.md.j2": "README.md",
+    }
+
+
+Planned = tuple[Net, Plan, Mapping[str, Accelerator]]
+
+
+def _portable(build: Build) -> Planned:
+    """Every op on the core, none of it in assembly, on one PE of any size."""
+    whole = build.net()
+    engines = {CPU: Cpu()}
+    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only_cpu=True)
+    return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
+
+
+def _roomy(board: Board) -> Board:
+    memory = tuple(m.model_copy(update={"size": ROOM}) for m in board.memory)
+    return board.model_copy(update={"memory": memory, "noc": None})
+
+
+def _as_built(build: Build) -> Planned:
+    net, plan = build.net(), build.plan()
+    foreign = next((op for op in net.ops if op.engine != CPU), None)
+    if foreign is not None:
+        raise NpukitError(
+            f"{foreign.name} runs on {foreign.engine}, whose driver belongs to the firmware of {build.board.name}",
+            tries=["npukit export BUILD --portable", "npukit build MODEL --engine cpu"],
+        )
+    if len(plan.pes) > 1:
+        raise NpukitError(
+            f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
+            tries=["npukit export BUILD --portable"],
+        )
+    again = plan_with_kernels(net, build.board, {CPU: Cpu()}, plan.objective, 1)
+    if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
+        raise NpukitError(
+            f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",
+            tries=["build again"],
+        )
+    return net, again.plan, again.engines
+
+
+@dataclass(frozen=True)
+class _End:
+    """An input or output as the header has it."""
+
+    name: str
+    comment: str
+    c_type: str
+    elements: int
+    address: str
+
+
+def _values(build: Build, net: Net, program: Program, name: str, kind: str) -> dict[str, Any]:
+    golden = build.golden()
+    inputs = _ends("input", net, net.inputs, input_rows(net, program))
+    outputs = _ends("output", net, net.outputs, output_rows(net, program))
+    return {
+        "version": __version__,
+        "model": net.name,
+        "model_string": c_string(net.name),
+        "build_id": build.manifest.build_id,
+        "name": name,
+        "macro": name.upper(),
+        "kind": kind,
+        "assembly": bool(program.routines),
+        "arena_bytes": program.activation_bytes - control_bytes(len(program.parts)),
+        "constant_bytes": program.constants.bytes,
+        "frame": library_frame(program),
+        "inputs": inputs,
+        "outputs": outputs,
+        "given": [_listed(golden[f"in{i}"][0]) for i in range(len(inputs))],
+        "wanted": [_listed(golden[f"out{i}"][0]) for i in range(len(outputs))],
+    }
+
+
+def _ends(what: str, net: Net, tensors: Sequence[str], rows: Sequence[TensorRow]) -> list[_End]:
+    plain = [_plain(name, "unnamed") for name in tensors]
+    return [
+        _End(
+            f"{what}_{short}" if plain.count(short) == 1 else f"{what}_{index}",
+            comment_text(_meaning(net.tensor(name))),
+            C_TYPES[net.tensor(name).dtype],
+            net.tensor(name).elements,
+            row.address,
+        )
+        for index, (name, short, row) in enumerate(zip(tensors, plain, rows, strict=True))
+    ]
+
+
+def _plain(name: str, otherwise: str) -> str:
+    """A part of a C name that reads like `name`."""
+    letters = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST]
+    return letters if letters[:1].isalpha() else f"{otherwise}_{letters}".rstrip("_")
+
+
+def _meaning(tensor: Tensor) -> str:
+    shape = f"{tensor.name}: {tensor.dtype} {list(tensor.shape)}"
+    quantization = tensor.quantization
+    if quantization is None or len(quantization.scales) != 1:
+        return shape
+    return f"{shape}; real value = {quantization.scale!r} * (value - {quantization.zero_point})"
+
+
+def _listed(values: np.ndarray) -> str:
+    """As an initialiser of C."""
+    return ", ".join(float(v).hex() if values.dtype.kind == "f" else str(int(v)) for v in values.ravel())
+
+
+def _render(template: str, values: dict[str, Any]) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(data_folder("templates") / "export"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["comment"] = comment_text
+    environment.filters["lines"] = lambda text: textwrap.fill(
+        text, LINE, initial_indent="    ", subsequent_indent="    "
+    )
+    return environment

@@ -1,0 +1,115 @@
+"""The network as a C library: compiled on the host and run, compiled for Cortex-M, archived the same every time."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.errors import NpukitError
+from npukit.library.sources import CORTEX_M, PORTABLE, library
+from npukit.project.build_folder import Build
+from npukit.project.toolchain import TARGET_FLAGS, find_toolchain
+
+DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
+STRICT = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
+STRICT += ["-fno-strict-aliasing", "-ffp-contract=off"]
+
+
+def host_compiler() -> list[str]:
+    found = shutil.which("cc")
+    return [found] if found else [sys.executable, "-m", "ziglang", "cc"]
+
+
+@pytest.fixture(scope="module")
+def accelerated(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return api.build(DIGITS, output=tmp_path_factory.mktemp("npu") / "out", options=api.Options(pes=1))
+
+
+@pytest.fixture(scope="module")
+def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    options = api.Options(engine="cpu")
+    return api.build(DIGITS, board="mps2-an386", output=tmp_path_factory.mktemp("cpu") / "out", options=options)
+
+
+def test_the_example_says_on_the_host_what_the_network_says(accelerated: Build, tmp_path: Path) -> None:
+    exported = api.export(accelerated.folder, tmp_path / "lib", portable=True)
+    sources = [name for name in exported.files if name.endswith(".c")]
+    subprocess.run([*host_compiler(), *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
+    assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 0
+
+
+def test_the_example_notices_a_wrong_weight(accelerated: Build, tmp_path: Path) -> None:
+    exported = api.export(accelerated.folder, tmp_path / "lib", portable=True)
+    file = tmp_path / "lib/main.c"
+    before, wanted = file.read_text().split("wanted_", 1)
+    declaration, values = wanted.split("{\n", 1)
+    first = values.split(",", 1)[0].strip()
+    file.write_text(f"{before}wanted_{declaration}{{\n{values.replace(first, str(int(first) ^ 1), 1)}")
+    sources = [name for name in exported.files if name.endswith(".c")]
+    subprocess.run([*host_compiler(), *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
+    assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 2
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_it_compiles_for_cortex_m(on_core: Build, tmp_path: Path, portable: bool) -> None:
+    made = library(on_core, portable)
+    assert made.kind == (PORTABLE if portable else CORTEX_M)
+    assert ("routines.S" in made.files) != portable
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    toolchain = find_toolchain()
+    flags = [*TARGET_FLAGS[toolchain.name].split(), *STRICT, "-ffreestanding", f"-I{CHECKOUT / 'firmware/libc'}"]
+    for source in (name for name in made.files if name.endswith((".c", ".S"))):
+        subprocess.run([*toolchain.command, *flags, "-c", source, "-o", f"{source}.o"], cwd=tmp_path, check=True)
+
+
+def test_a_driver_is_not_torn_out_of_its_firmware(accelerated: Build, tmp_path: Path) -> None:
+    with pytest.raises(NpukitError, match="runs on mac_array, whose driver belongs to the firmware") as error:
+        api.export(accelerated.folder, tmp_path / "lib")
+    assert "npukit export BUILD --portable" in error.value.tries
+    assert not (tmp_path / "lib").exists()
+
+
+def test_two_libraries_share_no_name(accelerated: Build, on_core: Build) -> None:
+    files = library(accelerated, True).files
+    names = [
+        line.split()[2]
+        for line in files["names.h"].splitlines()
+        if line.startswith("#define") and len(line.split()) == 3
+    ]
+    assert names
+    assert all(name.startswith("digits_int8_") for name in names)
+    assert library(on_core, True).files["kernels.c"] == files["kernels.c"]
+
+
+def test_an_archive_is_the_same_every_time_and_safe_to_unpack(accelerated: Build, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.tar", tmp_path / "second.tar"
+    api.export(accelerated.folder, first, portable=True)
+    api.export(accelerated.folder, second, portable=True)
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(fileobj=io.BytesIO(first.read_bytes())) as tar:
+        members = tar.getmembers()
+        tar.extractall(tmp_path / "mlf", filter="data")
+    assert all(member.isreg() and member.mtime == 0 and ".." not in member.name for member in members)
+    metadata = json.loads((tmp_path / "mlf/metadata.json").read_text())
+    main = metadata["modules"]["digits_int8"]["memory"]["functions"]["main"][0]
+    assert main["inputs"] == {"image": {"dtype": "int8", "shape": [1, 8, 8, 1], "size": 64}}
+    assert main["workspace_size_bytes"] == library(accelerated, True).arena_bytes
+    assert (tmp_path / "mlf/codegen/host/include/digits_int8.h").is_file()
+
+
+def test_nothing_is_overwritten(accelerated: Build, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/mine.c").write_text("int mine;\n")
+    with pytest.raises(NpukitError, match="is there already"):
+        api.export(accelerated.folder, tmp_path / "lib", portable=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["lib"]
