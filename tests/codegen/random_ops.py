@@ -176,7 +176,8 @@ def prelu(bundle: Bundle) -> None:
 
 def lookup(bundle: Bundle) -> None:
     shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(1, 4)))
-    bundle.add(ops.Lookup(), bundle.activation(shape), bundle.constant(bundle.int8((256,)), None))
+    source = bundle.activation(shape, dtype=("int8", "uint8")[bundle.pick(0, 1)])
+    bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8((256,)), None))
 
 
 def requantize(bundle: Bundle) -> None:
@@ -243,6 +244,30 @@ def argmax(bundle: Bundle) -> None:
     bundle.add(attributes, bundle.activation(shape), dtype="int64" if bundle.pick(0, 1) else "int32")
 
 
+def quantize(bundle: Bundle) -> None:
+    """Steps that are powers of two meet halves; random ones do not."""
+    channels = bundle.pick(1, 6)
+    dtype = ("float32", "uint8", "int16", "int8")[bundle.pick(0, 3)]
+    source = bundle.tensor((1, bundle.pick(1, 9), channels), None, dtype)
+    bundle.inputs.append(source)
+    sizes = (1, channels)[bundle.pick(0, 1)], (1, channels)[bundle.pick(0, 1)]
+    offset = bundle.random.integers(-100, 100, sizes[0]).astype(np.float32) / 4
+    step = (
+        2.0 ** bundle.random.integers(-3, 3, sizes[1]) if bundle.pick(0, 1) else bundle.random.uniform(0.1, 5, sizes[1])
+    )
+    constants = (bundle.constant(each.astype(np.float32), None) for each in (offset, step))
+    bundle.add(ops.Quantize(), source, *constants)
+
+
+def top_k(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 9) for _ in range(bundle.pick(1, 4)))
+    source, values = bundle.activation(shape), bool(bundle.pick(0, 1))
+    attributes = ops.TopK(bundle.pick(1, shape[-1]), values)
+    bundle.add(
+        attributes, source, quantization=bundle.tensors[source].quantization, dtype="int8" if values else "int32"
+    )
+
+
 def matmul(bundle: Bundle) -> None:
     rows, depth, columns = bundle.pick(1, 5), bundle.pick(1, 20), bundle.pick(1, 5)
     leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 2)))
@@ -272,12 +297,14 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "multiply": _arithmetic(ops.Multiply),
     "pad": pad,
     "prelu": prelu,
+    "quantize": quantize,
     "requantize": requantize,
     "resize_bilinear": resize_bilinear,
     "resize_nearest": resize_nearest,
     "slice": slice_,
     "softmax": softmax,
     "subtract": _arithmetic(ops.Subtract),
+    "top_k": top_k,
     "transpose": transpose,
     "transpose_conv2d": transpose_conv2d,
 }
@@ -289,6 +316,15 @@ def random_inputs(net: Net, random: np.random.Generator) -> list[np.ndarray]:
 
 
 def _values(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
+    if tensor.dtype == "float32":
+        return _reals(tensor, random)
     limits = np.iinfo(tensor.dtype)
     low, high = max(limits.min, -(1 << 20)), min(limits.max, 1 << 20)
     return random.integers(low, high + 1, tensor.shape).astype(tensor.dtype)
+
+
+def _reals(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
+    """Eighths, some of any size, and what is no number."""
+    values = (random.integers(-2000, 2000, tensor.shape) / 8).astype(np.float32)
+    odd = random.choice(np.array([np.nan, np.inf, -np.inf, 1e30, 1e-30, 0.1, -0.0], np.float32), tensor.shape)
+    return np.where(random.integers(0, 5, tensor.shape) == 0, odd, values)

@@ -39,10 +39,12 @@ from npukit.net.ops import (
     Minimum,
     Multiply,
     Prelu,
+    Quantize,
     ResizeBilinear,
     ResizeNearest,
     Softmax,
     Subtract,
+    TopK,
     TransposeConv2d,
 )
 from npukit.net.reference.softmax import exp_table
@@ -59,10 +61,12 @@ _CYCLES = {
     "mean": (50, 5),
     "multiply": (40, 0),
     "prelu": (50, 0),
+    "quantize": (40, 0),
     "requantize": (40, 0),
     "resize_bilinear": (60, 0),
     "softmax": (76, 0),
     "subtract": (55, 0),
+    "top_k": (20, 8),
     "transpose_conv2d": (60, 8),
 }
 """For each element of the output, and for each product in it. Measured on the emulator where the sample networks have
@@ -144,7 +148,7 @@ def _constant_operands(net: Net, op: Op, output: Box, prefix: str) -> tuple[Cons
 def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
     """The part of an operand that a box of the output needs: what broadcasts to it, or all of the operand."""
     shape = net.tensor(name).shape
-    if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu):
+    if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu | Quantize):
         return Box.whole(shape)
     starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
     spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]
@@ -199,6 +203,8 @@ def _products(net: Net, op: Op) -> int:
             return source.shape[-1]
         case Mean():
             return source.elements // net.tensor(op.output).elements
+        case TopK():
+            return source.shape[-1]
     return 0
 
 

@@ -43,6 +43,7 @@ NAMES: Mapping[str, Names] = {
     "multiply": _names("MUL", "Mul QLinearMul"),
     "pad": _names("PAD PADV2", "Pad"),
     "prelu": _names("PRELU", "PRelu"),
+    "quantize": Names(),
     "requantize": _names("QUANTIZE DEQUANTIZE", "QuantizeLinear DequantizeLinear"),
     "reshape": _names("RESHAPE SQUEEZE EXPAND_DIMS SHAPE", "Flatten Reshape Squeeze Unsqueeze"),
     "resize_bilinear": _names("RESIZE_BILINEAR", "Resize"),
@@ -50,6 +51,7 @@ NAMES: Mapping[str, Names] = {
     "slice": _names("SLICE SPLIT SPLIT_V STRIDED_SLICE", "Slice Split"),
     "softmax": _names("SOFTMAX", "QLinearSoftmax Softmax"),
     "subtract": _names("SUB", "Sub"),
+    "top_k": Names(),
     "transpose": _names("TRANSPOSE", "Transpose"),
     "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
 }

@@ -22,6 +22,7 @@ OPERANDS = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
     **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
     "concat": (1, 1 << 16),
+    "quantize": (3, 3),
 }
 """How few and how many inputs each kind takes, if not just one."""
 
@@ -35,7 +36,7 @@ UNCHANGED = (
 )
 """Kinds whose inputs and output are quantised alike."""
 
-FREE = ("argmax", "reshape", "slice", "transpose")
+FREE = ("argmax", "quantize", "reshape", "slice", "top_k", "transpose")
 """Kinds that need no quantisation."""
 
 
@@ -149,6 +150,8 @@ def _check_types(net: Net, op: Op) -> None:
     for name in (op.inputs[0], op.output):
         if op.kind not in FREE and not _whole(net.tensor(name)):
             raise NpukitError(f"{name!r} needs one scale and one zero point")
+    if op.kind == "quantize" and not (net.tensor(op.output).dtype == "int8" and _whole(net.tensor(op.output))):
+        raise NpukitError("its result must be int8 with one scale and one zero point")
     if op.kind in UNCHANGED:
         _check_unchanged(net, op)
     if op.kind in WEIGHTED:

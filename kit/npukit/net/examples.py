@@ -33,6 +33,7 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
     "multiply": (_IMAGE, "multiply(x, x)"),
     "pad": ("int8[1,3,2,4] scale 0.5 zero 0", "pad(x) before=[0, 1, 0, 0] after=[0, 0, 0, 0]"),
     "prelu": (_IMAGE, "prelu(x, w)"),
+    "quantize": (_IMAGE, "quantize(x, o, s)"),
     "requantize": ("int8[1,2,2,4] scale 0.25 zero 0", "requantize(x)"),
     "reshape": ("int8[4,4] scale 0.5 zero 0", "reshape(x)"),
     "resize_bilinear": (_IMAGE, "resize_bilinear(x) rows=[[0, 1, 0], [1, 1, 0]] columns=[[0, 1, 0], [1, 1, 0]]"),
@@ -40,15 +41,17 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
     "slice": ("int8[1,1,2,4] scale 0.5 zero 0", "slice(x) begin=[0, 0, 0, 0] end=[1, 1, 2, 4] strides=[1, 1, 1, 1]"),
     "softmax": ("int8[1,2,2,4] scale 0.00390625 zero -128", "softmax(x)"),
     "subtract": (_IMAGE, "subtract(x, x)"),
+    "top_k": ("int32[1,2,2,2]", "top_k(x) count=2"),
     "transpose": (_IMAGE, "transpose(x) axes=[0, 2, 1, 3]"),
     "transpose_conv2d": (_IMAGE, "transpose_conv2d(x, w)"),
 }
-_SOURCES: Mapping[str, str] = {"dense": _ROWS, "matmul": _ROWS}
+_SOURCES: Mapping[str, str] = {"dense": _ROWS, "matmul": _ROWS, "quantize": "float32[1,2,2,4]"}
 _CONSTANTS: Mapping[str, str] = {
     "conv2d": _KERNEL,
     "dense": _MATRIX,
     "depthwise_conv2d": _DEPTHWISE,
     "prelu": _SLOPES,
+    "quantize": "constant o: float32[1] = [0.5]\nconstant s: float32[4] = [1.0, 2.0, 3.0, 4.0]",
     "transpose_conv2d": _KERNEL,
 }
 

@@ -109,7 +109,7 @@ class Requantize(Attributes):
 
 @dataclass(frozen=True)
 class Lookup(Attributes):
-    """inputs: activation, table int8[256]. Each element x becomes table[x + 128]: any function of one number."""
+    """inputs: int8 or uint8 activation, table int8[256] from the least x on: any function of one number."""
 
     kind: ClassVar[str] = "lookup"
 
@@ -229,6 +229,26 @@ class ArgMax(Attributes):
 
     kind: ClassVar[str] = "argmax"
     axis: int = -1
+
+
+@dataclass(frozen=True)
+class Quantize(Attributes):
+    """inputs: activation of any number type, offset and step (float32 constants, one number or one a channel).
+
+    (x - offset) / step in float32, rounded to the nearest integer, halves to even, plus the zero point, clamped to
+    int8. What is not a number becomes the least.
+    """
+
+    kind: ClassVar[str] = "quantize"
+
+
+@dataclass(frozen=True)
+class TopK(Attributes):
+    """The `count` largest of the last axis, the largest first, of equal ones the first: their indices, or `values`."""
+
+    kind: ClassVar[str] = "top_k"
+    count: int = 1
+    values: bool = False
 
 
 def _kinds() -> dict[str, type[Attributes]]:

@@ -21,6 +21,7 @@ from npukit.net.ops import (
     ResizeBilinear,
     ResizeNearest,
     Slice,
+    TopK,
     Transpose,
     TransposeConv2d,
 )
@@ -211,6 +212,27 @@ def _argmax(net: Net, op: Op) -> Shape:
     return shape[: attributes.axis] + shape[attributes.axis + 1 :]
 
 
+def _quantize(net: Net, op: Op) -> Shape:
+    shape = net.tensor(op.inputs[0]).shape
+    for name in op.inputs[1:]:
+        given = net.tensor(name)
+        if given.dtype != "float32" or name not in net.constants or _together([shape, given.shape]) != shape:
+            raise NpukitError(f"its {name} is no float32 constant for an input of shape {list(shape)}")
+    return shape
+
+
+LARGEST_SEARCH = 1 << 16
+"""Elements among which the largest can be found: place and value together fit 32 bits."""
+
+
+def _top_k(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, TopK)
+    if not shape or not 1 <= attributes.count <= shape[-1] or shape[-1] > LARGEST_SEARCH:
+        raise NpukitError(f"there is no top {attributes.count} in an input of shape {list(shape)}")
+    return *shape[:-1], attributes.count
+
+
 RULES: Mapping[str, Callable[[Net, Op], Shape]] = {
     "add": _broadcast,
     "argmax": _argmax,
@@ -228,6 +250,7 @@ RULES: Mapping[str, Callable[[Net, Op], Shape]] = {
     "multiply": _broadcast,
     "pad": _pad,
     "prelu": _broadcast,
+    "quantize": _quantize,
     "requantize": _same,
     "reshape": _reshape,
     "resize_bilinear": _resize,
@@ -235,6 +258,7 @@ RULES: Mapping[str, Callable[[Net, Op], Shape]] = {
     "slice": _slice,
     "softmax": _same,
     "subtract": _broadcast,
+    "top_k": _top_k,
     "transpose": _transpose,
     "transpose_conv2d": _transpose_conv2d,
 }

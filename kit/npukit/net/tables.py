@@ -36,6 +36,15 @@ def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantizati
     return np.clip(np.rint(np.nan_to_num(steps)) + target.zero_point, -128, 127).astype(np.int8)
 
 
+def quantised(value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_point: int) -> np.ndarray:
+    """What `quantize` makes of numbers: float32 throughout, halves to even."""
+    with np.errstate(all="ignore"):
+        steps = (value.astype(np.float32) - offset.astype(np.float32)) / step.astype(np.float32)
+    low, high = np.float32(-128 - zero_point), np.float32(127 - zero_point)
+    within = np.where(steps > low, np.where(steps < high, steps, high), low)
+    return (np.rint(within).astype(np.int32) + zero_point).astype(np.int8)
+
+
 def sigmoid_table(source: Quantization, target: Quantization) -> np.ndarray:
     """TFLite's, whose output is always quantised as SIGMOID_OUTPUT; else float."""
     if target != SIGMOID_OUTPUT:

@@ -39,7 +39,7 @@ class AxisRule:
 InputRule = tuple[AxisRule, ...]
 """A rule for each axis of one input."""
 
-ELEMENTWISE = ("add", "subtract", "multiply", "minimum", "maximum", "prelu", "requantize", "lookup")
+ELEMENTWISE = ("add", "subtract", "multiply", "minimum", "maximum", "prelu", "requantize", "lookup", "quantize")
 
 
 def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:

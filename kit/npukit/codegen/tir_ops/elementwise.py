@@ -69,9 +69,22 @@ def prelu(tile: Tile, *arrays: Array) -> None:
 
 
 def lookup(tile: Tile, source: Array, table: Array, output: Array) -> None:
-    layouts = [Strided.of(tile.inputs[0]), Strided.of(tile.output)]
+    layouts, least = [Strided.of(tile.inputs[0]), Strided.of(tile.output)], np.iinfo(tile.inputs[0].tensor.dtype).min
     with each_element(layouts) as (i, o):
-        output[o] = table[cast("int32", source[i]) + 128]
+        output[o] = table[cast("int32", source[i]) - least]
+
+
+def quantize(tile: Tile, *arrays: Array) -> None:
+    """Adding 1.5 * 2^23 leaves a float32 no bits for a fraction: the processor rounds it, halves to even."""
+    zero_point, magic = quantization(tile.net, tile.op.output).zero_point, cast("float32", 3 << 22)
+    low, high = (cast("float32", limit - zero_point) for limit in (-128, 127))
+
+    def element(value: Expr, offset: Expr, step: Expr) -> Expr:
+        steps = let("steps", (cast("float32", value) - offset) / step)
+        within = let("within", select(steps > low, select(steps < high, steps, high), low))
+        return cast("int8", cast("int32", (within + magic) - magic) + zero_point)
+
+    _each(tile, arrays, element)
 
 
 def requantize_op(tile: Tile, *arrays: Array) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir_ops.strided import Strided, each_element, each_position, in_order
-from npukit.codegen.tvm_door import Array, Expr, Local, cast, loop, when
-from npukit.net.ops import ArgMax, Concat, Pad, Slice, Transpose
+from npukit.codegen.tvm_door import Array, Expr, Local, cast, let, loop, when
+from npukit.net.ops import ArgMax, Concat, Pad, Slice, TopK, Transpose
+
+KEY_BITS = 16
+KEY = 1 << KEY_BITS
+LIMIT = 1 << 30
+"""A key is value * KEY - place; no key is beyond LIMIT."""
 
 
 def transpose(tile: Tile, source: Array, output: Array) -> None:
@@ -57,3 +62,21 @@ def argmax(tile: Tile, source: Array, output: Array) -> None:
         with loop("i", 1, given.shape[attributes.axis]) as i, when(at(i) > at(best.value)):
             best.set(i)
         output[made.index(position)] = cast(tile.output.tensor.dtype, best.value)
+
+
+def top_k(tile: Tile, source: Array, output: Array) -> None:
+    """A key orders elements by value, then by place; each turn finds the largest below the one before."""
+    attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
+    assert isinstance(attributes, TopK)
+    with each_position(given.shape[:-1], "row_") as row:
+        last = Local("last", "int32", LIMIT)
+        with loop("rank", 0, attributes.count) as rank:
+            best = Local("best", "int32", -LIMIT)
+            with loop("i", 0, given.shape[-1]) as i:
+                key = let("key", cast("int32", source[given.index([*row, i])]) * KEY - i)
+                with when(key < last.value), when(key > best.value):
+                    best.set(key)
+            value = let("value", (best.value + (KEY - 1)) >> KEY_BITS)
+            chosen = value if attributes.values else value * KEY - best.value
+            output[made.index([*row, rank])] = cast(tile.output.tensor.dtype, chosen)
+            last.set(best.value)

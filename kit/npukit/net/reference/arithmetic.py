@@ -17,6 +17,7 @@ from npukit.net.requantize import (
     scale_ratio,
     subtract_rescaling,
 )
+from npukit.net.tables import quantised
 
 
 def add(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -54,7 +55,12 @@ def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data, table = operands
-    return table[data.astype(np.int64) + 128]
+    return table[data.astype(np.int64) - np.iinfo(data.dtype).min]
+
+
+def quantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    value, offset, step = _aligned(net, op, operands)
+    return quantised(value, offset, step, quantization(net, op.output).zero_point)
 
 
 def requantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

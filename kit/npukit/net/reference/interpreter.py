@@ -30,6 +30,7 @@ KERNELS: Mapping[str, Kernel] = {
     "multiply": arithmetic.multiply,
     "pad": movement.pad,
     "prelu": arithmetic.prelu,
+    "quantize": arithmetic.quantize,
     "requantize": arithmetic.requantize,
     "reshape": movement.reshape,
     "resize_bilinear": blend.resize_bilinear,
@@ -37,6 +38,7 @@ KERNELS: Mapping[str, Kernel] = {
     "slice": movement.slice_,
     "softmax": softmax.softmax,
     "subtract": arithmetic.subtract,
+    "top_k": movement.top_k,
     "transpose": movement.transpose,
     "transpose_conv2d": convolution.transpose_conv2d,
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import ArgMax, Concat, Pad, ResizeNearest, Slice, Transpose
+from npukit.net.ops import ArgMax, Concat, Pad, ResizeNearest, Slice, TopK, Transpose
 
 
 def reshape(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -56,3 +56,11 @@ def argmax(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     attributes = op.attributes
     assert isinstance(attributes, ArgMax)
     return operands[0].argmax(axis=attributes.axis + 1).astype(net.tensor(op.output).dtype)
+
+
+def top_k(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes, (values,) = op.attributes, operands
+    assert isinstance(attributes, TopK)
+    best = np.argsort(-values.astype(np.int64), axis=-1, kind="stable")[..., : attributes.count]
+    chosen = np.take_along_axis(values, best, axis=-1) if attributes.values else best
+    return chosen.astype(net.tensor(op.output).dtype)
