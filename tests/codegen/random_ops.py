@@ -176,7 +176,7 @@ def prelu(bundle: Bundle) -> None:
 
 def lookup(bundle: Bundle) -> None:
     shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(1, 4)))
-    source = bundle.activation(shape, dtype=("int8", "uint8")[bundle.pick(0, 1)])
+    source = bundle.activation(shape, Quantization((0.1,), (5,)), ("int8", "uint8")[bundle.pick(0, 1)])
     bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8((256,)), None))
 
 

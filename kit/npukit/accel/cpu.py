@@ -127,6 +127,12 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
         case Softmax():
             table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta).astype(np.int32)
             return (_array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest"),)
+        case Quantize():
+            offset, step = (net.constants[name] for name in op.inputs[1:])
+            return (
+                _array(prefix, "offset", offset, "taken away before dividing"),
+                _array(prefix, "step", step, "of the quantised numbers"),
+            )
         case ResizeNearest() | ResizeBilinear():
             what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
             return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Conv2d, DepthwiseConv2d, Pad, Padding
+from npukit.net.ops import Conv2d, DepthwiseConv2d, Pad, Padding, Reshape, Transpose
 
 
 def fold_padding(net: Net) -> Net:
@@ -37,9 +37,49 @@ def _with_padding(op: Op, pad: Op) -> Op:
     return replace(op, attributes=replace(attributes, padding=padding), inputs=(pad.inputs[0], *op.inputs[1:]))
 
 
+def merge_moves(net: Net) -> Net:
+    """Transpositions and reshapes that follow each other are one, or none if everything is where it was."""
+    made: dict[str, Op] = {}
+    same: dict[str, str] = {}
+    for op in net.ops:
+        merged = replace(op, inputs=tuple(same.get(name, name) for name in op.inputs))
+        merged = _after(made.get(merged.inputs[0]), merged)
+        if _does_nothing(net, merged) and op.output not in net.outputs:
+            same[op.output] = merged.inputs[0]
+        else:
+            made[op.output] = merged
+    return _without_unread(net.with_ops(tuple(made.values())))
+
+
+def _after(before: Op | None, op: Op) -> Op:
+    """Two moves as one."""
+    if before is None or before.kind != op.kind or not isinstance(op.attributes, Reshape | Transpose):
+        return op
+    if isinstance(op.attributes, Transpose) and isinstance(before.attributes, Transpose):
+        axes = tuple(before.attributes.axes[axis] for axis in op.attributes.axes)
+        return replace(op, attributes=Transpose(axes), inputs=before.inputs)
+    return replace(op, inputs=before.inputs)
+
+
+def _does_nothing(net: Net, op: Op) -> bool:
+    if isinstance(op.attributes, Transpose):
+        return op.attributes.axes == tuple(range(len(op.attributes.axes)))
+    return isinstance(op.attributes, Reshape) and net.tensor(op.inputs[0]).shape == net.tensor(op.output).shape
+
+
+def moves_nothing(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a transposition only moves axes of size 1."""
+    kept = [axis for axis in axes if shape[axis] != 1]
+    return kept == sorted(kept)
+
+
 def _without_unread(net: Net) -> Net:
-    """Pads whose readers have all taken them over are gone."""
-    read = {*net.outputs, *(name for op in net.ops for name in op.inputs)}
-    gone = {op.output for op in net.ops if isinstance(op.attributes, Pad) and op.output not in read}
-    tensors = {name: tensor for name, tensor in net.tensors.items() if name not in gone}
-    return replace(net, ops=tuple(op for op in net.ops if op.output not in gone), tensors=tensors)
+    """Only what an output depends on, and the inputs."""
+    read, ops = {*net.outputs, *net.inputs}, []
+    for op in reversed(net.ops):
+        if read & set(op.outputs):
+            ops.append(op)
+            read |= {*op.inputs, *op.outputs}
+    tensors = {name: tensor for name, tensor in net.tensors.items() if name in read}
+    constants = {name: value for name, value in net.constants.items() if name in read}
+    return replace(net, ops=tuple(reversed(ops)), tensors=tensors, constants=constants)

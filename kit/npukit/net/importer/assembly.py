@@ -11,6 +11,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, Reshape, Transpose
+from npukit.net.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
 LONGEST_NAME = 60
@@ -127,9 +128,3 @@ class Assembly:
                 ops.append(op)
                 read |= set(op.inputs)
         return tuple(reversed(ops))
-
-
-def moves_nothing(axes: Order, shape: tuple[int, ...]) -> bool:
-    """Whether a transposition only moves axes of size 1."""
-    kept = [axis for axis in axes if shape[axis] != 1]
-    return kept == sorted(kept)

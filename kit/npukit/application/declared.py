@@ -1,0 +1,140 @@
+"""What is declared of a network's inputs and outputs: in a TOML file beside the model, or on the command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from npukit.errors import NpukitError
+
+SensorType = Literal["float32", "int16", "int8", "uint8"]
+Layout = Literal["NHWC", "NCHW"]
+
+
+def _listed(value: Any) -> Any:
+    """One number is a list of one."""
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Numbers = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], BeforeValidator(_listed), Field(min_length=1)]
+PositiveNumbers = Annotated[tuple[Positive, ...], BeforeValidator(_listed), Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SensorInput(_Part):
+    """What the application gives: the model sees (value * scale - mean) / std.
+
+    `mean` and `std` are one number, or one a channel. Without a type, it gives what the model takes.
+    """
+
+    input: str = ""
+    """The model's name of it; may be left out if there is one."""
+    type: SensorType | None = None
+    scale: Positive = 1.0
+    mean: Numbers = (0.0,)
+    std: PositiveNumbers = (1.0,)
+    layout: Layout | None = None
+    """In which order an image's axes come, if not in the model's own."""
+
+    @model_validator(mode="after")
+    def _numbers_need_a_type(self) -> SensorInput:
+        if self.type is None and (self.scale, self.mean, self.std) != (1.0, (0.0,), (1.0,)):
+            raise ValueError("scale, mean and std need the type that the sensor gives")
+        return self
+
+
+class WantedOutput(_Part):
+    """What the application wants of an output: `softmax`, then perhaps `argmax` or the `top` so many."""
+
+    output: int = Field(default=0, ge=0)
+    """Its place among the model's outputs."""
+    softmax: bool = False
+    argmax: bool = False
+    top: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _one_end(self) -> WantedOutput:
+        if self.argmax and self.top is not None:
+            raise ValueError("argmax and top exclude each other")
+        return self
+
+
+Part = TypeVar("Part", bound=_Part)
+
+
+class Declared(_Part):
+    """Inputs and outputs that differ from the model's own."""
+
+    input: tuple[SensorInput, ...] = ()
+    output: tuple[WantedOutput, ...] = ()
+
+
+NOTHING = Declared()
+
+
+def load_declared(path: Path) -> Declared:
+    """A model file, in TOML: tables [[input]] and [[output]]."""
+    try:
+        return Declared.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise NpukitError(f"{path} cannot be read as TOML: {fault}") from fault
+    except ValidationError as fault:
+        raise _wrong(str(path), fault) from fault
+
+
+def parsed_input(text: str) -> SensorInput:
+    """`uint8 scale=0.0039 mean=0.485,0.456,0.406 std=0.229 layout=NHWC input=image`"""
+    fields: dict[str, Any] = {}
+    for word in _words(text):
+        key, _, value = word.partition("=")
+        if not value:
+            key, value = "type", word
+        fields[key] = value.split(",") if key in ("mean", "std") else value
+    return _validated(SensorInput, fields, f"--preprocess {text!r}")
+
+
+def parsed_output(text: str) -> WantedOutput:
+    """`softmax top=3 output=1`"""
+    pairs = (word.partition("=") for word in _words(text))
+    fields = {key: value or key in ("softmax", "argmax") or "" for key, _, value in pairs}
+    return _validated(WantedOutput, fields, f"--postprocess {text!r}")
+
+
+def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Declared:
+    """What the command line says; where it says nothing, what the file MODEL.toml beside the model says."""
+    beside = model.with_suffix(".toml")
+    found = load_declared(beside) if beside.is_file() else NOTHING
+    given = tuple(map(parsed_input, inputs)), tuple(map(parsed_output, outputs))
+    return Declared(input=given[0] or found.input, output=given[1] or found.output)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as fault:
+        raise NpukitError(f"{text!r} cannot be read: {fault}") from fault
+
+
+def _validated(kind: type[Part], fields: dict[str, Any], what: str) -> Part:
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as fault:
+        raise _wrong(what, fault) from fault
+
+
+def _wrong(what: str, error: ValidationError) -> NpukitError:
+    fault = error.errors()[0]
+    where = ".".join(str(part) for part in fault["loc"])
+    said = re.sub(r"^Value error, ", "", fault["msg"])
+    tries = ["--preprocess 'uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC'", "--postprocess 'softmax top=3'"]
+    return NpukitError(f"{what} is wrong: {f'{where}: ' if where else ''}{said}", tries=tries)

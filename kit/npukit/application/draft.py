@@ -1,0 +1,94 @@
+"""A Net that is being changed: new ops before its first and after its last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.ops import Attributes, Reshape, Transpose
+from npukit.net.shapes import output_shape
+from npukit.net.simplify import moves_nothing
+from npukit.net.tensor import Quantization, Tensor
+
+Axes = tuple[int, ...]
+
+
+@dataclass
+class Draft:
+    """`before` run first, `after` last."""
+
+    net: Net
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    before: list[Op] = field(default_factory=list)
+    after: list[Op] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tensors, self.constants = dict(self.net.tensors), dict(self.net.constants)
+
+    def new_name(self, kind: str) -> str:
+        names = (f"{kind}_{number}" for number in count())
+        return next(name for name in names if name not in self.tensors)
+
+    def op(
+        self,
+        place: list[Op],
+        attributes: Attributes,
+        inputs: tuple[str, ...],
+        quantization: Quantization | None,
+        dtype: str = "int8",
+        output: str = "",
+    ) -> str:
+        """Add an op at `place`, `before` or `after`; its output, a new tensor or the one given."""
+        name = self.new_name(attributes.kind)
+        if not output:
+            output = name
+            self.tensors[output] = Tensor(output, (), dtype, quantization)
+        made = Op(name, attributes, inputs, (output,))
+        if not self.tensors[output].shape and not isinstance(attributes, Reshape):
+            shape = output_shape(replace(self.net, tensors=self.tensors, constants=self.constants), made)
+            self.tensors[output] = replace(self.tensors[output], shape=shape)
+        place.append(made)
+        return output
+
+    def moved(self, place: list[Op], source: str, axes: Axes, output: str = "") -> str:
+        """The tensor with its axes in another order."""
+        given = self.tensors[source]
+        if not output:
+            output = self.new_name(Transpose.kind)
+            self.tensors[output] = replace(given, name=output, shape=tuple(given.shape[axis] for axis in axes))
+        attributes = Reshape() if moves_nothing(axes, given.shape) else Transpose(axes)
+        return self.op(place, attributes, (source,), None, output=output)
+
+    def constant(self, name: str, value: np.ndarray) -> str:
+        self.constants[name] = value
+        self.tensors[name] = Tensor(name, value.shape, str(value.dtype))
+        return name
+
+    def renamed(self, names: Mapping[str, str]) -> None:
+        """Tensors of the net under other names."""
+        ops = tuple(
+            replace(op, inputs=_renamed(op.inputs, names), outputs=_renamed(op.outputs, names)) for op in self.net.ops
+        )
+        for old, new in names.items():
+            self.tensors[new] = replace(self.tensors.pop(old), name=new)
+        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names))
+
+    def replace_reads(self, old: str, new: str) -> None:
+        """Whoever reads `old` reads `new`."""
+        ops = tuple(replace(op, inputs=_renamed(op.inputs, {old: new})) for op in self.net.ops)
+        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, {old: new}))
+
+    def finished(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
+        ops = (*self.before, *self.net.ops, *self.after)
+        return replace(
+            self.net, inputs=inputs, outputs=outputs, ops=ops, tensors=self.tensors, constants=self.constants
+        )
+
+
+def _renamed(names: tuple[str, ...], others: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(others.get(name, name) for name in names)

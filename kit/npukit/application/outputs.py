@@ -1,0 +1,85 @@
+"""Outputs as the application wants them: softmax, argmax and top-k become the last ops of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from npukit.application.declared import Layout, WantedOutput
+from npukit.application.draft import Draft
+from npukit.errors import NpukitError
+from npukit.net.ops import ArgMax, Attributes, Requantize, Reshape, Softmax, TopK
+from npukit.net.tables import SIGMOID_OUTPUT
+from npukit.net.tensor import Quantization, Tensor
+
+
+def with_outputs(draft: Draft, declared: Sequence[WantedOutput], layout: Layout) -> tuple[str, ...]:
+    """The outputs that take the place of the net's: an index and a value where the largest are wanted."""
+    wanted = {each.output: each for each in declared}
+    outputs = draft.net.outputs
+    if len(wanted) != len(declared) or max(wanted, default=0) >= len(outputs):
+        raise NpukitError(f"{draft.net.name} has {len(outputs)} outputs; an output is declared twice, or beyond them")
+    found: list[str] = []
+    for place, name in enumerate(outputs):
+        try:
+            found += _given(draft, name, wanted[place], layout) if place in wanted else [name]
+        except NpukitError as error:
+            raise NpukitError(f"{draft.net.name}: output {place}: {error.message}", tries=error.tries) from error
+    return tuple(found)
+
+
+def _given(draft: Draft, name: str, wanted: WantedOutput, layout: Layout) -> list[str]:
+    name = _int8(draft, name)
+    if wanted.softmax:
+        name = _softmax(draft, name, layout)
+    if wanted.argmax:
+        vector = _vector(draft, name)
+        rank = len(draft.tensors[vector].shape)
+        axis = layout.index("C") if rank == 4 else rank - 1
+        return [draft.op(draft.after, ArgMax(axis), (vector,), None, "int32")]
+    if wanted.top is None:
+        return [name]
+    quantization = draft.tensors[name].quantization
+    return [
+        _along_channels(draft, name, TopK(wanted.top), layout, None, "int32"),
+        _along_channels(draft, name, TopK(wanted.top, values=True), layout, quantization, "int8"),
+    ]
+
+
+def _int8(draft: Draft, name: str) -> str:
+    """The output as int8, before it was made uint8."""
+    tensor, maker = draft.tensors[name], next((op for op in draft.net.ops if op.output == name), None)
+    if tensor.dtype == "uint8" and maker is not None and maker.kind == Requantize.kind:
+        return maker.inputs[0]
+    if tensor.dtype != "int8" or tensor.quantization is None:
+        raise NpukitError(f"it is {tensor.dtype}, not quantised int8")
+    return name
+
+
+def _softmax(draft: Draft, name: str, layout: Layout) -> str:
+    if any(op.output == name and op.kind == Softmax.kind for op in draft.net.ops):
+        raise NpukitError("it is a softmax already", tries=["leave softmax out of --postprocess"])
+    return _along_channels(draft, name, Softmax(), layout, SIGMOID_OUTPUT, "int8")
+
+
+def _vector(draft: Draft, name: str) -> str:
+    """The tensor; as a row, if only one of its axes counts and that is not the last."""
+    tensor = draft.tensors[name]
+    if tensor.elements != max(tensor.shape) or tensor.shape[-1] == tensor.elements:
+        return name
+    row = draft.new_name(Reshape.kind)
+    draft.tensors[row] = Tensor(row, (1, tensor.elements), tensor.dtype, tensor.quantization)
+    return draft.op(draft.after, Reshape(), (name,), None, output=row)
+
+
+def _along_channels(
+    draft: Draft, name: str, attributes: Attributes, layout: Layout, quantization: Quantization | None, dtype: str
+) -> str:
+    """An op on the last axis of rows, and on the channels of images, wherever these lie."""
+    name = _vector(draft, name)
+    if len(draft.tensors[name].shape) != 4 or layout == "NHWC":
+        return draft.op(draft.after, attributes, (name,), quantization, dtype)
+    axes = tuple("NCHW".index(axis) for axis in "NHWC")
+    last = draft.op(draft.after, attributes, (draft.moved(draft.after, name, axes),), quantization, dtype)
+    return draft.moved(draft.after, last, tuple(map(int, np.argsort(axes))))
