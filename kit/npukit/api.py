@@ -48,6 +48,13 @@ class Options:
     """For a float model: an npz file of real inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
     ranges: str = "minmax"
     """What calibration takes as an activation's range: `minmax`, or `percentile` to leave out the rarest values."""
+    preprocess: tuple[str, ...] = ()
+    """What the sensor gives, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
+
+    Without one, what the file MODEL.toml beside the model says, if it is there; `postprocess` likewise.
+    """
+    postprocess: tuple[str, ...] = ()
+    """What the application wants, one an output: `softmax top=3 output=0`, or `argmax`."""
 
 
 def build(

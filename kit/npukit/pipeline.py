@@ -14,6 +14,7 @@ from npukit import __version__
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
 from npukit.accel.interface import Plugin
+from npukit.application.declared import declared_for
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.emulator.renode.render import objection, render_renode
@@ -81,7 +82,11 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     """Model file to plan: all that can be known before any C is made."""
     progress.stage(f"import {model.name}")
     loaded = load_model(
-        model, input_shapes=dict(options.input_shapes), calibration=options.calibration, ranges=options.ranges
+        model,
+        input_shapes=dict(options.input_shapes),
+        calibration=options.calibration,
+        ranges=options.ranges,
+        declared=declared_for(model, options.preprocess, options.postprocess),
     )
     plugins = plugins_of(board)
     engines = with_core(plugins)

@@ -22,8 +22,9 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Numbers = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], BeforeValidator(_listed), Field(min_length=1)]
+Numbers = Annotated[tuple[Finite, ...], BeforeValidator(_listed), Field(min_length=1)]
 PositiveNumbers = Annotated[tuple[Positive, ...], BeforeValidator(_listed), Field(min_length=1)]
 
 

@@ -19,6 +19,8 @@ from npukit.cli.options import (
     Objective,
     OnlyEngine,
     Pes,
+    Postprocess,
+    Preprocess,
     Quiet,
     Ranges,
     Strict,
@@ -45,6 +47,8 @@ def build(
     shapes: InputShapes = None,
     calibration: Calibration = None,
     ranges: ActivationRanges = Ranges.MINMAX,
+    preprocess: Preprocess = None,
+    postprocess: Postprocess = None,
     toolchain: Annotated[
         Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
     ] = None,
@@ -65,6 +69,8 @@ def build(
             input_shapes=parsed_shapes(shapes),
             calibration=calibration,
             ranges=ranges,
+            preprocess=tuple(preprocess or ()),
+            postprocess=tuple(postprocess or ()),
         )
         built = api.build(model, board=board, output=output, options=options, progress=terminal)
         terminal.result(built.manifest.summary)

@@ -15,6 +15,8 @@ from npukit.cli.options import (
     Objective,
     OnlyEngine,
     Pes,
+    Postprocess,
+    Preprocess,
     Quiet,
     Ranges,
     Strict,
@@ -36,6 +38,8 @@ def fit(
     shapes: InputShapes = None,
     calibration: Calibration = None,
     ranges: ActivationRanges = Ranges.MINMAX,
+    preprocess: Preprocess = None,
+    postprocess: Postprocess = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -52,6 +56,8 @@ def fit(
             input_shapes=parsed_shapes(shapes),
             calibration=calibration,
             ranges=ranges,
+            preprocess=tuple(preprocess or ()),
+            postprocess=tuple(postprocess or ()),
         )
         try:
             summary = api.fit(model, board=board, options=options, progress=terminal)

@@ -56,6 +56,16 @@ Calibration = Annotated[
 ActivationRanges = Annotated[
     Ranges, typer.Option("--ranges", help="With --calibration: whole ranges, or without the rarest values.")
 ]
+Preprocess = Annotated[
+    list[str] | None,
+    typer.Option("--preprocess", metavar="'uint8 scale=S mean=M std=D layout=L'", help="What the sensor gives."),
+]
+Postprocess = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--postprocess", metavar="'softmax top=3'", help="What is wanted: softmax, argmax, top=N."
+    ),
+]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),

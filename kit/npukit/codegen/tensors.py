@@ -14,14 +14,16 @@ from npukit.errors import NpukitError
 from npukit.net.arrangement import ONCE, Repeat
 from npukit.net.box import Box
 from npukit.net.net import Net
+from npukit.net.text import print_tensor
 from npukit.plan.plan import View
 
 
 @dataclass(frozen=True)
 class TensorRow:
-    """`struct net_tensor`."""
+    """`struct net_tensor`. `meaning` says what its bytes stand for."""
 
     name: str
+    meaning: str
     address: str
     row_bytes: int
     rows: int
@@ -90,7 +92,7 @@ def _whole_tensor(net: Net, program: Program, name: str) -> TensorRow:
         if buffer.tensor == name and buffer.box == whole:
             place = program.arena.operand(View(buffer.name, whole)).address
             size = net.tensor(name).bytes
-            return TensorRow(c_string(name), _address(place), size, 1, size)
+            return TensorRow(c_string(name), print_tensor(net.tensor(name)), _address(place), size, 1, size)
     raise NpukitError(f"the plan has no buffer for the whole of {name} on the PE with the host link")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from tvm.ir import IRModule
 
+from npukit.application.declared import Layout
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_file import import_onnx
 from npukit.frontend.pytorch.program import import_pytorch, save_program
@@ -44,6 +45,11 @@ def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -
     if path.suffix == ".pt2":
         return import_pytorch(data, path.name, shapes)
     raise NpukitError(f"{path.name} is not a model npukit knows", tries=["give a .tflite, .onnx or .pt2 file"])
+
+
+def layout_of(path: Path) -> Layout:
+    """In which order the axes of a model's images come."""
+    return "NHWC" if path.suffix == ".tflite" or is_tflite(_read(path)[:8]) else "NCHW"
 
 
 @contextmanager

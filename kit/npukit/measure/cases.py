@@ -87,10 +87,13 @@ def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> n
 
 
 def _noise(net: Net, name: str) -> np.ndarray:
+    """Of every value that an integer can have; of floats from -2 to 2."""
     tensor = net.tensor(name)
+    dtype = np.dtype("int16" if tensor.dtype == "float32" else tensor.dtype)
     seed = f"{net.name} {name}".encode()
-    raw = hashlib.shake_128(seed).digest(GOLDEN_CASES * tensor.bytes)
-    return np.frombuffer(raw, tensor.dtype).reshape(GOLDEN_CASES, *tensor.shape)
+    raw = hashlib.shake_128(seed).digest(GOLDEN_CASES * tensor.elements * dtype.itemsize)
+    values = np.frombuffer(raw, dtype).reshape(GOLDEN_CASES, *tensor.shape)
+    return values.astype(np.float32) / np.float32(1 << 14) if tensor.dtype == "float32" else values
 
 
 def stack(outputs: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:

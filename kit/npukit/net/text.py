@@ -60,7 +60,7 @@ def digest(value: np.ndarray) -> str:
 def _lines(net: Net) -> Iterator[str]:
     yield f"net {quoted(net.name)}"
     for name in net.inputs:
-        yield f"input {_tensor(net.tensor(name))}"
+        yield f"input {print_tensor(net.tensor(name))}"
     for op in net.ops:
         if isinstance(op.attributes, Fused):
             yield from (f"part {_op(net, part)}" for part in op.parts)
@@ -68,7 +68,7 @@ def _lines(net: Net) -> Iterator[str]:
     for name in net.outputs:
         yield f"output {quoted(name)}"
     for name, value in net.constants.items():
-        yield f"constant {_tensor(net.tensor(name))} = {_value(value)}"
+        yield f"constant {print_tensor(net.tensor(name))} = {_value(value)}"
 
 
 def quoted(name: str) -> str:
@@ -76,7 +76,8 @@ def quoted(name: str) -> str:
     return name if PLAIN_NAME.match(name) else json.dumps(name)
 
 
-def _tensor(tensor: Tensor) -> str:
+def print_tensor(tensor: Tensor) -> str:
+    """Name, type, shape, and what its integers stand for."""
     shape = ",".join(map(str, tensor.shape))
     quantization = f" {_quantization(tensor.quantization)}" if tensor.quantization else ""
     return f"{quoted(tensor.name)}: {tensor.dtype}[{shape}]{quantization}"
@@ -105,7 +106,7 @@ def _literal(value: Any) -> str:
 
 
 def _op(net: Net, op: Op) -> str:
-    outputs = ", ".join(_tensor(net.tensor(name)) for name in op.outputs)
+    outputs = ", ".join(print_tensor(net.tensor(name)) for name in op.outputs)
     inputs = ", ".join(map(quoted, op.inputs))
     return f"{outputs} = {op.kind}({inputs})" + "".join(f" {part}" for part in _rest(op))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 from tvm.ir import Call, IRModule
 
+from npukit.application.apply import applied
+from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
+from npukit.application.inputs import by_name, real_numbers, sensor_axes
 from npukit.errors import NpukitError
-from npukit.frontend.models import import_model, name_of
+from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
 from npukit.net.importer import is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import callee, dtype_of, shape_of
@@ -40,16 +43,43 @@ class Loaded:
 
 
 def load_model(
-    path: Path, *, input_shapes: InputShapes | None = None, calibration: Path | None = None, ranges: str = "minmax"
+    path: Path,
+    *,
+    input_shapes: InputShapes | None = None,
+    calibration: Path | None = None,
+    ranges: str = "minmax",
+    declared: Declared = NOTHING,
 ) -> Loaded:
-    """The integer network of a model file; a float one is quantised with the calibration data."""
+    """The integer network of a model file, with what is declared of its inputs and outputs compiled into it.
+
+    A float model is quantised with the calibration data, which are what the network then takes.
+    """
     module, name = import_model(path, input_shapes=input_shapes), name_of(path)
+    layout = layout_of(path) if declared != NOTHING else "NCHW"
     if calibration is None:
-        return Loaded(net_from_relax(module, name))
+        return Loaded(applied(net_from_relax(module, name), declared, layout))
     if not is_float(module):
         raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration out"])
     wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in parameters(module)]
-    return quantize_module(module, name, load_calibration(calibration, wanted), CUT[ranges])
+    loaded = quantize_module(module, name, _sensed(calibration, wanted, declared, layout, name), CUT[ranges])
+    return replace(loaded, net=applied(loaded.net, declared, layout))
+
+
+def _sensed(path: Path, wanted: Sequence[Wanted], declared: Declared, layout: Layout, name: str) -> Calibration:
+    """The calibration data as the model sees them; the file has them as the sensor gives them."""
+    known = by_name(declared.input, name, [each.name for each in wanted])
+    sensed = [_as_sensed(each, known[each.name], layout) if each.name in known else each for each in wanted]
+    data = load_calibration(path, sensed)
+    seen = tuple(
+        real_numbers(known[each.name], array, each.shape, layout) if each.name in known else array
+        for each, array in zip(wanted, data.inputs, strict=True)
+    )
+    return replace(data, inputs=seen)
+
+
+def _as_sensed(wanted: Wanted, declared: SensorInput, layout: Layout) -> Wanted:
+    shape = tuple(wanted.shape[axis] for axis in sensor_axes(declared, wanted.shape, layout))
+    return Wanted(wanted.name, shape, declared.type or wanted.dtype)
 
 
 def quantize_module(module: IRModule, name: str, data: Calibration, cut: float) -> Loaded:
