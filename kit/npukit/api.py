@@ -267,4 +267,5 @@ def _first(cases: Cases, count: int | None) -> Cases:
         cases,
         inputs=tuple(array[:count] for array in cases.inputs),
         expected={index: array[:count] for index, array in cases.expected.items()},
+        labels=None if cases.labels is None else cases.labels[:count],
     )

@@ -14,7 +14,7 @@ from npukit import __version__
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
 from npukit.accel.interface import Plugin
-from npukit.application.declared import declared_for
+from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.emulator.renode.render import objection, render_renode
@@ -80,7 +80,8 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
 
 def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> _Compiled:
     """Model file to plan: all that can be known before any C is made."""
-    progress.stage(f"import {model.name}")
+    beside = file_beside(model)
+    progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     loaded = load_model(
         model,
         input_shapes=dict(options.input_shapes),

@@ -70,7 +70,9 @@ def test_the_model_sees_what_is_declared(sensor: SensorInput, seed: int) -> None
     given_ = values(net.tensor("image").dtype, net.tensor("image").shape, seed)
     (got,) = run(net, given_)
     real = real_numbers(sensor, given_[None], SHAPE, "NCHW")[0]
-    assert np.abs(got.astype(int) - expected(real, 0.05, 7)).max() <= 1, "a float32 may fall on the other side of a half"
+    assert np.abs(got.astype(int) - expected(real, 0.05, 7)).max() <= 1, (
+        "a float32 may fall on the other side of a half"
+    )
     assert np.mean(got == expected(real, 0.05, 7)) > 0.9
 
 
@@ -141,7 +143,8 @@ def test_softmax_then_the_largest() -> None:
 
 
 def test_a_long_image_of_one_axis_is_a_row() -> None:
-    text = "net n\ninput x: int8[1,6,1,1] scale 0.5 zero 0\nop y: int8[1,6,1,1] scale 0.5 zero 0 = requantize(x)\noutput y\n"
+    column = "int8[1,6,1,1] scale 0.5 zero 0"
+    text = f"net n\ninput x: {column}\nop y: {column} = requantize(x)\noutput y\n"
     net = applied(parse_net(text, {}), declared(outputs="argmax"), "NCHW")
     assert run(net, np.array([1, 5, 2, 5, 0, 0], np.int8).reshape(1, 6, 1, 1))[0].tolist() == [1]
 

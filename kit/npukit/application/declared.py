@@ -113,10 +113,16 @@ def parsed_output(text: str) -> WantedOutput:
 
 def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Declared:
     """What the command line says; where it says nothing, what the file MODEL.toml beside the model says."""
-    beside = model.with_suffix(".toml")
-    found = load_declared(beside) if beside.is_file() else NOTHING
+    beside = file_beside(model)
+    found = load_declared(beside) if beside else NOTHING
     given = tuple(map(parsed_input, inputs)), tuple(map(parsed_output, outputs))
     return Declared(input=given[0] or found.input, output=given[1] or found.output)
+
+
+def file_beside(model: Path) -> Path | None:
+    """The model file beside a model, if there is one."""
+    path = model.with_suffix(".toml")
+    return path if path.is_file() else None
 
 
 def _words(text: str) -> list[str]:

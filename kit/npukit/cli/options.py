@@ -62,9 +62,7 @@ Preprocess = Annotated[
 ]
 Postprocess = Annotated[
     list[str] | None,
-    typer.Option(
-        "--postprocess", metavar="'softmax top=3'", help="What is wanted: softmax, argmax, top=N."
-    ),
+    typer.Option("--postprocess", metavar="'softmax top=3'", help="What is wanted: softmax, argmax, top=N."),
 ]
 Inputs = Annotated[
     Path | None,

@@ -39,6 +39,8 @@ def validate(
             f"{found.cases} cases on {found.engine}: equal bit for bit"
             f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
         )
+        if found.accuracy is not None:
+            terminal.print(f"{found.accuracy:.1%} of the labels are right")
 
 
 _WAYS = (

@@ -15,6 +15,7 @@ from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
+from npukit.quantize.calibration import labels_of
 
 GOLDEN_CASES = 3
 
@@ -23,11 +24,12 @@ GOLDEN_CASES = 3
 class Cases:
     """One array an input and one an expected output, each with a leading axis of cases.
 
-    `expected` may lack outputs that nobody told.
+    `expected` may lack outputs that nobody told. `labels` say what each case is.
     """
 
     inputs: tuple[np.ndarray, ...]
     expected: dict[int, np.ndarray]
+    labels: np.ndarray | None = None
 
     @property
     def count(self) -> int:
@@ -57,7 +59,8 @@ def load_cases(path: Path, net: Net, expect: str | None) -> Cases:
     if expect and expect not in arrays:
         raise NpukitError(f"{path} has no array {expect}", tries=[f"one of: {', '.join(sorted(arrays))}"])
     names = {0: expect} if expect else {i: f"out{i}" for i in range(len(net.outputs))}
-    return Cases(inputs, {i: arrays[name] for i, name in names.items() if name in arrays})
+    expected = {i: arrays[name] for i, name in names.items() if name in arrays}
+    return Cases(inputs, expected, labels_of(arrays, path, len(inputs[0])))
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:

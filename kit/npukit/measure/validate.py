@@ -46,19 +46,22 @@ class Validation:
     mismatches: tuple[Mismatch, ...]
     layers_checked: int
     tiles_checked: int = 0
+    accuracy: float | None = None
+    """The share of the cases' labels that the first output names, if there are labels."""
 
     @property
     def passed(self) -> bool:
         return self.outputs_equal and not self.mismatches
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        told = asdict(self)
+        return {key: value for key, value in told.items() if key != "accuracy" or value is not None}
 
 
 def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:
     """Feed every case; compare outputs with the reference and with what the cases expect, and all tiles' digests."""
     found: list[Mismatch] = []
-    equal = True
+    equal, right = True, 0
     steps = [step for pe in plan.pes for step in pe.computes()]
     for case in progress.track(range(cases.count), f"validate on {target.name}"):
         values = evaluate(net, [array[case] for array in cases.inputs])
@@ -67,9 +70,23 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
         wrong = _differing_outputs(net, cases, case, outputs, values)
         equal = equal and not wrong
         found += differing + wrong
+        right += cases.labels is not None and answer(outputs[0]) == cases.labels[case]
     layers = len({step.op for step in steps})
     mismatches = tuple(found[:LISTED_MISMATCHES])
-    return Validation(target.name, cases.count, equal, mismatches, layers * cases.count, len(steps) * cases.count)
+    return Validation(
+        target.name,
+        cases.count,
+        equal,
+        mismatches,
+        layers * cases.count,
+        len(steps) * cases.count,
+        None if cases.labels is None else right / cases.count,
+    )
+
+
+def answer(output: np.ndarray) -> int:
+    """What the first output of a classifier says: the place of its largest score, or the (first) index that it is."""
+    return int(output.flat[0]) if output.dtype in (np.int32, np.int64) else int(output.argmax())
 
 
 def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:

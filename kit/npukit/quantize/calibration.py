@@ -61,7 +61,7 @@ def _load(path: Path, wanted: Sequence[Wanted]) -> Calibration:
     inputs = tuple(_input(arrays, path, f"in{index}", each) for index, each in enumerate(wanted))
     if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
         raise NpukitError(f"{path}: its inputs have no cases, or not the same number of them")
-    return Calibration(inputs, _labels(arrays, path, len(inputs[0])))
+    return Calibration(inputs, labels_of(arrays, path, len(inputs[0])))
 
 
 def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) -> np.ndarray:
@@ -79,7 +79,8 @@ def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) 
     return array.reshape(len(array), *wanted.shape).astype(wanted.dtype)
 
 
-def _labels(arrays: dict[str, np.ndarray], path: Path, count: int) -> np.ndarray | None:
+def labels_of(arrays: dict[str, np.ndarray], path: Path, count: int) -> np.ndarray | None:
+    """What the cases are, if the file says."""
     labels = arrays.get(LABELS)
     if labels is not None and (labels.shape != (count,) or labels.dtype.kind not in "iu"):
         raise NpukitError(f"labels in {path} are not {count} whole numbers, one a case")
