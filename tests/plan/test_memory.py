@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from npukit.board.board import load_board
-from npukit.plan.memory import ALIGNMENT, CODE_BYTES, STACK_BYTES, Lifetime, extent, memory_use, pack, shortfall
+from npukit.plan.memory import (
+    ALIGNMENT,
+    CODE_BYTES,
+    STACK_BYTES,
+    Lifetime,
+    extent,
+    memory_use,
+    pack,
+    pack_sharing,
+    shortfall,
+)
 
 LIFETIMES = st.lists(
     st.builds(
@@ -53,3 +65,24 @@ def test_each_memory_of_a_board_counts_what_it_holds() -> None:
     size = board.memory_for("constants").size
     assert shortfall(board, memory_use(board, size, 0)) == CODE_BYTES
     assert memory_use(board, size, 16).free == board.memory_for("activations").size - STACK_BYTES - 16
+
+
+@given(LIFETIMES, st.data())
+def test_who_shares_lies_at_one_place_and_all_others_apart(lifetimes: list[Lifetime], data: st.DataObject) -> None:
+    """An output may lie on an input that is read for the last time in the step that writes it."""
+    count = range(len(lifetimes))
+    pairs = [(i, o) for i in count for o in count if i != o and lifetimes[i].last == lifetimes[o].first]
+    shares = data.draw(st.lists(st.sampled_from(pairs), max_size=4)) if pairs else []
+    offsets = pack_sharing(lifetimes, shares)
+    assert extent(lifetimes, offsets) <= extent(lifetimes, pack(lifetimes))
+    for i, o in combinations(count, 2):
+        a, b = offsets[i], offsets[o]
+        if lifetimes[i].meets(lifetimes[o]) and not (a + lifetimes[i].bytes <= b or b + lifetimes[o].bytes <= a):
+            assert a == b
+            assert {(i, o), (o, i)} & set(shares)
+
+
+def test_an_output_lies_on_one_of_its_inputs_and_takes_no_bytes_of_its_own() -> None:
+    lifetimes = [Lifetime(160, 0, 1), Lifetime(160, 0, 1), Lifetime(128, 1, 2)]
+    assert sorted(pack_sharing(lifetimes, [(0, 2), (1, 2)])) == [0, 0, 160]
+    assert extent(lifetimes, pack_sharing(lifetimes, [])) == 448

@@ -51,6 +51,7 @@ class OpKernels:
             scratch_bytes=max(copied, self.main.scratch_bytes),
             arrangement=self.arrangement,
             over_read=0 if self.copy else self.main.over_read,
+            in_place=() if self.copy else self.main.in_place,
         )
 
     @property

@@ -56,7 +56,8 @@ class Cost:
     """What a tile needs: cycles of the engine, and bytes of constants and of scratch memory on its PE.
 
     `arrangement` is how it leaves its output, if not densely: only for a whole output whose readers know.
-    Bytes in the `over_read` behind its inputs may be read, never used.
+    Bytes in the `over_read` behind its inputs may be read, never used. The output may begin where an input that
+    `in_place` numbers begins.
     """
 
     cycles: int
@@ -64,6 +65,7 @@ class Cost:
     scratch_bytes: int = 0
     arrangement: Arrangement | None = None
     over_read: int = 0
+    in_place: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
-from npukit.plan.memory import Lifetime, control_bytes, extent, memory_use, pack
+from npukit.plan.memory import Lifetime, control_bytes, extent, memory_use, pack_sharing
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Buffer, Compute, PePlan, Plan, Step
 from npukit.plan.program import Block, Held, Program
@@ -57,12 +57,28 @@ def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
-    offsets = pack(lifetimes)
+    offsets = pack_sharing(lifetimes, _shares(graph, program, wanted))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
         buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
     return buffers, extent(lifetimes, offsets)
+
+
+def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> list[tuple[int, int]]:
+    """Of the buffers those an op reads last, each with the one it may write in the same place."""
+    named: dict[str, int] = {}
+    for index, (held, _) in enumerate(wanted):
+        if isinstance(held, Region):
+            named |= {held.named(name): index for name in (held.tensor, *graph.views(held.tensor))}
+    found = []
+    for step, cost in program.costs:
+        compute = program.steps[step]
+        assert isinstance(compute, Compute)
+        output = named[compute.output.buffer]
+        inputs = [named[compute.inputs[i].buffer] for i in cost.in_place]
+        found += [(i, output) for i in inputs if wanted[i][1].last == step == wanted[output][1].first]
+    return found
 
 
 class _BufferNeeds:

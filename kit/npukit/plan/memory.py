@@ -48,6 +48,38 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     return tuple(offsets)
 
 
+def pack_sharing(lifetimes: Sequence[Lifetime], shares: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """As `pack`; the second of each pair may begin where the first does, and does if that takes fewer bytes."""
+    homes = list(range(len(lifetimes)))
+    best = pack(lifetimes)
+    for first, second in shares:
+        together = _together(lifetimes, homes)
+        if together[homes[first]].last > together[homes[second]].first:
+            continue
+        tried = [homes[first] if home == homes[second] else home for home in homes]
+        offsets = _pack_homes(lifetimes, tried)
+        if extent(lifetimes, offsets) < extent(lifetimes, best):
+            homes, best = tried, offsets
+    return best
+
+
+def _pack_homes(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> tuple[int, ...]:
+    """An offset for each, the same for all with one home."""
+    together = _together(lifetimes, homes)
+    offsets = dict(zip(together, pack(tuple(together.values())), strict=True))
+    return tuple(offsets[home] for home in homes)
+
+
+def _together(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> dict[int, Lifetime]:
+    """Of each home the bytes that its largest needs, from its first step to its last."""
+    found: dict[int, Lifetime] = {}
+    for home, life in zip(homes, lifetimes, strict=True):
+        other = found.get(home, life)
+        size, first, last = max(life.bytes, other.bytes), min(life.first, other.first), max(life.last, other.last)
+        found[home] = Lifetime(size, first, last)
+    return found
+
+
 def _lowest_place(lifetime: Lifetime, placed: Sequence[tuple[int, Lifetime]]) -> int:
     place = 0
     for offset, other in sorted((p for p in placed if p[1].meets(lifetime)), key=lambda p: p[0]):
