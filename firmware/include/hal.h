@@ -24,6 +24,9 @@ bool hal_link_readable(void);
 uint8_t hal_link_read(void);
 void hal_link_write(uint8_t byte);
 
+/* Stands for a PE, and means the DRAM of the board's first chip; of the n-th with n more. */
+#define HAL_DRAM 0x80000000U
+
 /* Copy from or to another PE's memory. False if there is no way to it, or no such memory. */
 bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes);
 bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes);

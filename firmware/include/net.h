@@ -7,13 +7,14 @@
 
 #include "hal.h"
 
-/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. */
+/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. An input may lie in DRAM, and `data` there. */
 struct net_tensor {
     const char *name;
     uint8_t *data;
     uint32_t row_bytes;
     uint32_t rows;
     uint32_t stride;
+    bool in_dram;
 };
 
 /* What a layer leaves behind on this PE: `planes` times `rows` rows of `row_bytes`. */
@@ -32,7 +33,8 @@ struct net_pe {
     uint32_t control;
 };
 
-/* What the host can learn about the network. Only the PE that it talks to has this. */
+/* What the host can learn about the network. Only the PE that it talks to has this. A network that takes several
+ * frames at once has the inputs and outputs of each in turn. */
 struct net_description {
     const char *model;
     const char *board;

@@ -37,7 +37,7 @@ static const struct request_kind request_kinds[] = {
     {rpc_run, 8, false, false},
     {rpc_read_layers, 4, false, true},
     {rpc_read_memory, 8, false, true},
-    {rpc_write_memory, 4, true, false},
+    {rpc_write_memory, 4, true, true},
     {read_counters, 0, false, false},
     {rpc_read_pes, 4, false, false},
 };

@@ -44,6 +44,18 @@ static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t s
     return offset <= size_of(tensor) && size <= size_of(tensor) - offset;
 }
 
+/* What lies in DRAM has no gaps between its rows. */
+static bool put(const struct net_tensor *tensor, uint32_t offset, const uint8_t *from, uint32_t bytes)
+{
+    if (tensor->in_dram) {
+        return hal_write_pe(HAL_DRAM, (uint32_t)(uintptr_t)byte_of(tensor, offset), from, bytes);
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        *byte_of(tensor, offset + i) = from[i];
+    }
+    return true;
+}
+
 struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)payload;
@@ -56,10 +68,7 @@ struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_
         return rpc_refuse(RPC_OUT_OF_RANGE, size_of(input));
     }
     outputs_in_place = false; /* inputs and outputs may share memory */
-    for (uint32_t i = 0; i < bytes; i++) {
-        *byte_of(input, offset + i) = arguments[8 + i];
-    }
-    return rpc_done(0);
+    return put(input, offset, arguments + 8, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, offset);
 }
 
 struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)

@@ -118,16 +118,17 @@ def run(
     progress: Progress | None = None,
 ) -> tuple[np.ndarray, ...]:
     """The outputs of all cases, one array an output with a leading axis of cases."""
-    from npukit.measure.cases import stack
+    from npukit.measure.cases import rounds, stack
     from npukit.measure.target import open_target
-    from npukit.measure.validate import run_case
+    from npukit.measure.validate import run_round
 
     built = load(folder)
     net = built.net()
     chosen, shown = _cases(built, net, inputs, None), progress or Silent()
     with open_target(built, on) as target:
-        frames = shown.track(range(chosen.count), f"run on {target.name}")
-        return stack([run_case(target.session, net, chosen, case, observe=False) for case in frames])
+        each = shown.track(rounds(chosen.count, built.plan().frames), f"run on {target.name}")
+        outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
+        return stack(outputs[: chosen.count])
 
 
 def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progress: Progress | None = None) -> Bench:

@@ -17,6 +17,7 @@ from npukit.accel.interface import Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
+from npukit.codegen.streamed import dram_image
 from npukit.emulator.renode.render import objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.measure.cases import Cases, golden_cases
@@ -29,6 +30,7 @@ from npukit.plan.store import save_plan
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, keep_models
 from npukit.project.build_folder import (
+    DRAM_IMAGE,
     GOLDEN,
     PLAN,
     Build,
@@ -132,6 +134,8 @@ def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, 
     cases = golden_cases(net)
     _write_golden(cases, folder)
     _write_renode(folder, compiled, cases, build_id, images)
+    if plan.dram:
+        (folder / DRAM_IMAGE).write_bytes(dram_image(plan, (piece for each in sources for piece in each.streamed)))
     write_manifest(folder, _manifest(folder, model, compiled, plan, images, toolchain, build_id))
     write_report(load_build(folder))
 
@@ -157,9 +161,9 @@ def _write_golden(cases: Cases, folder: Path) -> None:
 
 
 def _write_renode(folder: Path, compiled: _Compiled, cases: Cases, build_id: str, built: Sequence[BuiltImage]) -> None:
-    """`project/renode/`, unless Renode cannot be this board."""
+    """`project/renode/`, unless Renode cannot be this board: it has no DRAM either."""
     images, target = [Image(each.elf, each.pes) for each in built], folder / "project/renode"
-    if objection(compiled.board, images) is not None:
+    if compiled.plan.dram or objection(compiled.board, images) is not None:
         return
     outputs = [cases.expected[i] for i in range(len(compiled.net.outputs))]
     inputs, expected = (tuple(array[0].tobytes() for array in arrays) for arrays in (cases.inputs, outputs))
@@ -185,6 +189,7 @@ def _manifest(
         accelerators=keep_models(compiled.plugins.values(), folder),
         toolchain=toolchain.title,
         images=tuple(records),
+        dram=DRAM_IMAGE if plan.dram else None,
         summary=summary(compiled, plan),
         sha256={},
     )

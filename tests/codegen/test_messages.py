@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +13,17 @@ from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
+from npukit.codegen.streamed import dram_image
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
+from npukit.plan.graph import Graph
 from npukit.plan.memory import control_bytes
-from npukit.plan.plan import Message, Plan, Send, View
+from npukit.plan.placement import pes_in_order
+from npukit.plan.plan import DRAM, Plan, Send, View
 from npukit.plan.planner import plan_network
+from npukit.plan.throughput import densest_plan
+from plan.test_rounds import heavy
 
 BOARD = load_board("pe-mesh")
 PES = 6
@@ -116,16 +120,33 @@ def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]
     return places[tuple(slice(o, o + n) for o, n in inner)].ravel().tolist()
 
 
-def _with_first_message(plan: Plan, **changes: Any) -> Plan:
-    first: Message = replace(plan.messages[0], **changes)
-    return replace(plan, messages=(first, *plan.messages[1:]))
+def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> None:
+    net = heavy()
+    plan = densest_plan(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2])
+    made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
+    files = {sources.pes[0]: sources.files for sources in made}
+    dram = {buffer.name: buffer for buffer in plan.dram}
+    streamed = [n for n, message in enumerate(plan.messages) if message.source_pe == DRAM]
+    senders = {step.message: pe.pe for pe in plan.pes for step in pe.steps if isinstance(step, Send)}
+    assert streamed
+    for number in streamed:
+        descriptors = _descriptors(files[senders[number]], number)
+        source = dram[plan.messages[number].source.buffer]
+        assert descriptors[0]["source_pe"] == "NOC_DRAM"
+        assert descriptors[0]["source"] == f"(const void *)0x{source.offset:08X}U"
+        assert all(each["source_flag"] == "NOC_NO_FLAG" for each in descriptors)
 
 
-def test_streamed_constants_and_signals_are_refused() -> None:
-    net = _net()
-    plan = _plan(net)
-    with pytest.raises(NpukitError, match="no C is made for that"):
-        _generated(net, _with_first_message(plan, tensor=""))
+def test_the_dram_holds_every_streamed_constant_once() -> None:
+    """As many bytes as the layers' weights and parameters, and each layer's weights among them."""
+    net = heavy()
+    plan = densest_plan(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2])
+    made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
+    image = dram_image(plan, [piece for sources in made for piece in sources.streamed])
+    weights = net.constants[net.ops[-1].inputs[1]]
+    first_block = weights[:16].T.tobytes()
+    assert image.count(first_block) == 1
+    assert len(image) >= sum(net.constants[op.inputs[1]].nbytes for op in net.ops)
 
 
 def test_buffers_of_several_frames_are_refused() -> None:

@@ -18,6 +18,9 @@ _TERNARY, _UNARY, _POSTFIX = 1, 20, 21
 _PLAIN = {"+", "-", "*"}
 """Operators whose precedence everybody knows: their operands need no parentheses for the reader's sake."""
 
+PLACE_OF = "place_of"
+"""As a function in what TVM prints: the address of a symbol plus so many bytes."""
+
 Symbols = Callable[[str, str], str | None]
 """The C for `&name[offset]`, where it is not just that."""
 
@@ -104,6 +107,14 @@ class _Parser:
             return _Text(symbol, _POSTFIX)
         return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
 
+    def _place(self) -> _Text:
+        self._take("(")
+        name = self._take()
+        self._take(",")
+        offset = self.ternary().text
+        self._take(")")
+        return _Text(self._symbols(name, offset) or f"{name} + {offset}", _POSTFIX)
+
     def _reference(self) -> tuple[str, str]:
         """`name[offset]`, perhaps in parentheses."""
         wrapped = self._peek() == "("
@@ -124,6 +135,8 @@ class _Parser:
         while self._peek() == "*":
             stars += self._take()
         self._take(")")
+        if self._peek() == PLACE_OF:
+            return self._unary()
         return _Text(f"({kind}{' ' + stars if stars else ''}){self._unary().within(_UNARY)}", _UNARY)
 
     def _postfix(self) -> _Text:
@@ -133,6 +146,8 @@ class _Parser:
             self._take(")")
             return inner
         text = self._take()
+        if text == PLACE_OF:
+            return self._place()
         while self._peek() in ("[", "("):
             opening = self._take()
             closing = {"[": "]", "(": ")"}[opening]

@@ -70,7 +70,7 @@ FrameStep = KernelStep | ChainStep | SendStep | WaitStep
 
 def frame_function(steps: Sequence[FrameStep], *, observable: bool = True) -> Function:
     """The whole frame. Observed, it runs command by command and records each layer."""
-    parameters = [Parameter(symbol, "uint8") for symbol in dict.fromkeys(_symbols(steps))]
+    parameters = [Parameter(symbol, "uint8", "place") for symbol in dict.fromkeys(_symbols(steps))]
     parameters += [Parameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
     names = [parameter.name for parameter in parameters]
 

@@ -36,6 +36,7 @@ def _sources(
         files=render(program, titles, _ends(net, plan, program) if root else None),
         drivers=_drivers(program, board),
         wrappers=dict(_wrappers(program)),
+        streamed=tuple({part.streamed.name: part.streamed for part in program.parts if part.streamed}.values()),
         constant_bytes=program.constants.bytes,
         activation_bytes=program.activation_bytes,
     )
@@ -44,7 +45,7 @@ def _sources(
 def _ends(net: Net, plan: Plan, program: Program) -> Ends:
     root, *workers = (pe.pe for pe in plan.pes)
     pes = [PeRow(root, "0"), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
-    return Ends(input_rows(net, program), output_rows(net, program), pes)
+    return Ends(input_rows(net, plan, program), output_rows(net, plan, program), pes)
 
 
 def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -16,11 +16,12 @@ from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.copies import Copy, copies
 from npukit.plan.memory import control_bytes
-from npukit.plan.plan import SENT_FLAG, Landing, Message, PePlan, Plan, Send
+from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan, Send
 
 DESCRIPTOR_BYTES = 48
 DESCRIPTOR_ALIGN = 16
 DESTINATION_BYTES = 8
+TAGS = 1 << 16
 NO_FLAG = "NOC_NO_FLAG"
 
 
@@ -42,23 +43,15 @@ def foreign_arena(pe: int) -> str:
 
 def foreign_arenas(plan: Plan, pe: int) -> list[str]:
     """Those that a PE's messages go to; the root, which looks after all PEs, knows all."""
-    sent = [message for message in plan.messages if message.source_pe == pe]
+    steps = next(each for each in plan.pes if each.pe == pe).steps
+    sent = [plan.messages[step.message] for step in steps if isinstance(step, Send)]
     reached = {landing.pe for message in sent for landing in message.landings}
     known = {each.pe for each in plan.pes} if pe == plan.pes[0].pe else reached
     return [foreign_arena(number) for number in sorted(known - {pe})]
 
 
-def refuse_what_has_no_descriptors(plan: Plan, pe: PePlan) -> None:
+def refuse_what_has_no_descriptors(pe: PePlan) -> None:
     """An error for what a plan may hold and this generator does not make, so that no program is quietly wrong."""
-    for step in pe.steps:
-        if not isinstance(step, Send):
-            continue
-        message = plan.messages[step.message]
-        if message.source_pe != pe.pe or not message.tensor:
-            raise NpukitError(
-                f"PE {pe.pe}: message {step.message} is not a part of a tensor of its own, and no C is made for that",
-                tries=["--objective latency"],
-            )
     for buffer in pe.buffers:
         if buffer.slots > 1:
             raise NpukitError(
@@ -73,6 +66,7 @@ class Descriptors:
     def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
         self._plans = {each.pe: each for each in plan.pes}
+        self._dram = {buffer.name: buffer for buffer in plan.dram}
 
     def chain(self, numbers: Sequence[int]) -> list[Record]:
         """The descriptors of messages that follow each other, linked, with the lists of their destinations."""
@@ -90,7 +84,7 @@ class Descriptors:
         message = self._plan.messages[number]
         for index, hop in enumerate(self._hops(message)):
             symbol = _symbol(number, index)
-            comment = f"message {number}: {message.tensor} {message.source.box}"
+            comment = f"message {number}: {_what(message)}"
             targets = f"{symbol}_to"
             yield Record(
                 symbol,
@@ -107,7 +101,8 @@ class Descriptors:
                 )
 
     def _hops(self, message: Message) -> Iterator[_Hop]:
-        """Copies to all landings at once; the last copy flag by flag, and with it the sender's own."""
+        """Copies to all landings at once; the last copy flag by flag, and with it the sender's own if it is the source."""
+        own = message.source_pe == self._pe
         parts = [self._copies(message, landing) for landing in message.landings]
         bases = [self._plans[x.pe].buffer(x.view.buffer).offset for x in message.landings]
         for index, same in enumerate(zip(*parts, strict=True)):
@@ -120,21 +115,28 @@ class Descriptors:
             flags = sorted({landing.flag for landing in message.landings})
             for flag in flags:
                 chosen = tuple(place for place in places if place[0].flag == flag)
-                yield _Hop(same[0], chosen, flag, sent=flag == flags[-1])
+                yield _Hop(same[0], chosen, flag, sent=own and flag == flags[-1])
 
     def _copies(self, message: Message, landing: Landing) -> tuple[Copy, ...]:
-        source = self._arena.buffers[message.source.buffer]
         target = self._plans[landing.pe].buffer(landing.view.buffer)
-        item = np.dtype(self._net.tensor(message.tensor).dtype).itemsize
-        return copies(message.source.box, source.box, target.box, item)
+        item = np.dtype(self._net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
+        return copies(message.source.box, self._source(message).box, target.box, item)
+
+    def _source(self, message: Message) -> Buffer:
+        buffers = self._dram if message.source_pe == DRAM else self._arena.buffers
+        return buffers[message.source.buffer]
+
+    def _from(self, message: Message, offset: int) -> Fields:
+        source = self._source(message)
+        if message.source_pe == DRAM:
+            return ("source_pe", "NOC_DRAM"), ("source", f"(const void *)0x{source.offset + offset:08X}U")
+        return ("source_pe", self._pe), ("source", Address(self._arena.place(source), offset))
 
     def _fields(self, message: Message, hop: _Hop, number: int, targets: str) -> Fields:
-        source = self._arena.buffers[message.source.buffer]
         return (
             ("kind", "NOC_COPY"),
-            ("tag", number),
-            ("source_pe", self._pe),
-            ("source", Address(self._arena.place(source), hop.copy.source_offset)),
+            ("tag", number % TAGS),
+            *self._from(message, hop.copy.source_offset),
             *self._destination(hop, targets),
             ("row_bytes", hop.copy.row_bytes),
             ("rows", hop.copy.rows),
@@ -160,6 +162,12 @@ class Descriptors:
             return f"(uint32_t)&net_activations.arena[{offset}]"
         ahead = control_bytes(len(list(self._plans[pe].computes())))
         return f"(uint32_t)&{foreign_arena(pe)}[{ahead + offset}]"
+
+
+def _what(message: Message) -> str:
+    if message.tensor:
+        return f"{message.tensor} {message.source.box}"
+    return message.source.buffer
 
 
 def _symbol(number: int, index: int) -> str:

@@ -11,6 +11,7 @@ from npukit.codegen.constants import Fields, Record
 from npukit.codegen.kernels import describe
 from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
+from npukit.codegen.streamed import Piece, streamed_piece, with_constants_in
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.plan import Compute, PePlan
@@ -27,6 +28,8 @@ class Part:
     lowered: Lowered
     op: int
     layer: int
+    streamed: Piece | None = None
+    """Its constants, if they are not in the image."""
 
     @property
     def chained(self) -> bool:
@@ -49,7 +52,11 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         scratch = arena.scratch(step.scratch) if step.scratch else None
         tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
         engine = _engine(step, engines)
-        parts.append(Part(tile, engine, engine.lower(tile), op, index))
+        lowered, streamed = engine.lower(tile), None
+        if step.constants:
+            streamed = streamed_piece(step, lowered.constants)
+            lowered = with_constants_in(arena.scratch(step.constants), lowered)
+        parts.append(Part(tile, engine, lowered, op, index, streamed))
     return parts
 
 

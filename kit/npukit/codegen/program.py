@@ -46,7 +46,7 @@ Piece = Part | Send | Wait
 
 def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
     """The program of one PE."""
-    refuse_what_has_no_descriptors(plan, pe)
+    refuse_what_has_no_descriptors(pe)
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     runs = list(_runs(_pieces(pe.steps, parts)))

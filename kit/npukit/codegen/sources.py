@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from npukit.codegen.streamed import Piece
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -22,3 +24,5 @@ class Sources:
     activation_bytes: int
     wrappers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """For each function that a plug-in's driver must have, an op that calls it and the plug-in."""
+    streamed: tuple[Piece, ...] = ()
+    """Constants of its tiles that lie in DRAM; PEs may have the same."""

@@ -15,7 +15,8 @@ from npukit.net.arrangement import ONCE, Repeat
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.text import print_tensor
-from npukit.plan.plan import View
+from npukit.plan.plan import Buffer, Plan, View
+from npukit.plan.regions import in_frame, is_named
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class TensorRow:
     row_bytes: int
     rows: int
     stride: int
+    in_dram: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,27 @@ class LayerTile:
     comment: str
 
 
-def input_rows(net: Net, program: Program) -> list[TensorRow]:
-    return [_whole_tensor(net, program, name) for name in net.inputs]
+def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
+    """Those of each frame of a round in turn. Only the first frame's have names: there may be hundreds."""
+    dram = {buffer.name: buffer for buffer in plan.dram}
+    names = [(name, in_frame(name, frame)) for frame in range(plan.frames) for name in net.inputs]
+    return [
+        _in_dram(net, dram[buffer], name if buffer == name else "")
+        if buffer in dram
+        else _whole_tensor(net, program, name, buffer)
+        for name, buffer in names
+    ]
 
 
-def output_rows(net: Net, program: Program) -> list[TensorRow]:
-    return [_whole_tensor(net, program, name) for name in net.outputs]
+def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
+    """Those of each frame of a round in turn."""
+    frames = range(plan.frames)
+    return [_whole_tensor(net, program, name, in_frame(name, frame)) for frame in frames for name in net.outputs]
+
+
+def _in_dram(net: Net, buffer: Buffer, name: str) -> TensorRow:
+    address, meaning = f"(uint8_t *)0x{buffer.offset:08X}U", print_tensor(net.tensor(buffer.tensor))
+    return TensorRow(c_string(name), meaning, address, buffer.bytes, 1, buffer.bytes, in_dram=True)
 
 
 def layer_tiles(program: Program) -> list[LayerTile]:
@@ -86,13 +103,15 @@ def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, t
     return row_bytes, tuple(loops)
 
 
-def _whole_tensor(net: Net, program: Program, name: str) -> TensorRow:
+def _whole_tensor(net: Net, program: Program, name: str, wanted: str) -> TensorRow:
+    """A tensor in the buffer of that name, or in another of the same frame."""
     whole = Box.whole(net.tensor(name).shape)
     for buffer in program.arena.buffers.values():
-        if buffer.tensor == name and buffer.box == whole:
+        if buffer.tensor == name and buffer.box == whole and is_named(buffer.name, wanted):
             place = program.arena.operand(View(buffer.name, whole)).address
             size = net.tensor(name).bytes
-            return TensorRow(c_string(name), print_tensor(net.tensor(name)), _address(place), size, 1, size)
+            shown = name if wanted == name else ""
+            return TensorRow(c_string(shown), print_tensor(net.tensor(name)), _address(place), size, 1, size)
     raise NpukitError(f"the plan has no buffer for the whole of {name} on the PE with the host link")
 
 

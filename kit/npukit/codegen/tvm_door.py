@@ -17,15 +17,20 @@ from tvm.script import tirx as script
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder
 
+from npukit.codegen.c_expressions import PLACE_OF
+
 Expr = Any
 """A TIR expression, or a Python integer."""
 
-Access = Literal["value", "read", "write"]
+Access = Literal["value", "place", "read", "write"]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: a number, or a pointer to numbers that the function reads or writes."""
+    """A parameter of a function: a number, or a pointer to numbers that the function reads or writes.
+
+    Of a `place` only the address is used. There may be hundreds of them, while TVM counts on few pointers.
+    """
 
     name: str
     dtype: str
@@ -59,6 +64,16 @@ class Array:
 
     def address(self, offset: int) -> Expr:
         return script.address_of(self._buffer[offset])
+
+
+class Place:
+    """What a place parameter points to."""
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+
+    def address(self, offset: int) -> Expr:
+        return script.call_extern("handle", PLACE_OF, self._variable, offset)
 
 
 class Local:
@@ -99,6 +114,8 @@ def _argument(parameter: Parameter) -> Any:
 def _inside(parameter: Parameter, variable: Any) -> Any:
     if parameter.access == "value":
         return variable
+    if parameter.access == "place":
+        return Place(variable)
     # TIR wants a length; nobody below checks it, and the C only has the pointer.
     return Array(script.decl_buffer((1 << 30,), parameter.dtype, data=variable))
 

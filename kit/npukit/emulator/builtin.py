@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from npukit.board.board import AcceleratorSlot, Board
+from npukit.emulator.dma_model import DRAM
 from npukit.emulator.faults import explain
 from npukit.emulator.happenings import Happenings
 from npukit.emulator.process import WorkerProcess
@@ -44,13 +45,17 @@ class Emulator:
 
     `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
     libraries made of them, that have a `const struct device_model NAME_device` (`worker/core/device.h`).
+    `dram` is what the first chip's DRAM begins with.
     """
 
-    def __init__(self, board: Board, images: Sequence[Image], models: Mapping[str, Path] | None = None) -> None:
+    def __init__(
+        self, board: Board, images: Sequence[Image], models: Mapping[str, Path] | None = None, dram: bytes = b""
+    ) -> None:
         _check(board)
         self._board = board
         self._models = dict(models or {})
         self._images = tuple(images)
+        self._dram = dram
         self._output = b""
         self._worker = WorkerProcess()
         try:
@@ -141,6 +146,8 @@ class Emulator:
         )
         for image in self._images:
             self._load(image)
+        if self._dram:
+            self.write_memory(DRAM, 0, self._dram)
         self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
 
     def _flash(self) -> dict[str, Any] | None:

@@ -10,6 +10,8 @@ from typing import ClassVar, Generic, TypeVar
 PROTOCOL = 1
 LINKED_PE = 0xFFFF
 """The PE at the other end of the link, whichever it is."""
+DRAM_PE = 0x8000
+"""Stands for a PE, and means the DRAM of the first chip."""
 FAULT = 0xFF
 """The kind of what a PE says unasked when it has stopped."""
 BREAK = bytes(8)

@@ -178,11 +178,11 @@ class Session:
         pieces = self._pieces(size)
         return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
 
-    def write_memory(self, address: int, data: bytes) -> None:
-        """Change memory of the PE, which must declare it writable."""
+    def write_memory(self, address: int, data: bytes, pe: int = LINKED_PE) -> None:
+        """Change memory of the PE that has the link, which must declare it writable, or a DRAM."""
         _check_addresses(address, len(data))
         pieces = self._pieces(len(data))
-        self._conversation.ask_all(WriteMemory(address + at, data[at : at + size]) for at, size in pieces)
+        self._conversation.ask_all((WriteMemory(address + at, data[at : at + size]) for at, size in pieces), pe)
 
     def counters(self) -> Counters:
         """The core's counters since reset."""

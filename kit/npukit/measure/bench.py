@@ -9,12 +9,12 @@ from typing import Any
 from npukit.errors import NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
-from npukit.measure.cases import Cases
+from npukit.measure.cases import Cases, rounds
 from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
 from npukit.measure.timeline import Timeline
-from npukit.measure.validate import run_case, write_inputs
+from npukit.measure.validate import run_round, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
 from npukit.plan.plan import Plan
@@ -55,6 +55,7 @@ class PeCost:
 class Bench:
     """One frame: `instructions` of all cores, boot and link excluded; latency; interval in steady state.
 
+    Where frames are taken together in rounds, latency is that of a whole round, and the layers are the first frame's.
     Cycles are None where they cannot be known: QEMU counts instructions only.
     """
 
@@ -93,28 +94,30 @@ def bench(
 ) -> Bench:
     """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer.
 
+    Where the plan takes several frames together, a round stands for one, and there are as many rounds as it takes.
     With the `timeline` of a frame, layers take what they take there.
     """
-    session = target.session
-    run_case(session, net, cases, 0, observe=False)
-    runs = [_measured_run(session, cases) for _ in progress.track(range(frames), f"bench on {target.name}")]
+    session, count, chosen = target.session, -(-frames // plan.frames), rounds(cases.count, plan.frames)[0]
+    run_round(session, net, cases, chosen, observe=False)
+    runs = [_measured_run(session, cases, chosen) for _ in progress.track(range(count), f"bench on {target.name}")]
     slowest = max(runs, key=lambda run: run.result.cycles)
-    interval = _interval(session, cases, slowest.result.cycles, frames)
-    run_case(session, net, cases, 0, observe=True)
+    interval = _interval(session, cases, chosen, slowest.result.cycles, count)
+    run_round(session, net, cases, chosen, observe=True)
     tiles = recorded_tiles(session, net, plan)
+    first = [tile for tile in tiles if tile.step.frame == 0]
     cycles = slowest.result.cycles if target.counts_cycles else None
     work = total_macs(net)
     return Bench(
         engine=target.name,
-        instructions=sum(pe.instructions for pe in slowest.pes.values()),
+        instructions=sum(pe.instructions for pe in slowest.pes.values()) // plan.frames,
         latency_cycles=cycles,
         interval_cycles=interval if target.counts_cycles else None,
         predicted_latency_cycles=plan.predicted.latency_cycles,
         macs=work,
-        macs_per_cycle=round(work / cycles, 3) if cycles else None,
+        macs_per_cycle=round(work * plan.frames / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
         layers=tuple(
-            _layer(target, op, tiles, timeline) for op in net.ops if any(tile.step.op == op.name for tile in tiles)
+            _layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)
         ),
         pes=_pes(slowest, tiles, port_cycles(net, plan)) if target.counts_cycles else (),
         timeline=timeline,
@@ -129,9 +132,9 @@ class _Run:
     pes: Mapping[int, Counters]
 
 
-def _measured_run(session: Session, cases: Cases) -> _Run:
+def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run:
     """The root's own figures come from its run: its counters go on for the link's work."""
-    write_inputs(session, cases, 0)
+    write_inputs(session, cases, chosen)
     before = session.pes()
     result = session.run()
     spent = {old.pe: _difference(old, new) for old, new in zip(before, session.pes(), strict=True)}
@@ -146,10 +149,10 @@ def _difference(before: PeState, after: PeState) -> Counters:
     )
 
 
-def _interval(session: Session, cases: Cases, latency: int, frames: int) -> int:
-    """Cycles between frames in steady state: what `frames` frames add to a first one."""
-    write_inputs(session, cases, 0)
-    return round((session.run(frames=1 + frames).cycles - latency) / frames)
+def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: int, rounds: int) -> int:
+    """Cycles between frames in steady state: what so many rounds add to a first one."""
+    write_inputs(session, cases, chosen)
+    return round((session.run(frames=1 + rounds).cycles - latency) / (rounds * len(chosen)))
 
 
 def _pes(run: _Run, tiles: Sequence[Tile], ports: Mapping[int, int]) -> tuple[PeCost, ...]:

@@ -36,6 +36,11 @@ class Cases:
         return len(self.inputs[0])
 
 
+def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
+    """So many cases as rounds of `frames` of them; the last round is filled up with the first cases again."""
+    return [tuple(case % count for case in range(first, first + frames)) for first in range(0, count, frames)]
+
+
 def golden_cases(net: Net) -> Cases:
     """Inputs of noise, the same wherever they are made, and the reference's outputs."""
     inputs = tuple(_noise(net, name) for name in net.inputs)

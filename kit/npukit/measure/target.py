@@ -11,6 +11,7 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.errors import NpukitError
+from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
 from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
@@ -39,6 +40,8 @@ def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
     transport = _start(build, name)
     try:
         with Session(transport, build_id=build.build_id) as session:
+            if name != "emulator" and build.dram():
+                session.write_memory(0, build.dram() or b"", DRAM_PE)
             yield Target(name, session, build.board)
     finally:
         transport.close()
@@ -52,8 +55,13 @@ def _start(build: Build, name: str) -> Transport:
             f"board {build.board.name} does not run on {name}",
             tries=[f"--on {other}" for other in build.board.runs_on],
         )
+    if name == "renode" and build.dram() is not None:
+        raise NpukitError(
+            f"{build.manifest.model} is built to keep tensors or constants in DRAM, which this board has not in Renode",
+            tries=["--on emulator", "npukit build --objective latency"],
+        )
     if name == "qemu":
         return QemuMachine(build.board, build.images()[0].elf)
     if name == "renode":
         return RenodeMachine(build.board, build.images())
-    return Emulator(build.board, build.images(), build.models())
+    return Emulator(build.board, build.images(), build.models(), build.dram() or b"")

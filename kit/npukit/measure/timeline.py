@@ -13,8 +13,8 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.happenings import Happenings, Kind
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME, CallSites, call_sites
-from npukit.measure.cases import Cases
-from npukit.measure.validate import run_case, write_inputs
+from npukit.measure.cases import Cases, rounds
+from npukit.measure.validate import run_round, write_inputs
 from npukit.net.net import Net
 from npukit.plan.plan import Compute, Plan
 from npukit.project.build_folder import Build
@@ -106,10 +106,11 @@ def record_timeline(build: Build, emulator: Emulator, session: Session, cases: C
     sites = {pe: site for image, site in _sites(build) for pe in image}
     marks = [(pe.pe, address) for pe in plan.pes for address in sites[pe.pe].marks()]
     emulator.trace(True, marks)
-    run_case(session, net, cases, 0, observe=True)
+    chosen = rounds(cases.count, plan.frames)[0]
+    run_round(session, net, cases, chosen, observe=True)
     names = [slot.name for slot in build.board.accelerator if slot.base is not None]
     learnt = _learn(plan, _Reader(sites, names, emulator.traced()))
-    write_inputs(session, cases, 0)
+    write_inputs(session, cases, chosen)
     emulator.traced()
     session.run(frames=frames)
     emulator.trace(False)

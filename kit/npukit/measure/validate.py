@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, tile_digest
+from npukit.measure.cases import Cases, rounds, tile_digest
 from npukit.measure.target import Target
 from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
@@ -61,16 +62,17 @@ class Validation:
 def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:
     """Feed every case; compare outputs with the reference and with what the cases expect, and all tiles' digests."""
     found: list[Mismatch] = []
-    equal, right = True, 0
+    equal, answers = True, dict[int, int]()
     steps = [step for pe in plan.pes for step in pe.computes()]
-    for case in progress.track(range(cases.count), f"validate on {target.name}"):
-        values = evaluate(net, [array[case] for array in cases.inputs])
-        outputs = run_case(target.session, net, cases, case, observe=True)
-        differing = _differing_tiles(target.session, net, plan, values, case)
-        wrong = _differing_outputs(net, cases, case, outputs, values)
+    for chosen in progress.track(rounds(cases.count, plan.frames), f"validate on {target.name}"):
+        outputs = run_round(target.session, net, cases, chosen, observe=True)
+        reference = {case: evaluate(net, [array[case] for array in cases.inputs]) for case in dict.fromkeys(chosen)}
+        differing = _differing_tiles(target.session, net, plan, chosen, reference)
+        frames = list(zip(chosen, outputs, strict=True))
+        wrong = [m for case, got in frames for m in _differing_outputs(net, cases, case, got, reference[case])]
         equal = equal and not wrong
         found += differing + wrong
-        right += cases.labels is not None and answer(outputs[0]) == cases.labels[case]
+        answers |= {case: answer(got[0]) for case, got in frames}
     layers = len({step.op for step in steps})
     mismatches = tuple(found[:LISTED_MISMATCHES])
     return Validation(
@@ -79,9 +81,15 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
         equal,
         mismatches,
         layers * cases.count,
-        len(steps) * cases.count,
-        None if cases.labels is None else right / cases.count,
+        len(steps) * len(rounds(cases.count, plan.frames)),
+        _accuracy(cases, answers),
     )
+
+
+def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:
+    if cases.labels is None:
+        return None
+    return sum(int(said == cases.labels[case]) for case, said in answers.items()) / cases.count
 
 
 def answer(output: np.ndarray) -> int:
@@ -89,35 +97,44 @@ def answer(output: np.ndarray) -> int:
     return int(output.flat[0]) if output.dtype in (np.int32, np.int64) else int(output.argmax())
 
 
-def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:
-    """One frame on the device, and its outputs."""
-    write_inputs(session, cases, case)
+def run_round(
+    session: Session, net: Net, cases: Cases, chosen: Sequence[int], *, observe: bool
+) -> list[list[np.ndarray]]:
+    """A case for each frame that the device takes at once, and the outputs of each."""
+    write_inputs(session, cases, chosen)
     session.run(observe=observe)
-    return [_output(session, net, index) for index in range(len(net.outputs))]
+    return [[_output(session, net, frame, index) for index in range(len(net.outputs))] for frame in range(len(chosen))]
 
 
-def write_inputs(session: Session, cases: Cases, case: int) -> None:
-    for index, array in enumerate(cases.inputs):
-        session.write_input(index, array[case].tobytes())
+def run_case(session: Session, net: Net, cases: Cases, case: int) -> list[np.ndarray]:
+    """The outputs of one case, which every frame that the device takes at once is."""
+    frames = max(len(session.device.inputs) // max(len(net.inputs), 1), 1)
+    return run_round(session, net, cases, (case,) * frames, observe=False)[0]
 
 
-def _output(session: Session, net: Net, index: int) -> np.ndarray:
-    tensor, data = net.tensor(net.outputs[index]), session.read_output(index)
+def write_inputs(session: Session, cases: Cases, chosen: Sequence[int]) -> None:
+    for frame, case in enumerate(chosen):
+        for index, array in enumerate(cases.inputs):
+            session.write_input(frame * len(cases.inputs) + index, array[case].tobytes())
+
+
+def _output(session: Session, net: Net, frame: int, index: int) -> np.ndarray:
+    tensor, data = net.tensor(net.outputs[index]), session.read_output(frame * len(net.outputs) + index)
     if len(data) != tensor.bytes:
         raise NpukitError(f"the device's output {tensor.name} has {len(data)} bytes, the network's {tensor.bytes}")
     return np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
 
 
 def _differing_tiles(
-    session: Session, net: Net, plan: Plan, values: dict[str, np.ndarray], case: int
+    session: Session, net: Net, plan: Plan, chosen: Sequence[int], reference: Mapping[int, dict[str, np.ndarray]]
 ) -> list[Mismatch]:
     outputs = {op.name: op.output for op in net.ops}
     arrangements = {(pe.pe, buffer.name): buffer.arrangement for pe in plan.pes for buffer in pe.buffers}
     found = []
     for tile in recorded_tiles(session, net, plan):
-        name, view = outputs[tile.step.op], tile.step.output
+        name, view, case = outputs[tile.step.op], tile.step.output, chosen[tile.step.frame]
         box = view.box
-        got, want = tile.record.digest, tile_digest(values[name], box, arrangements[tile.pe, view.buffer])
+        got, want = tile.record.digest, tile_digest(reference[case][name], box, arrangements[tile.pe, view.buffer])
         if got != want:
             found.append(Mismatch(case, name, tile.pe, (), got, want, str(box)))
     return found

@@ -28,7 +28,8 @@ class Copy:
 
     @property
     def flits(self) -> int:
-        return self.rows * -(-self.row_bytes // FLIT_BYTES)
+        """At least one: a copy of nothing is a signal."""
+        return max(self.rows * -(-self.row_bytes // FLIT_BYTES), 1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
-from npukit.plan.memory import Lifetime, control_bytes, extent, memory_use, pack_sharing
+from npukit.plan.memory import Lifetime, code_bytes, control_bytes, extent, memory_use, pack_sharing
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Buffer, Compute, PePlan, Plan, Step
 from npukit.plan.program import Block, Held, Program
@@ -31,15 +31,17 @@ def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignme
     return finished(graph, board, emitter.traffic, objective)
 
 
-def finished(graph: Graph, board: Board, traffic: Traffic, objective: str) -> Plan:
-    """The plan of emitted programs."""
+def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frames: int = 1) -> Plan:
+    """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame."""
     roles: dict[tuple[object, ...], int] = {}
     pes = []
     for program in traffic.programs.values():
         buffers, activations = _place(graph, program)
-        constants = sum(program.constants.values()) + program.descriptor_bytes
+        constants = sum(program.constants.values()) + program.command_bytes + program.descriptor_bytes
         role = roles.setdefault(tuple(_code_of(step) for step in program.steps), len(roles))
-        memory = memory_use(board, constants, control_bytes(len(program.costs)) + activations)
+        tensors = frames * (len(graph.net.inputs) + len(graph.net.outputs)) if not pes else 0
+        code = code_bytes(len(program.costs), len(program.steps) - len(program.costs), tensors)
+        memory = memory_use(board, constants, control_bytes(len(program.costs)) + activations, code)
         pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), memory))
     return Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
 

@@ -27,6 +27,7 @@ from npukit.plan.plan import (
     Send,
     View,
     Wait,
+    streamed_name,
 )
 from npukit.plan.regions import in_frame
 from npukit.plan.tile import tile_net
@@ -147,16 +148,16 @@ class Execution:
         tile = tile_net(self.net, op, step.output.box)
         operands = [self._read(pe, view) for view in step.inputs]
         if step.constants:
-            self._check_constants(pe, step.constants)
+            self._check_constants(pe, step.constants, streamed_name(step.op, step.output.box))
         if step.scratch:
             self._spoil(pe, pe.buffers[step.scratch])
         (value,) = run_reference(tile, operands)
         self._write(pe, step.output, value)
         self.results.setdefault(op.name, []).append((step.output.box, value))
 
-    def _check_constants(self, pe: _Pe, name: str) -> None:
+    def _check_constants(self, pe: _Pe, name: str, streamed: str) -> None:
         buffer = pe.buffers[name]
-        if not np.array_equal(self._read(pe, View(name, buffer.box)), _stand_in(name, buffer.bytes)):
+        if not np.array_equal(self._read(pe, View(name, buffer.box)), _stand_in(streamed, buffer.bytes)):
             raise PlanError(f"PE {pe.plan.pe} finds other bytes in {name} than were streamed to it")
 
     def _spoil(self, pe: _Pe, buffer: Buffer) -> None:

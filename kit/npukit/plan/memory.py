@@ -14,6 +14,12 @@ ALIGNMENT = 16
 CODE_BYTES = 16 << 10
 """Reserved for the program until the linker has measured it."""
 
+FIRMWARE_BYTES = 8 << 10
+"""Of the program what no network makes longer."""
+
+CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
+"""What a compute step, a send or a wait, and an input or output that the host knows add to it."""
+
 STACK_BYTES = 4 << 10
 """Reserved for the stack until its bound is measured."""
 
@@ -99,9 +105,15 @@ def control_bytes(layers: int) -> int:
     return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
 
 
-def memory_use(board: Board, constants: int, activations: int) -> MemoryUse:
+def code_bytes(tiles: int, messages: int, tensors: int) -> int:
+    """To reserve for a program of so many compute steps, sends and waits, and inputs and outputs the host knows."""
+    steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
+    return max(CODE_BYTES, FIRMWARE_BYTES + steps)
+
+
+def memory_use(board: Board, constants: int, activations: int, code: int = CODE_BYTES) -> MemoryUse:
     """How a PE's memory is divided. `free` counts the memory that holds the activations; below 0 it does not fit."""
-    parts = {"code": CODE_BYTES, "constants": constants, "activations": activations, "stack": STACK_BYTES}
+    parts = {"code": code, "constants": constants, "activations": activations, "stack": STACK_BYTES}
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
 
 

@@ -65,6 +65,8 @@ class Compute:
     Each input's box is exactly what the output's box needs (`receptive.needs`): what of a window lies outside it is
     padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
     other on one accelerator may run as one chain.
+    `constants` names the buffer that its constants have been streamed to, all but its commands; else they are in the
+    image. `frame` is the frame of the round that it works on.
     """
 
     op: str
@@ -74,6 +76,7 @@ class Compute:
     cycles: int
     scratch: str | None = None
     constants: str | None = None
+    frame: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,11 @@ class Wait:
 
 
 Step = Compute | Send | Wait
+
+
+def streamed_name(op: str, box: Box) -> str:
+    """The name of the buffer in DRAM that holds the constants of a box of an op's output, all but its commands."""
+    return f"constants of {op} {box}"
 
 
 @dataclass(frozen=True)
@@ -166,8 +174,8 @@ class Plan:
 
     A plan for throughput takes `frames` frames together, a round, and each step belongs to one of them. Tensors of
     frame n > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`,
-    whose buffers are named likewise, and so are the constants that are streamed: what the tile of the `Compute` needs
-    whose `constants` has the buffer's name.
+    whose buffers are named likewise, and so are the constants that are streamed, each piece once, in a buffer named
+    `streamed_name`.
     """
 
     model: str

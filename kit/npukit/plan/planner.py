@@ -13,8 +13,9 @@ from npukit.plan.graph import Graph
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
 from npukit.plan.search import fastest_plan, missing_bytes, smallest_plan
+from npukit.plan.throughput import densest_plan
 
-OBJECTIVES = {"latency": fastest_plan, "memory": smallest_plan}
+OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
 
 
 def plan_network(

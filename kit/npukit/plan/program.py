@@ -48,6 +48,7 @@ class Program:
     """Of each compute step."""
     constants: dict[tuple[str, Box], int] = field(default_factory=dict)
     """Bytes in the image, by op and box: frames share them."""
+    command_bytes: int = 0
     descriptor_bytes: int = 0
     uses: dict[Held, Use] = field(default_factory=dict)
     sending: list[Held] = field(default_factory=list)

@@ -90,12 +90,20 @@ class Emitter:
         scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
-        step = self.traffic.step(pe, Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants))
+        compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, frame)
+        step = self.traffic.step(pe, compute)
         program = self._program(pe)
         program.costs.append((step, cost))
-        program.constants[op.name, box] = cost.constant_bytes - (block.bytes if block else 0)
+        commands = self.command_bytes(op)
+        program.command_bytes += commands
+        program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
         for held in (*sources, target, *([block] if block else [])):
             program.use(held, step)
+
+    def command_bytes(self, op: Op) -> int:
+        """Of a tile's constants what holds addresses: each tile of each frame has its own."""
+        form = self.engines[op.engine].commands
+        return form.bytes if form else 0
 
     def _program(self, pe: int) -> Program:
         return self.traffic.programs[pe]

@@ -58,6 +58,11 @@ def in_frame(tensor: str, frame: int) -> str:
     return tensor if frame == 0 else f"{tensor} of frame {frame}"
 
 
+def is_named(buffer: str, name: str) -> bool:
+    """Whether a buffer is one of those of a PE that hold what `in_frame` calls so."""
+    return buffer == name or buffer.startswith(f"{name} (")
+
+
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """By tensor, then by PE."""
 

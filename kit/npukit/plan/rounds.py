@@ -24,20 +24,20 @@ from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import DRAM, Buffer, Plan
+from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, in_frame
 from npukit.plan.traffic import Parcel
 
 SLICE_BYTES = 8 << 10
-"""Constants are streamed in slices of about this size."""
+"""Constants are streamed in slices of about this size, unless a round says otherwise."""
 
 CHANNEL_GRAIN = 16
 """Slices end where the MAC array's blocks of channels end."""
 
-SIGNAL = 16
-"""Bytes of a message of which only the flag matters: what the network carries at least."""
+SIGNAL = 0
+"""Bytes of a message of which only the flag matters."""
 
 SLICES_IN_MEMORY = 3
 
@@ -47,12 +47,16 @@ FETCH_PARTS = 8
 
 @dataclass(frozen=True)
 class Round:
-    """What a round does: groups of PEs with the same assignment each on its own; lanes; waves; the ops streamed."""
+    """What a round does: groups of PEs with the same assignment each on its own; lanes; waves; the ops streamed.
+
+    Small slices leave more memory for all else; large ones are less often interrupted.
+    """
 
     groups: tuple[Assignment, ...]
     lanes: int = 1
     waves: int = 1
     streamed: frozenset[str] = frozenset()
+    slice_bytes: int = SLICE_BYTES
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,10 @@ class _Slice:
     index: int
     piece: Box
     tiles: tuple[Tile, ...]
+    source: Block
+    """In DRAM."""
     block: Block
+    """In the PEs, while the wave needs it."""
 
     @property
     def pes(self) -> tuple[int, ...]:
@@ -75,8 +82,9 @@ def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> P
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
     emitter = _RoundEmitter(graph, board, engines, wanted)
     emitter.emit()
-    plan = finished(graph, board, emitter.emitter.traffic, "throughput")
-    return replace(plan, frames=len(emitter.emitter.assignments), dram=tuple(emitter.dram()))
+    frames = len(emitter.emitter.assignments)
+    plan = finished(graph, board, emitter.emitter.traffic, "throughput", frames)
+    return replace(plan, frames=frames, dram=tuple(emitter.dram()))
 
 
 class _RoundEmitter:
@@ -170,9 +178,8 @@ class _RoundEmitter:
         waiting = self._to_stream[streamer]
         if waiting:
             slice_ = waiting.popleft()
-            block = slice_.block
-            to = tuple((pe, block) for pe in slice_.pes)
-            self._traffic.send([Parcel(streamer, "", DRAM, block, block.box, to, -(-block.bytes // LARGEST))])
+            source, to = slice_.source, tuple((pe, slice_.block) for pe in slice_.pes)
+            self._traffic.send([Parcel(streamer, "", DRAM, source, source.box, to, -(-source.bytes // LARGEST))])
 
     def _slices(self) -> Iterator[_Slice]:
         """In the order in which they are computed."""
@@ -182,39 +189,36 @@ class _RoundEmitter:
                     continue
                 for tiles in zip(*(group[op.name] for group in self._round.groups), strict=True):
                     for piece in self._pieces(op, tiles[0].box):
-                        yield _Slice(wave, index, piece, tiles * self._round.lanes, self._block(op, piece, wave))
+                        source = Block(streamed_name(op.name, piece), self._streamed_bytes(op, piece))
+                        block = Block(in_frame(source.name, wave), source.bytes)
+                        yield _Slice(wave, index, piece, tiles * self._round.lanes, source, block)
 
     def _pieces(self, op: Op, box: Box) -> Iterator[Box]:
-        """A tile cut along its channels so that the constants of a piece are about SLICE_BYTES."""
+        """A tile cut along its channels so that the constants of a piece are about `slice_bytes`."""
         channels = box.shape[-1]
-        count = -(-self._streamed_bytes(op, box) // SLICE_BYTES)
+        count = -(-self._streamed_bytes(op, box) // self._round.slice_bytes)
         step = max(channels // count // CHANNEL_GRAIN, 1) * CHANNEL_GRAIN
         for begin in range(box.start[-1], box.stop[-1], step):
             end = min(begin + step, box.stop[-1])
             yield Box((*box.start[:-1], begin), (*box.stop[:-1], end))
 
-    def _block(self, op: Op, piece: Box, wave: int) -> Block:
-        return Block(in_frame(f"constants of {op.name} {piece}", wave), self._streamed_bytes(op, piece))
-
     def _streamed_bytes(self, op: Op, box: Box) -> int:
         """The constants of a box but for the command, which holds addresses and stays in the image."""
-        engine = self._engines[op.engine]
-        kept = engine.commands.bytes if engine.commands else 0
-        return engine.cost(self._graph.net, op, box).constant_bytes - kept
+        return self._engines[op.engine].cost(self._graph.net, op, box).constant_bytes - self.emitter.command_bytes(op)
 
     def dram(self) -> Iterator[Buffer]:
-        """What lies in DRAM: the inputs of every frame, and the slices."""
+        """What lies in DRAM: the slices, then the inputs of every frame."""
         end = max(len(program.steps) for program in self._traffic.programs.values()) - 1
-        offset = 0
+        slices = dict.fromkeys(slice_.source for slices in self._to_compute.values() for slice_ in slices)
+        wanted = [(block.name, "", block.box, block.bytes) for block in slices]
         for frame in range(len(self.emitter.assignments)):
             for name in self._graph.net.inputs:
-                size = self._graph.net.tensor(name).bytes
-                yield Buffer(in_frame(name, frame), name, Box.whole(self._graph.shape(name)), size, offset, 0, end)
-                offset += aligned(size)
-        for slices in self._to_compute.values():
-            for block in (slice_.block for slice_ in slices):
-                yield Buffer(block.name, "", block.box, block.bytes, offset, 0, end)
-                offset += aligned(block.bytes)
+                whole = Box.whole(self._graph.shape(name))
+                wanted.append((in_frame(name, frame), name, whole, self._graph.net.tensor(name).bytes))
+        offset = 0
+        for name, tensor, box, size in wanted:
+            yield Buffer(name, tensor, box, size, offset, 0, end)
+            offset += aligned(size)
 
 
 def _signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:

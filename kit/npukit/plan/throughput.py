@@ -14,7 +14,7 @@ from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.plan import Plan, Predicted
 from npukit.plan.programs import Engines
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
 from npukit.plan.search import QUICK, fastest_plan, missing_bytes
 from npukit.plan.simulate import simulate
 from npukit.plan.splits import CORE
@@ -23,8 +23,12 @@ ROUNDS = 3
 """Rounds simulated to see the interval."""
 
 LANES = (1, 2, 4)
+SLICES = (2 * SLICE_BYTES, 4 * SLICE_BYTES)
 WAVES = (2, 4)
 """Waves tried of the best round, once it is found: more of them hide more of its ends."""
+
+WORTH = 0.98
+"""What a round with more frames must do to the interval: each frame waits for all of its round."""
 
 PRICES = (0.0, 0.06)
 
@@ -39,8 +43,18 @@ def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
             better = _better(graph, board, best, _first_that_fits(graph, board, engines, wanted))
             if better is not best:
                 best, chosen = better, wanted
-    for longer in [replace(chosen, waves=waves) for waves in WAVES] if chosen else []:
-        best = _better(graph, board, best, _first_that_fits(graph, board, engines, longer))
+    return _refined(graph, board, engines, best, chosen) if chosen else best
+
+
+def _refined(graph: Graph, board: Board, engines: Engines, best: Plan, chosen: Round) -> Plan:
+    """The best round with larger slices, if it streams, then with more waves, as long as that helps."""
+    larger = [{"slice_bytes": size} for size in SLICES] if any(not buffer.tensor for buffer in best.dram) else []
+    for changes in (*larger, *({"waves": waves} for waves in WAVES)):
+        wanted = replace(chosen, **changes)
+        better = _better(graph, board, best, _first_that_fits(graph, board, engines, wanted))
+        if better is best and "waves" in changes:
+            break
+        best, chosen = (better, wanted) if better is not best else (best, chosen)
     return best
 
 
@@ -49,7 +63,8 @@ def _better(graph: Graph, board: Board, best: Plan, plan: Plan | None) -> Plan:
     if plan is None:
         return best
     timed = _timed(graph, board, plan)
-    shorter = timed.predicted.interval_cycles < best.predicted.interval_cycles
+    worth = WORTH if timed.frames > best.frames else 1
+    shorter = timed.predicted.interval_cycles < worth * best.predicted.interval_cycles
     return timed if shorter or missing_bytes(board, best) else best
 
 

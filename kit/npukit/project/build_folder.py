@@ -26,6 +26,7 @@ from npukit.project.image import Image
 
 MANIFEST = "npukit.json"
 PLAN = "plan.json"
+DRAM_IMAGE = "images/dram.bin"
 GOLDEN = "golden.npz"
 REPORT = "report.html"
 
@@ -60,6 +61,8 @@ class Manifest(BaseModel):
     accelerators: tuple[AcceleratorRecord, ...] = ()
     toolchain: str
     images: tuple[ImageRecord, ...]
+    dram: str | None = None
+    """What must be in the first chip's DRAM before the first frame, if anything is kept there."""
     summary: dict[str, Any]
     sha256: dict[str, str]
 
@@ -91,6 +94,10 @@ class Build:
 
     def images(self) -> tuple[Image, ...]:
         return tuple(Image(self.folder / image.elf, image.pes) for image in self.manifest.images)
+
+    def dram(self) -> bytes | None:
+        """What the first chip's DRAM must hold from address 0 on; None if the network does without."""
+        return (self.folder / self.manifest.dram).read_bytes() if self.manifest.dram else None
 
     def models(self) -> dict[str, Path]:
         """The emulator's models of accelerators that it does not have itself."""

@@ -23,8 +23,8 @@ __attribute__((section(".activations"), aligned(16))) static struct activations 
 /* Volatile, so that a change in the image changes the result. */
 __attribute__((section(".constants"), aligned(16), used)) static const volatile uint8_t flip[16] = {0};
 
-static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES};
-static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES};
+static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES, false};
+static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES, false};
 static const char *const layer_names[] = {"add"};
 static const struct net_pe pes[] = {{0, 0}}; /* the one of which the host may ask more than its outputs */
 
@@ -32,7 +32,7 @@ struct net_control *const net_control = &activations.control;
 struct net_record *const net_records = activations.records;
 const uint32_t net_sign = 0x4E4F;
 const uint32_t net_layer_count = 1;
-const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES}};
+const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES, false}};
 
 const struct net_description net_description = {
     .model = "mesh",

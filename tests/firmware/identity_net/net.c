@@ -19,13 +19,13 @@ struct net_record *const net_records = net_activations.records;
 
 __attribute__((section(".constants"), aligned(16), used)) static const uint8_t flip[16] = {0};
 
-static const struct net_tensor input = {"input", net_activations.arena, BYTES, 1, BYTES};
-static const struct net_tensor output = {"output", net_activations.arena + BYTES, BYTES, 1, BYTES};
+static const struct net_tensor input = {"input", net_activations.arena, BYTES, 1, BYTES, false};
+static const struct net_tensor output = {"output", net_activations.arena + BYTES, BYTES, 1, BYTES, false};
 static const char *const layer_names[] = {"copy"};
 static const struct net_pe pes[] = {{0, 0}};
 const uint32_t net_sign = 1;
 const uint32_t net_layer_count = 1;
-const struct net_layer net_layers[] = {{net_activations.arena + BYTES, BYTES, 1, BYTES, 1, BYTES}};
+const struct net_layer net_layers[] = {{net_activations.arena + BYTES, BYTES, 1, BYTES, 1, BYTES, false}};
 
 const struct net_description net_description = {
     .model = "identity",

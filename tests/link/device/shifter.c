@@ -13,12 +13,12 @@ static uint8_t sums[SUMS];
 static uint8_t layer_bytes[LAYERS];
 
 static const struct net_tensor inputs[] = {
-    {"image", arena, ROW, ROWS, STRIDE},
-    {"offset", offset_input, 2, 1, 2},
+    {"image", arena, ROW, ROWS, STRIDE, false},
+    {"offset", offset_input, 2, 1, 2, false},
 };
 static const struct net_tensor outputs[] = {
-    {"shifted", arena, ROW, ROWS, STRIDE},
-    {"sums", sums, SUMS, 1, SUMS},
+    {"shifted", arena, ROW, ROWS, STRIDE, false},
+    {"sums", sums, SUMS, 1, SUMS, false},
 };
 static char names[LAYERS][16];
 static const char *layer_names[LAYERS];

@@ -34,8 +34,8 @@ __attribute__((section(".constants"), aligned(16), used)) static const struct no
     COPY(1, 0, OUTPUT, RESULT_ARRIVED),
 };
 
-static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES};
-static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES};
+static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES, false};
+static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES, false};
 
 static const struct net_pe pes[] = {
     {0, (uint32_t)&net_activations},

@@ -1,0 +1,69 @@
+"""Constants that lie in DRAM and are streamed to the PEs when their turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from npukit.accel.interface import Address, Call, Commands, ConstantArray, Field, Lowered, Routines, Struct
+from npukit.plan.plan import Compute, Plan, streamed_name
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The constants of a tile as they lie in DRAM. `name` is that of their buffer there."""
+
+    name: str
+    data: bytes
+
+
+def streamed_piece(step: Compute, constants: Sequence[ConstantArray]) -> Piece:
+    data = bytearray()
+    for offset, array in _laid_out(constants):
+        data += bytes(offset - len(data)) + np.ascontiguousarray(array.values).tobytes()
+    return Piece(streamed_name(step.op, step.output.box), bytes(data))
+
+
+def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
+    """The same code with its constants at a place in the arena instead of the image."""
+    moved = {a.symbol: replace(place, offset=place.offset + offset) for offset, a in _laid_out(lowered.constants)}
+
+    def there(field: Field) -> Field:
+        if isinstance(field, Address) and field.symbol in moved:
+            return replace(moved[field.symbol], offset=moved[field.symbol].offset + field.offset)
+        return field
+
+    code = lowered.code
+    assert not isinstance(code, Routines), "what the core computes is not streamed"
+    if isinstance(code, Call):
+        return Lowered((), replace(code, arguments=tuple(map(there, code.arguments))))
+    structs = (Struct(tuple((name, there(value)) for name, value in struct.fields)) for struct in code.structs)
+    return Lowered((), Commands(tuple(structs)))
+
+
+def dram_image(plan: Plan, pieces: Iterable[Piece]) -> bytes:
+    """What must be in DRAM before the first frame: every piece where the plan has its buffer."""
+    data = {piece.name: piece.data for piece in pieces}
+    constants = [buffer for buffer in plan.dram if not buffer.tensor]
+    image = bytearray(max((buffer.offset + buffer.bytes for buffer in constants), default=0))
+    for buffer in constants:
+        piece = data[buffer.name]
+        assert len(piece) <= buffer.bytes, f"{buffer.name} has {len(piece)} bytes, the plan {buffer.bytes}"
+        image[buffer.offset : buffer.offset + len(piece)] = piece
+    return bytes(image)
+
+
+def _laid_out(constants: Sequence[ConstantArray]) -> Iterator[tuple[int, ConstantArray]]:
+    """Each array with its offset, what must be aligned most first."""
+    offset = 0
+    for array in sorted(constants, key=lambda array: -_alignment(array)):
+        align = _alignment(array)
+        offset = -(-offset // align) * align
+        yield offset, array
+        offset += array.values.nbytes
+
+
+def _alignment(array: ConstantArray) -> int:
+    return max(array.align, array.values.dtype.itemsize)

@@ -1,0 +1,38 @@
+"""Several frames at once: every frame's outputs and every tile on every PE, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from end_to_end.builds import DIGITS, build
+from helpers import models
+from npukit import api
+
+
+def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: Path) -> None:
+    """More cases than a round has frames, and no whole number of rounds."""
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective="throughput")
+    frames = built.plan().frames
+    assert frames >= 4
+    with np.load(DIGITS / "digits.npz") as file:
+        images = file["in0"][: 3 * frames - 1]
+    np.savez(tmp_path / "images.npz", in0=images)
+    build(DIGITS / "digits_int8.tflite", tmp_path / "one")
+    (together,) = api.run(tmp_path / "out", inputs=tmp_path / "images.npz")
+    (alone,) = api.run(tmp_path / "one", inputs=tmp_path / "images.npz")
+    assert np.array_equal(together, alone)
+    found = api.validate(tmp_path / "out", inputs=tmp_path / "images.npz")
+    assert found.passed, found.mismatches
+    measured, single = api.bench(tmp_path / "out"), api.bench(tmp_path / "one")
+    assert measured.interval_cycles is not None and single.interval_cycles is not None
+    assert measured.interval_cycles < single.interval_cycles / 3
+    assert abs(measured.interval_cycles - built.plan().predicted.interval_cycles) < 0.1 * measured.interval_cycles
+
+
+def test_what_does_not_fit_is_streamed_from_dram(tmp_path: Path) -> None:
+    built = build(models() / "ad01_int8.tflite", tmp_path / "out", pes=2, objective="throughput")
+    assert built.dram()
+    found = api.validate(tmp_path / "out", inputs=models() / "ad01_int8.npz", expect="out0_tflm")
+    assert found.passed, found.mismatches
