@@ -26,7 +26,8 @@ def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: P
     found = api.validate(tmp_path / "out", inputs=tmp_path / "images.npz")
     assert found.passed, found.mismatches
     measured, single = api.bench(tmp_path / "out"), api.bench(tmp_path / "one")
-    assert measured.interval_cycles is not None and single.interval_cycles is not None
+    assert measured.interval_cycles is not None
+    assert single.interval_cycles is not None
     assert measured.interval_cycles < single.interval_cycles / 3
     assert abs(measured.interval_cycles - built.plan().predicted.interval_cycles) < 0.1 * measured.interval_cycles
 

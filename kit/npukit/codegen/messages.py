@@ -101,7 +101,7 @@ class Descriptors:
                 )
 
     def _hops(self, message: Message) -> Iterator[_Hop]:
-        """Copies to all landings at once; the last copy flag by flag, and with it the sender's own if it is the source."""
+        """Copies to all landings at once; the last copy flag by flag, and with it a source's own."""
         own = message.source_pe == self._pe
         parts = [self._copies(message, landing) for landing in message.landings]
         bases = [self._plans[x.pe].buffer(x.view.buffer).offset for x in message.landings]

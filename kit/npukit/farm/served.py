@@ -48,7 +48,7 @@ class ServedBoard:
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """One frame."""
-        return run_case(self._target.session, self._net, self._case(inputs), 0)
+        return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
 
     def time(self, inputs: Sequence[np.ndarray], number: int, repeat: int, least_seconds: float) -> list[float]:
         """Seconds a frame by the board's clock: `repeat` averages over `number` frames each, alone on the board.

@@ -156,13 +156,13 @@ def _by_pe(records: np.ndarray) -> dict[int, np.ndarray]:
 
 
 def _calls(sites: CallSites, marks: np.ndarray) -> Iterator[_Call]:
-    """Calls do not nest, but for the frame's own, which holds all the others."""
+    """Calls do not nest, but for the frame's own, which holds all the others; with it ends one in its place."""
     open_calls: list[tuple[str, int, int]] = []
     for mark in marks:
         address, time = int(mark["a"]), int(mark["start"])
-        if open_calls and open_calls[-1][2] == address:
-            name, start, _ = open_calls.pop()
-            yield _Call(name, start, time)
+        ended = next((n for n, (_, _, after) in enumerate(open_calls) if after == address), len(open_calls))
+        yield from (_Call(name, start, time) for name, start, _ in reversed(open_calls[ended:]))
+        del open_calls[ended:]
         if address in sites.callees:
             open_calls.append((sites.callees[address], time, sites.after[address]))
 

@@ -36,7 +36,7 @@ class Traced:
 
 def timeline_of(build: Build, cases: Cases, frames: int) -> Timeline:
     """Frames of the first case, on an emulator of their own."""
-    emulator = Emulator(build.board, build.images(), build.models())
+    emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"")
     with Session(emulator, build_id=build.build_id) as session:
         return record_timeline(build, emulator, session, cases, frames)
 

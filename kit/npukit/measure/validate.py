@@ -106,10 +106,10 @@ def run_round(
     return [[_output(session, net, frame, index) for index in range(len(net.outputs))] for frame in range(len(chosen))]
 
 
-def run_case(session: Session, net: Net, cases: Cases, case: int) -> list[np.ndarray]:
+def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:
     """The outputs of one case, which every frame that the device takes at once is."""
     frames = max(len(session.device.inputs) // max(len(net.inputs), 1), 1)
-    return run_round(session, net, cases, (case,) * frames, observe=False)[0]
+    return run_round(session, net, cases, (case,) * frames, observe=observe)[0]
 
 
 def write_inputs(session: Session, cases: Cases, chosen: Sequence[int]) -> None:
