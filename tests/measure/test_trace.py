@@ -38,7 +38,7 @@ def counted(built: Build) -> tuple[Timeline, dict[int, int]]:
     pes = [pe.pe for pe in built.plan().pes]
     with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
         run_case(session, built.net(), cases, 0, observe=True)
-        write_inputs(session, cases, 0)
+        write_inputs(session, cases, [0])
         before = {pe: emulator.counters(pe).npu_busy for pe in pes}
         session.run(frames=FRAMES)
         spent = {pe: emulator.counters(pe).npu_busy - before[pe] for pe in pes}
