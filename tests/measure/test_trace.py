@@ -28,7 +28,9 @@ NEEDED = {"X": {"ts", "dur", "pid", "tid", "name"}, "s": {"id", "ts"}, "f": {"id
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("digits") / "out"
-    return api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES))
+    return api.build(
+        CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES, toolchain="zig")
+    )
 
 
 @pytest.fixture(scope="module")

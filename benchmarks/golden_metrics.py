@@ -1,0 +1,90 @@
+"""What must not change by accident: cycles, instructions, memory of the MLPerf Tiny networks and the digits.
+
+python benchmarks/golden_metrics.py FOLDER_OF_MODELS            compares with golden_metrics.json
+python benchmarks/golden_metrics.py FOLDER_OF_MODELS --write    takes what is measured now
+
+All of it is exact: the emulator is deterministic, and the compiler is the one that npukit pins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from npukit import api
+from npukit.errors import DoesNotFit
+from npukit.measure.bench import Bench
+
+FILE = Path(__file__).with_name("golden_metrics.json")
+DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
+MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
+PES = (1, 16)
+
+Metrics = Mapping[str, int | float | str]
+
+
+def cases() -> Iterator[tuple[str, int]]:
+    """Every network, on every number of PEs."""
+    return ((name, pes) for name in (DIGITS.stem, *MODELS) for pes in PES)
+
+
+def title(name: str, pes: int) -> str:
+    return f"{name}, at most {pes} PE{'s' if pes > 1 else ''}"
+
+
+def measure(model: Path, pes: int) -> Metrics:
+    """One network, built, measured; or the fact that it does not fit."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "out"
+        try:
+            built = api.build(model, output=folder, options=api.Options(pes=pes, toolchain="zig"))
+        except DoesNotFit:
+            return {"fits": "no"}
+        return _metrics(api.bench(folder), built.manifest.summary["memory"])
+
+
+def _metrics(measured: Bench, memory: list[dict[str, int]]) -> Metrics:
+    cycles, predicted = measured.latency_cycles, measured.predicted_latency_cycles
+    assert cycles is not None
+    assert measured.interval_cycles is not None
+    parts = ("code", "constants", "activations", "stack")
+    return {
+        "pes": len(memory),
+        "latency_cycles": cycles,
+        "interval_cycles": measured.interval_cycles,
+        "instructions": measured.instructions,
+        "predicted_cycles": predicted,
+        "prediction_error_percent": round(100 * (predicted / cycles - 1), 2),
+        **{f"most_{part}_bytes": max(pe[part] for pe in memory) for part in parts},
+    }
+
+
+def golden() -> dict[str, Metrics]:
+    return json.loads(FILE.read_text())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    found, known = {}, golden() if FILE.is_file() else {}
+    for name, pes in cases():
+        model = DIGITS if name == DIGITS.stem else given.models / f"{name}.tflite"
+        key = title(name, pes)
+        found[key] = measure(model, pes)
+        print(f"{key}: {_difference(known.get(key, {}), found[key])}", flush=True)
+    if given.write:
+        FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _difference(old: Metrics, new: Metrics) -> str:
+    changed = [f"{name} {old.get(name, 'unknown')} -> {value}" for name, value in new.items() if old.get(name) != value]
+    return "; ".join(changed) or "as before"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""Cycles, instructions and memory are those of `benchmarks/golden_metrics.json`: a change is committed on purpose."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.golden_metrics import DIGITS, cases, golden, measure, title
+from helpers import models
+
+
+@pytest.mark.parametrize(("name", "pes"), list(cases()))
+def test_the_metrics_are_the_golden_ones(name: str, pes: int) -> None:
+    model = DIGITS if name == DIGITS.stem else models() / f"{name}.tflite"
+    assert measure(model, pes) == golden()[title(name, pes)], "on purpose? python benchmarks/golden_metrics.py --write"
