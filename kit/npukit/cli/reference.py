@@ -1,0 +1,63 @@
+"""The command reference, made from the commands themselves: `python -m npukit.cli.reference > docs/commands.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from npukit.cli.main import app
+
+_HEAD = """# Commands
+
+Made by `python -m npukit.cli.reference > docs/commands.md` from the commands' own help.
+
+Every verb exits with 0 when done, 1 when something given is wrong or failed, 2 for wrong usage, 3 when a network
+does not fit or does not match. With `--json` it prints one JSON value on stdout and everything else on stderr.
+Progress goes to stderr, as single lines where that is no terminal; `NO_COLOR` is respected.
+"""
+
+
+def reference() -> str:
+    """The page."""
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    return "\n".join([_HEAD, *_commands(root, "npukit")])
+
+
+def _commands(group: TyperGroup, path: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, f"{path} {name}")
+        elif isinstance(command, TyperCommand):
+            yield from _command(command, f"{path} {name}")
+
+
+def _command(command: TyperCommand, path: str) -> Iterator[str]:
+    context = command.make_context(path, [], resilient_parsing=True)
+    pieces = " ".join(command.collect_usage_pieces(context))
+    yield f"## {path}\n"
+    yield f"    {path} {pieces}\n"
+    yield f"{_one_line(command.help)}\n"
+    rows = [row for parameter in command.params if (row := _row(parameter, context))]
+    yield "\n".join(["| | |", "|---|---|", *rows]) + "\n"
+    if command.epilog:
+        yield f"{command.epilog.replace('Example: ', 'Example: `', 1)}`\n"
+
+
+def _row(parameter: Any, context: Any) -> str | None:
+    record = parameter.get_help_record(context)
+    if record is None:
+        return None
+    name, text = record
+    return f"| `{name.replace('|', chr(92) + '|')}` | {_one_line(text).replace('|', chr(92) + '|')} |"
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
