@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from benchmarks.golden_metrics import DIGITS, cases, golden, measure, title
+
 from helpers import models
 
 
