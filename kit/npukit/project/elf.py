@@ -5,9 +5,10 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
@@ -57,12 +58,12 @@ class Elf:
     @cached_property
     def symbols(self) -> dict[str, int]:
         """Every name and its value; functions carry the Thumb bit."""
-        return {s.name: s["st_value"] for s in self._symbols() if s.name}
+        return {s.name: s["st_value"] for s in self._symbols if s.name}
 
     @cached_property
     def functions(self) -> dict[int, Function]:
         """By address. Assembly without sizes reaches to the next function."""
-        named = sorted((s["st_value"] & ~THUMB, -s["st_size"], s.name) for s in self._symbols() if _is_function(s))
+        named = sorted((s["st_value"] & ~THUMB, -s["st_size"], s.name) for s in self._symbols if _is_function(s))
         starts = sorted({address for address, _, _ in named})
         found: dict[int, Function] = {}
         for address, negative_size, name in named:
@@ -73,7 +74,7 @@ class Elf:
     @cached_property
     def data_in_code(self) -> list[tuple[int, int]]:
         """Stretches of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
-        marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in self._symbols() if s.name[:2] in ("$d", "$t"))
+        marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in self._symbols if s.name[:2] in ("$d", "$t"))
         text = self.sections[".text"]
         ends = [*(address for address, _ in marks[1:]), text.end]
         pairs = zip(marks, ends, strict=False)
@@ -86,7 +87,7 @@ class Elf:
 
     def addresses_of(self, name: str) -> list[int]:
         """Every function of that name; static ones of several files may share it."""
-        return sorted({s["st_value"] & ~THUMB for s in self._symbols() if s.name == name and _is_function(s)})
+        return sorted(self._addresses.get(name, ()))
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the image."""
@@ -120,6 +121,15 @@ class Elf:
         return start, bytes(image)
 
     @cached_property
+    def _addresses(self) -> dict[str, set[int]]:
+        """Of every function, by name."""
+        found: dict[str, set[int]] = {}
+        for symbol in self._symbols:
+            if _is_function(symbol):
+                found.setdefault(symbol.name, set()).add(symbol["st_value"] & ~THUMB)
+        return found
+
+    @cached_property
     def _dwarf(self):
         return self._file.get_dwarf_info(relocate_dwarf_sections=False)
 
@@ -127,9 +137,10 @@ class Elf:
     def _ranges(self):
         return self._dwarf.get_aranges()
 
-    def _symbols(self) -> Iterator:
+    @cached_property
+    def _symbols(self) -> list[Any]:
         table = self._file.get_section_by_name(".symtab")
-        return table.iter_symbols() if isinstance(table, SymbolTableSection) else iter(())
+        return list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
 
     def _next(self, starts: list[int], address: int) -> int:
         index = bisect.bisect_right(starts, address)
@@ -138,7 +149,13 @@ class Elf:
 
 def functions_pointed_at(objects: Iterable[Path]) -> set[str]:
     """Functions whose address these compiled files store or load, the vector table aside: whom pointers may lead to."""
-    return {name for path in objects for name in _pointed_at(ELFFile(BytesIO(path.read_bytes())))}
+    return {name for path in objects for name in _pointed_at_in(path.read_bytes())}
+
+
+@lru_cache(maxsize=256)
+def _pointed_at_in(object_file: bytes) -> frozenset[str]:
+    """Images share most of their object files."""
+    return frozenset(_pointed_at(ELFFile(BytesIO(object_file))))
 
 
 def _pointed_at(file: ELFFile) -> Iterator[str]:
