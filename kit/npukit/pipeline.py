@@ -34,15 +34,14 @@ from npukit.project.build_folder import (
     GOLDEN,
     PLAN,
     Build,
-    ImageRecord,
     Manifest,
     file_digest,
+    image_record,
     load_build,
     new_build_folder,
     write_manifest,
 )
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
-from npukit.project.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import load_model
@@ -162,7 +161,7 @@ def _write_golden(cases: Cases, folder: Path) -> None:
 
 def _write_renode(folder: Path, compiled: _Compiled, cases: Cases, build_id: str, built: Sequence[BuiltImage]) -> None:
     """`project/renode/`, unless Renode cannot be this board: it has no DRAM either."""
-    images, target = [Image(each.elf, each.pes) for each in built], folder / "project/renode"
+    images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
     if compiled.plan.dram or objection(compiled.board, images) is not None:
         return
     outputs = [cases.expected[i] for i in range(len(compiled.net.outputs))]
@@ -180,7 +179,7 @@ def _manifest(
     toolchain: Toolchain,
     build_id: str,
 ) -> Manifest:
-    records = [ImageRecord(elf=image.elf.relative_to(folder).as_posix(), pes=image.pes) for image in images]
+    records = [image_record(image, folder) for image in images]
     return Manifest(
         model=compiled.net.name,
         model_sha256=file_digest(model),

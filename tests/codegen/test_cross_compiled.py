@@ -58,7 +58,7 @@ def test_no_warnings_and_the_size_that_was_said(toolchain_name: str, board: str,
     toolchain = _toolchain(toolchain_name)
     net = _every_kind() if pes == 1 else _wide_layer()
     programs = _sources(net, board, pes)
-    assert len(programs) == pes
+    assert sorted(pe for sources in programs for pe in sources.pes) == list(range(pes))
     for sources in programs:
         folder = tmp_path / str(sources.role)
         folder.mkdir()

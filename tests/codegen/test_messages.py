@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,8 @@ from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
+from npukit.codegen.messages import DESTINATION_BYTES
+from npukit.codegen.sources import Sources, Spot
 from npukit.codegen.streamed import dram_image
 from npukit.errors import NpukitError
 from npukit.net.net import Net
@@ -43,48 +45,95 @@ def _plan(net: Net) -> Plan:
     return plan
 
 
-def _generated(net: Net, plan: Plan) -> dict[int, Mapping[str, str]]:
+class _Made:
+    """What was generated for one PE: its share of the role's C, and its own data."""
+
+    def __init__(self, sources: Sources, pe: int) -> None:
+        self.files, self.pe = sources.files, pe
+        self._own = next((own for own in sources.own.pes if own.pe == pe), None)
+
+    def descriptors(self, number: int) -> list[dict[str, Any]]:
+        """Those of a message, in order, from the C or from the PE's own data."""
+        rows = self._rows("noc_descriptor")
+        found = [(offset, row) for offset, row in rows.items() if int(row["tag"]) == number]
+        return [row for _, row in sorted(found, key=lambda each: each[0])]
+
+    def destinations(self, descriptor: dict[str, Any]) -> dict[int, int]:
+        """By PE, the first byte that arrives there, counted from where its activations begin."""
+        if "options" not in descriptor:
+            return {int(descriptor["destination_pe"]): self.place(descriptor["destination"])}
+        first, count = descriptor["destination_pe"], int(descriptor["destination"])
+        listed = [self._listed(first, index) for index in range(count)]
+        return {int(row["pe"]): self.place(row["address"]) for row in listed}
+
+    def place(self, value: Any) -> int:
+        """An offset from where the activations begin."""
+        if isinstance(value, Spot):
+            return value.offset
+        foreign = re.fullmatch(r"\(uint32_t\)&net_activations_of_pe_\d+\[(\d+)\]", value)
+        if foreign:
+            return int(foreign[1])
+        own = re.fullmatch(r"(?:\(uint32_t\))?ARENA\((\w+)(?: \+ (\d+))?\)", value)
+        assert own is not None, value
+        offsets = dict(re.findall(r"(at_\w+) = (\d+),", self.files["memory.h"]))
+        return self._ahead() + int(offsets[own[1]]) + int(own[2] or 0)
+
+    def _ahead(self) -> int:
+        layers = re.search(r"NET_LAYERS = (\d+)", self.files["memory.h"])
+        assert layers is not None
+        return control_bytes(int(layers[1]))
+
+    def _rows(self, struct: str) -> dict[int, dict[str, Any]]:
+        if self._own:
+            return {row.offset: dict(row.values) for row in self._own.rows if row.struct == struct}
+        texts = re.findall(r"\.message_\d+_descriptor_\d+ = {(.*?)},", self.files["constants.c"], re.S)
+        return {index: dict(re.findall(r"\.(\w+) = (.*),", text)) for index, text in enumerate(texts)}
+
+    def _listed(self, first: Any, index: int) -> dict[str, Any]:
+        if self._own:
+            return self._rows("noc_destination")[first.offset + DESTINATION_BYTES * index]
+        text = re.search(rf"\.{first.rpartition('.')[2]} = {{(.*?)\n}},", self.files["constants.c"], re.S)
+        assert text is not None
+        pe, address = re.findall(r"\.pe = (\d+), \.address = (.*?) }", text[1])[index]
+        return {"pe": pe, "address": address}
+
+
+def _generated(net: Net, plan: Plan) -> dict[int, _Made]:
     made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
-    return {sources.pes[0]: sources.files for sources in made}
+    return {pe: _Made(sources, pe) for sources in made for pe in sources.pes}
 
 
 def test_the_bytes_that_move_are_those_of_the_plan() -> None:
-    """Read back from the C: every byte of every landing is written once by its message, from the right place."""
+    """Read back from C and data: every byte of every landing is written once by its message, from the right place."""
     net = _net()
     plan = _plan(net)
-    files = _generated(net, plan)
+    made = _generated(net, plan)
     for number, message in enumerate(plan.messages):
-        descriptors = _descriptors(files[message.source_pe], number)
+        sender = made[message.source_pe]
+        descriptors = sender.descriptors(number)
         assert descriptors
         for landing in message.landings:
-            moved = [move for each in descriptors for move in _moves(each, files[message.source_pe], landing.pe)]
-            ahead = 0 if landing.pe == message.source_pe else _bytes_before_arena(plan, landing.pe)
-            target = [ahead + place for place in _places(net, plan, landing.pe, message.tensor, landing.view)]
+            moved = [move for each in descriptors for move in _moves(each, sender, landing.pe)]
+            target = _places(net, plan, landing.pe, message.tensor, landing.view)
             source = _places(net, plan, message.source_pe, message.tensor, message.source)
             assert sorted(moved) == sorted(zip(source, target, strict=True))
         counted = [int(each["destination_flag"]) for each in descriptors if each["destination_flag"] != "NOC_NO_FLAG"]
         assert sorted(counted) == sorted({landing.flag for landing in message.landings})
-        assert [each["source_flag"] for each in descriptors].count("0") == 1
-        assert descriptors[-1]["source_flag"] == "0"
+        sent = [str(each["source_flag"]) for each in descriptors]
+        assert sent.count("0") == 1
+        assert sent[-1] == "0"
 
 
 def _bytes_before_arena(plan: Plan, number: int) -> int:
     return control_bytes(sum(1 for pe in plan.pes if pe.pe == number for _ in pe.computes()))
 
 
-def _descriptors(files: Mapping[str, str], number: int) -> list[dict[str, str]]:
-    texts = re.findall(rf"\.message_{number}_descriptor_\d+ = {{(.*?)}},", files["constants.c"], re.S)
-    return [dict(re.findall(r"\.(\w+) = (.*),", text)) for text in texts]
-
-
-def _moves(descriptor: dict[str, str], files: Mapping[str, str], pe: int) -> list[tuple[int, int]]:
-    """(source byte, destination byte), as offsets in the arenas, that a descriptor moves to a PE."""
-    start = _destinations(descriptor, files).get(pe)
+def _moves(descriptor: dict[str, Any], sender: _Made, pe: int) -> list[tuple[int, int]]:
+    """(source byte, destination byte), from where activations begin, that a descriptor moves to a PE."""
+    start = sender.destinations(descriptor).get(pe)
     if start is None:
         return []
-    offsets = dict(re.findall(r"(at_\w+) = (\d+),", files["memory.h"]))
-    name, _, more = descriptor["source"].removeprefix("ARENA(").removesuffix(")").partition(" + ")
-    source = int(offsets[name]) + int(more or 0)
+    source = sender.place(descriptor["source"])
     row_bytes, rows = int(descriptor["row_bytes"]), int(descriptor["rows"])
     strides = int(descriptor["source_stride"]), int(descriptor["destination_stride"])
     return [
@@ -94,28 +143,12 @@ def _moves(descriptor: dict[str, str], files: Mapping[str, str], pe: int) -> lis
     ]
 
 
-def _destinations(descriptor: dict[str, str], files: Mapping[str, str]) -> dict[int, int]:
-    if "options" not in descriptor:
-        return {int(descriptor["destination_pe"]): _offset(descriptor["destination"])}
-    listed = descriptor["destination_pe"].rpartition(".")[2]
-    text = re.search(rf"\.{listed} = {{(.*?)\n}},", files["constants.c"], re.S)
-    assert text is not None
-    found = {int(pe): _offset(address) for pe, address in re.findall(r"\.pe = (\d+), \.address = (.*?) }", text[1])}
-    assert len(found) == int(descriptor["destination"])
-    return found
-
-
-def _offset(address: str) -> int:
-    found = re.fullmatch(r"\(uint32_t\)&net_activations(?:\.arena|_of_pe_\d+)\[(\d+)\]", address)
-    assert found is not None
-    return int(found[1])
-
-
 def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]:
-    """Where in a PE's arena each byte of a view lies, in the box's order."""
+    """Where each byte of a view lies, from where the PE's activations begin, in the box's order."""
     buffer = next(each for each in plan.pes if each.pe == pe).buffer(view.buffer)
     size = net.tensor(tensor).bytes // net.tensor(tensor).elements
-    places = np.arange(buffer.box.elements * size).reshape(*buffer.box.shape, size) + buffer.offset
+    places = np.arange(buffer.box.elements * size).reshape(*buffer.box.shape, size)
+    places += _bytes_before_arena(plan, pe) + buffer.offset
     inner = zip(view.box.offset_in(buffer.box), view.box.shape, strict=True)
     return places[tuple(slice(o, o + n) for o, n in inner)].ravel().tolist()
 
@@ -123,17 +156,17 @@ def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]
 def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> None:
     net = heavy()
     plan = densest_plan(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2])
-    made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
-    files = {sources.pes[0]: sources.files for sources in made}
+    made = _generated(net, plan)
     dram = {buffer.name: buffer for buffer in plan.dram}
     streamed = [n for n, message in enumerate(plan.messages) if message.source_pe == DRAM]
     senders = {step.message: pe.pe for pe in plan.pes for step in pe.steps if isinstance(step, Send)}
     assert streamed
     for number in streamed:
-        descriptors = _descriptors(files[senders[number]], number)
+        sender = made[senders[number]]
+        descriptors = sender.descriptors(number)
         source = dram[plan.messages[number].source.buffer]
         assert descriptors[0]["source_pe"] == "NOC_DRAM"
-        assert descriptors[0]["source"] == f"(const void *)0x{source.offset:08X}U"
+        assert descriptors[0]["source"] in (source.offset, f"(const void *)0x{source.offset:08X}U")
         assert all(each["source_flag"] == "NOC_NO_FLAG" for each in descriptors)
 
 
@@ -162,8 +195,8 @@ def test_messages_sent_one_after_the_other_are_one_chain() -> None:
     """As many doorbells as runs of sends."""
     net = _net()
     plan = _plan(net)
-    files = _generated(net, plan)
+    made = _generated(net, plan)
     for pe in plan.pes:
         sends = [isinstance(step, Send) for step in pe.steps]
         runs = sum(now and not before for before, now in zip([False, *sends], sends, strict=False))
-        assert files[pe.pe]["net.c"].count("noc_send(") == runs
+        assert made[pe.pe].files["net.c"].count("noc_send(") == runs

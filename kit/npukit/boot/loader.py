@@ -11,7 +11,7 @@ from npukit.board.board import Board, Flash
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.project.elf import Elf
-from npukit.project.files import Project, Tuning
+from npukit.project.files import Tuning
 from npukit.project.layout import memory_layout
 from npukit.project.render import render_board_header, render_flash_header, render_link_script
 from npukit.project.stack import stack_bound
@@ -104,8 +104,7 @@ class _Build:
 
     def _link(self, objects: Sequence[Path], stack_bytes: int, name: str) -> Path:
         script = self.folder / f"{name}.ld"
-        project = Project(self.folder, self.board, ())
-        render_link_script(project, memory_layout(self.board, 0, 0, stack_bytes), script)
+        render_link_script(self.board, memory_layout(self.board, 0, 0, stack_bytes), {}, script)
         self._run(self.toolchain.link_command(objects, script, self.folder / name), "link the loader")
         return self.folder / name
 

@@ -7,9 +7,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.interface import ConstantArray, Field
+from npukit.accel.interface import Address, ConstantArray, Field
 
-Fields = tuple[tuple[str, Field], ...]
+
+@dataclass(frozen=True)
+class Number:
+    """An address where the struct has a number."""
+
+    address: Address
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """The address, as a number, of a byte of another PE's activations; `offset` counts from where they begin."""
+
+    pe: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """An address that is no place of this program, such as one in DRAM."""
+
+    address: int
+
+
+Value = Field | Number | Foreign | Absolute
+Fields = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True)
@@ -54,11 +78,17 @@ Member = Array | Record
 
 @dataclass(frozen=True)
 class Constants:
-    """The members in order, the whole size, and for every symbol the member that has its bytes."""
+    """The members in order and their offsets, the whole size, and for every symbol the member that has its bytes."""
 
     members: tuple[Member, ...]
+    offsets: tuple[int, ...]
     bytes: int
     homes: dict[str, str]
+
+    @property
+    def offsets_by_symbol(self) -> dict[str, int]:
+        offsets = {member.symbol: offset for member, offset in zip(self.members, self.offsets, strict=True)}
+        return {symbol: offsets[home] for symbol, home in self.homes.items()}
 
     @property
     def single_structs(self) -> frozenset[str]:
@@ -71,7 +101,8 @@ def lay_out(arrays: Iterable[ConstantArray], records: Sequence[Record]) -> Const
     members = sorted([*records, *shared], key=lambda member: (-member.align, member.bytes % member.align != 0))
     homes = {user: array.symbol for array in shared for user in array.users}
     homes |= {record.symbol: record.symbol for record in records}
-    return Constants(tuple(members), _size(members), homes)
+    *offsets, size = _offsets(members)
+    return Constants(tuple(members), tuple(offsets), size, homes)
 
 
 def _shared(arrays: Iterable[ConstantArray]) -> Iterator[Array]:
@@ -84,11 +115,13 @@ def _shared(arrays: Iterable[ConstantArray]) -> Iterator[Array]:
         yield Array(same[0], tuple(array.symbol for array in same))
 
 
-def _size(members: Sequence[Member]) -> int:
+def _offsets(members: Sequence[Member]) -> Iterator[int]:
+    """Of each member, and of the end."""
     end = 0
     for member in members:
+        yield _up(end, member.align)
         end = _up(end, member.align) + member.bytes
-    return _up(end, max((member.align for member in members), default=1))
+    yield _up(end, max((member.align for member in members), default=1))
 
 
 def _up(value: int, align: int) -> int:

@@ -5,8 +5,9 @@ Its parameters are the C names of what it touches. They are in scope where its C
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from npukit.accel.interface import Address, Call, CommandFormat
@@ -30,12 +31,39 @@ BEGIN, END = "net_begin_layer", "net_end_layer"
 
 
 @dataclass(frozen=True)
+class Operand:
+    """What a step works with and another PE's may do otherwise: an address, or a number; `type` is its C type."""
+
+    value: Address | int
+    type: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class KernelStep:
     """Calls of kernels, which finish `layer`. `checked`: they return 0 or an error code."""
 
     calls: tuple[Call, ...]
     layer: int
     checked: bool
+
+    @property
+    def code(self) -> object:
+        """Steps of equal code differ in their operands alone."""
+        calls = tuple((c.function, *("" if isinstance(a, Address) else a for a in c.arguments)) for c in self.calls)
+        return ("kernel", self.checked, calls)
+
+    def operands(self) -> tuple[Operand, ...]:
+        arguments = (a for call in self.calls for a in call.arguments)
+        return tuple(Operand(a, "void *") for a in arguments if isinstance(a, Address))
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> KernelStep:
+        given = iter(values)
+        calls = (
+            replace(call, arguments=tuple(next(given) if isinstance(a, Address) else a for a in call.arguments))
+            for call in self.calls
+        )
+        return replace(self, calls=tuple(calls))
 
 
 @dataclass(frozen=True)
@@ -49,23 +77,63 @@ class ChainStep:
     def first(self) -> str:
         return self.layers[0][1][0]
 
+    @property
+    def code(self) -> object:
+        return ("chain", self.format.run, tuple(len(commands) for _, commands in self.layers))
+
+    def operands(self) -> tuple[Operand, ...]:
+        commands = (symbol for _, commands in self.layers for symbol in commands)
+        return tuple(Operand(Address(symbol), f"const struct {self.format.struct} *") for symbol in commands)
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> ChainStep:
+        given = (value.symbol for value in values if isinstance(value, Address))
+        return replace(self, layers=tuple((layer, tuple(next(given) for _ in old)) for layer, old in self.layers))
+
 
 @dataclass(frozen=True)
 class SendStep:
     """Start the messages whose first descriptor this is."""
 
     symbol: str
+    code = ("send",)
+
+    def operands(self) -> tuple[Operand, ...]:
+        return (Operand(Address(self.symbol), "const struct noc_descriptor *"),)
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> SendStep:
+        (value,) = values
+        assert isinstance(value, Address)
+        return SendStep(value.symbol)
 
 
 @dataclass(frozen=True)
 class WaitStep:
-    """Wait for a counted flag."""
+    """Wait for a counted flag. A number may be the name of one of the PE's own."""
 
-    flag: int
-    count: int
+    flag: int | str
+    count: int | str
+    code = ("wait",)
+
+    def operands(self) -> tuple[Operand, ...]:
+        values = (("flag", self.flag), ("count", self.count))
+        return tuple(Operand(value, "uint32_t ", name) for name, value in values if isinstance(value, int))
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> WaitStep:
+        flag, count = values
+        assert not isinstance(flag, Address)
+        assert not isinstance(count, Address)
+        return WaitStep(flag, count)
 
 
 FrameStep = KernelStep | ChainStep | SendStep | WaitStep
+
+
+def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
+    """The step with calls of other functions, by their names."""
+    if not isinstance(step, KernelStep):
+        return step
+    calls = (replace(call, function=functions.get(call.function, call.function)) for call in step.calls)
+    return replace(step, calls=tuple(calls))
 
 
 def frame_function(steps: Sequence[FrameStep], *, observable: bool = True) -> Function:
@@ -80,9 +148,13 @@ def frame_function(steps: Sequence[FrameStep], *, observable: bool = True) -> Fu
     return define(NAME, parameters, body, result="int32")
 
 
-def frame_as_c(function: Function, place: Callable[[str, int], str]) -> str:
-    """The statements of the frame. `place`: the C of a symbol's address plus so many bytes."""
-    return function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
+def frame_as_c(function: Function, place: Callable[[str, int], str], numbers: Mapping[str, str]) -> str:
+    """The statements of the frame.
+
+    `place`: the C of a symbol's address plus so many bytes; `numbers`: the C of numbers that are not known here.
+    """
+    body = function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
+    return re.sub(r"\b[A-Za-z_]\w*", lambda word: numbers.get(word[0], word[0]), body)
 
 
 def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
@@ -101,6 +173,8 @@ def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
     for step in steps:
         if isinstance(step, KernelStep):
             yield from (a for call in step.calls for a in call.arguments if isinstance(a, str))
+        if isinstance(step, WaitStep):
+            yield from (value for value in (step.flag, step.count) if isinstance(value, str))
 
 
 class _Writer:
@@ -126,7 +200,7 @@ class _Writer:
             case SendStep():
                 self._checked("noc_send", step.symbol)
             case WaitStep():
-                self._stop_on_error(call("noc_wait", step.flag, step.count))
+                self._stop_on_error(call("noc_wait", self._argument(step.flag), self._argument(step.count)))
 
     def _is_observed(self) -> Expr:
         """Asked once a frame, before its first layer: the word comes before what the frame works on."""

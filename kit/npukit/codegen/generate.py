@@ -7,39 +7,54 @@ from pathlib import Path
 
 from npukit.accel.interface import Accelerator, Call
 from npukit.board.board import Board
-from npukit.codegen.messages import foreign_arena
-from npukit.codegen.names import c_string
+from npukit.codegen.names import c_string, foreign_arena
+from npukit.codegen.own import own_data
 from npukit.codegen.program import CPU, Program, gather
 from npukit.codegen.render import Ends, PeRow, Titles, render
+from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
+from npukit.codegen.streamed import Piece
 from npukit.codegen.tensors import input_rows, output_rows
 from npukit.net.net import Net
+from npukit.plan.memory import CODE_BYTES, STACK_BYTES
 from npukit.plan.plan import Plan
 
 
 def generate(
     net: Net, plan: Plan, board: Board, accelerators: Mapping[str, Accelerator], build_id: bytes
 ) -> list[Sources]:
-    """One program for each PE of the plan. `build_id` is what the device says it runs, 16 bytes."""
+    """One program for each role of the plan's PEs. `build_id` is what the device says it runs, 16 bytes."""
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, min(board.uart.receive_bytes, 0xFFFF))
-    return [_sources(net, plan, board, accelerators, role, titles) for role in range(len(plan.pes))]
+    roles = roles_of([gather(net, plan, pe, accelerators) for pe in plan.pes], _room(board))
+    return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
 
-def _sources(
-    net: Net, plan: Plan, board: Board, engines: Mapping[str, Accelerator], role: int, titles: Titles
-) -> Sources:
-    pe, root = plan.pes[role], role == 0
-    program = gather(net, plan, pe, engines)
+def _room(board: Board) -> int:
+    """Bytes that constants and activations of a PE may take together."""
+    return board.memory_for("activations").size - CODE_BYTES - STACK_BYTES
+
+
+def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:
+    ends = _ends(net, plan, role.first) if role.first.is_root else None
+    known = {pe.pe for pe in ends.pes} if ends else set()
     return Sources(
-        role=role,
-        pes=(pe.pe,),
-        files=render(program, titles, _ends(net, plan, program) if root else None),
-        drivers=_drivers(program, board),
-        wrappers=dict(_wrappers(program)),
-        streamed=tuple({part.streamed.name: part.streamed for part in program.parts if part.streamed}.values()),
-        constant_bytes=program.constants.bytes,
-        activation_bytes=program.activation_bytes,
+        role=number,
+        pes=role.pes,
+        files=render(role, titles, ends),
+        drivers=_drivers(role.first, board),
+        wrappers=dict(_wrappers(role.first)),
+        streamed=_streamed(role),
+        constant_bytes=role.constants.bytes,
+        activation_bytes=role.activation_bytes,
+        foreign_pes=tuple(sorted((foreign_pes(role.constants.members) | known) - {role.first.pe})),
+        own=own_data(role),
     )
+
+
+def _streamed(role: Role) -> tuple[Piece, ...]:
+    """What the tiles of all its PEs find in DRAM, each piece once."""
+    parts = (part for program in role.programs for part in program.parts)
+    return tuple({part.streamed.name: part.streamed for part in parts if part.streamed}.values())
 
 
 def _ends(net: Net, plan: Plan, program: Program) -> Ends:

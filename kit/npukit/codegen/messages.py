@@ -9,14 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from npukit.accel.interface import Address
-from npukit.codegen.constants import Fields, Record
+from npukit.codegen.constants import Absolute, Fields, Foreign, Number, Record, Value
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import link_to
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.copies import Copy, copies
 from npukit.plan.memory import control_bytes
-from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan, Send
+from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan
 
 DESCRIPTOR_BYTES = 48
 DESCRIPTOR_ALIGN = 16
@@ -31,23 +31,9 @@ class _Hop:
 
     copy: Copy
     landings: tuple[tuple[Landing, int], ...]
-    """With the offset of the first byte in the arena of each."""
+    """With the offset of the first byte in the buffer of each."""
     flag: int | None
     sent: bool
-
-
-def foreign_arena(pe: int) -> str:
-    """The C name of another PE's activations: the linker script says where they lie."""
-    return f"net_activations_of_pe_{pe}"
-
-
-def foreign_arenas(plan: Plan, pe: int) -> list[str]:
-    """Those that a PE's messages go to; the root, which looks after all PEs, knows all."""
-    steps = next(each for each in plan.pes if each.pe == pe).steps
-    sent = [plan.messages[step.message] for step in steps if isinstance(step, Send)]
-    reached = {landing.pe for message in sent for landing in message.landings}
-    known = {each.pe for each in plan.pes} if pe == plan.pes[0].pe else reached
-    return [foreign_arena(number) for number in sorted(known - {pe})]
 
 
 def refuse_what_has_no_descriptors(pe: PePlan) -> None:
@@ -65,7 +51,7 @@ class Descriptors:
 
     def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
-        self._plans = {each.pe: each for each in plan.pes}
+        self._plans = plan.by_pe
         self._dram = {buffer.name: buffer for buffer in plan.dram}
 
     def chain(self, numbers: Sequence[int]) -> list[Record]:
@@ -95,7 +81,7 @@ class Descriptors:
                 comment,
             )
             if len(hop.landings) > 1:
-                rows = tuple((("pe", landing.pe), ("address", self._at(landing.pe, o))) for landing, o in hop.landings)
+                rows = tuple((("pe", landing.pe), ("address", self._at(landing, o))) for landing, o in hop.landings)
                 yield Record(
                     targets, "noc_destination", rows, 4, DESTINATION_BYTES, f"where {symbol} goes", listed=True
                 )
@@ -104,11 +90,8 @@ class Descriptors:
         """Copies to all landings at once; the last copy flag by flag, and with it a source's own."""
         own = message.source_pe == self._pe
         parts = [self._copies(message, landing) for landing in message.landings]
-        bases = [self._plans[x.pe].buffer(x.view.buffer).offset for x in message.landings]
         for index, same in enumerate(zip(*parts, strict=True)):
-            places = [
-                (x, base + c.destination_offset) for x, base, c in zip(message.landings, bases, same, strict=True)
-            ]
+            places = [(x, copy.destination_offset) for x, copy in zip(message.landings, same, strict=True)]
             if index < len(parts[0]) - 1:
                 yield _Hop(same[0], tuple(places), None, sent=False)
                 continue
@@ -129,7 +112,7 @@ class Descriptors:
     def _from(self, message: Message, offset: int) -> Fields:
         source = self._source(message)
         if message.source_pe == DRAM:
-            return ("source_pe", "NOC_DRAM"), ("source", f"(const void *)0x{source.offset + offset:08X}U")
+            return ("source_pe", "NOC_DRAM"), ("source", Absolute(source.offset + offset))
         return ("source_pe", self._pe), ("source", Address(self._arena.place(source), offset))
 
     def _fields(self, message: Message, hop: _Hop, number: int, targets: str) -> Fields:
@@ -151,17 +134,19 @@ class Descriptors:
         if count > 1:
             return (
                 ("options", "NOC_MULTICAST"),
-                ("destination_pe", f"(uint32_t)net_constants.{targets}"),
+                ("destination_pe", Number(Address(targets))),
                 ("destination", count),
             )
         landing, offset = hop.landings[0]
-        return ("destination_pe", landing.pe), ("destination", self._at(landing.pe, offset))
+        return ("destination_pe", landing.pe), ("destination", self._at(landing, offset))
 
-    def _at(self, pe: int, offset: int) -> str:
-        if pe == self._pe:
-            return f"(uint32_t)&net_activations.arena[{offset}]"
-        ahead = control_bytes(len(list(self._plans[pe].computes())))
-        return f"(uint32_t)&{foreign_arena(pe)}[{ahead + offset}]"
+    def _at(self, landing: Landing, offset: int) -> Value:
+        """Byte `offset` of the buffer where a message lands."""
+        pe = self._plans[landing.pe]
+        buffer = pe.buffer(landing.view.buffer)
+        if landing.pe == self._pe:
+            return Number(Address(self._arena.place(buffer), offset))
+        return Foreign(landing.pe, control_bytes(len(list(pe.computes()))) + buffer.offset + offset)
 
 
 def _what(message: Message) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 LONGEST = 48
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_\d+\Z")
@@ -50,3 +51,19 @@ def c_string(text: str) -> str:
 def _escaped(byte: int) -> str:
     plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
     return chr(byte) if plain else f"\\{byte:03o}"
+
+
+def foreign_arena(pe: int) -> str:
+    """The C name of another PE's activations: the linker script says where they lie."""
+    return f"net_activations_of_pe_{pe}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers for a reader, those that follow each other together: `0, 2 to 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)

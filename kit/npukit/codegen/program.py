@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from npukit.accel.interface import Accelerator, Address, Call, Routine, Routines
-from npukit.codegen.constants import Constants, Record, lay_out
+from npukit.accel.interface import Accelerator, Address, Call, ConstantArray, Routine, Routines
+from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
-from npukit.codegen.kernels import C_TYPES, CFunction, kernel, kernels_as_c
-from npukit.codegen.messages import Descriptors, foreign_arenas, refuse_what_has_no_descriptors
+from npukit.codegen.kernels import C_TYPES
+from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
 from npukit.net.net import Net
@@ -21,23 +22,33 @@ NOC_HEADER = "noc.h"
 
 @dataclass(frozen=True)
 class Program:
-    """Everything the templates and the frame need."""
+    """What one PE does, before it is known who does the same."""
 
+    pe: int
+    is_root: bool
     arena: Arena
     parts: tuple[Part, ...]
-    constants: Constants
-    kernels: tuple[CFunction, ...]
+    arrays: tuple[ConstantArray, ...]
+    records: tuple[Record, ...]
     steps: tuple[FrameStep, ...]
+    """A kernel that is made here is called by the name of its tile."""
     headers: tuple[str, ...]
-    foreign_arenas: tuple[str, ...]
-    """Activations of other PEs that the program refers to."""
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
     routines: tuple[Routine, ...]
 
     @property
+    def control_bytes(self) -> int:
+        return control_bytes(len(self.parts))
+
+    @property
     def activation_bytes(self) -> int:
-        return control_bytes(len(self.parts)) + self.arena.bytes
+        return self.control_bytes + self.arena.bytes
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Of the buffers' C names, from where the activations begin."""
+        return {self.arena.place(each): self.control_bytes + each.offset for each in self.arena.buffers.values()}
 
 
 Piece = Part | Send | Wait
@@ -51,18 +62,15 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     parts = lower_parts(net, pe, arena, engines)
     runs = list(_runs(_pieces(pe.steps, parts)))
     descriptors = Descriptors(net, plan, pe.pe, arena)
-    records = [record for run in runs for record in _records(run, descriptors)]
-    constants = lay_out((array for part in parts for array in part.lowered.constants), records)
-    made = [kernel(part.tile, part.lowered.constants) for part in parts if part.from_tir]
-    functions, names = kernels_as_c(made)
     return Program(
+        pe=pe.pe,
+        is_root=pe is plan.pes[0],
         arena=arena,
         parts=tuple(parts),
-        constants=constants,
-        kernels=tuple(functions),
-        steps=tuple(_step(run, names, descriptors) for run in runs),
+        arrays=tuple(array for part in parts for array in part.lowered.constants),
+        records=tuple(record for run in runs for record in _records(run, descriptors)),
+        steps=tuple(_step(run, descriptors) for run in runs),
         headers=_headers(pe, parts),
-        foreign_arenas=tuple(foreign_arenas(plan, pe.pe)),
         wrappers=_wrappers(parts),
         routines=_routines(parts),
     )
@@ -97,13 +105,13 @@ def _records(run: Sequence[Piece], descriptors: Descriptors) -> list[Record]:
     return list(chain_records(parts)) if parts else descriptors.chain(sends)
 
 
-def _step(run: Sequence[Piece], kernel_names: Mapping[str, str], descriptors: Descriptors) -> FrameStep:
+def _step(run: Sequence[Piece], descriptors: Descriptors) -> FrameStep:
     first = run[0]
     if isinstance(first, Wait):
         return WaitStep(first.flag, first.count)
     if isinstance(first, Send):
         return SendStep(descriptors.first(first.message))
-    return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first, kernel_names)
+    return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first)
 
 
 def _chain_step(run: Sequence[Part]) -> ChainStep:
@@ -112,14 +120,13 @@ def _chain_step(run: Sequence[Part]) -> ChainStep:
     return ChainStep(form, tuple((part.layer, tuple(commands_of(part))) for part in run))
 
 
-def _kernel_step(part: Part, kernel_names: Mapping[str, str]) -> KernelStep:
+def _kernel_step(part: Part) -> KernelStep:
     code = part.lowered.code
     if isinstance(code, Routines):
         calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
         return KernelStep(calls, part.layer, checked=False)
     assert isinstance(code, Call)
-    name = kernel_names.get(code.function, code.function)
-    return KernelStep((Call(name, code.arguments),), part.layer, part.engine.name != CPU)
+    return KernelStep((code,), part.layer, part.engine.name != CPU)
 
 
 def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:

@@ -12,11 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
-from npukit.codegen.frame import frame_as_c, frame_function
-from npukit.codegen.kernels import C_TYPES, helpers_as_c
-from npukit.codegen.names import comment_text
-from npukit.codegen.places import Places
-from npukit.codegen.program import Program
+from npukit.codegen.frame import frame_as_c, frame_function, renamed
+from npukit.codegen.kernels import C_TYPES, CFunction, helpers_as_c, kernel, kernels_as_c
+from npukit.codegen.names import comment_text, foreign_arena, ranges
+from npukit.codegen.places import OWN, Places
+from npukit.codegen.roles import Role, foreign_pes
 from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
 
@@ -59,40 +59,65 @@ class PeRow:
     control: str
 
 
-def render(program: Program, titles: Titles, ends: Ends | None) -> dict[str, str]:
+def render(role: Role, titles: Titles, ends: Ends | None) -> dict[str, str]:
     """Every file by its name."""
-    frame = frame_as_c(frame_function(program.steps), _places(program).address)
-    values = {"titles": titles, "ends": ends, "layers": layer_tiles(program), "frame": frame, "library": None}
-    return _files(program, FILES, values)
+    known = {pe.pe for pe in ends.pes} if ends else set()
+    foreign = (foreign_pes(role.constants.members) | known) - {role.first.pe}
+    values = {
+        "titles": titles,
+        "ends": ends,
+        "layers": role.layers,
+        "layer_names": [layer.name for layer in layer_tiles(role.first)],
+        "frame": _frame(role, observable=True),
+        "foreign_arenas": [foreign_arena(pe) for pe in sorted(foreign)],
+        "library": None,
+    }
+    return _files(role, FILES, values)
 
 
-def render_library(program: Program, prefix: str) -> dict[str, str]:
+def render_library(role: Role, prefix: str) -> dict[str, str]:
     """The files but for the network's own, every name that a linker sees beginning with `prefix`."""
-    names = [function.name for function in program.kernels] + [routine.name for routine in program.routines]
-    linked = [*names, *(["net_constants"] if program.constants.members else []), "net_activations"]
-    library = {"prefix": prefix, "names": linked}
-    return _files(program, (*(name for name in FILES if name != NETWORK), NAMES), {"library": library})
+    names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.first.routines]
+    linked = [*names, *(["net_constants"] if role.constants.members else []), "net_activations"]
+    values = {"library": {"prefix": prefix, "names": linked}, "foreign_arenas": []}
+    return _files(role, (*(name for name in FILES if name != NETWORK), NAMES), values)
 
 
-def library_frame(program: Program) -> str:
+def library_frame(role: Role) -> str:
     """The statements of a frame that nobody observes."""
-    return frame_as_c(frame_function(program.steps, observable=False), _places(program).address)
+    return _frame(role, observable=False)
 
 
-def _files(program: Program, names: Sequence[str], values: dict[str, object]) -> dict[str, str]:
+def _frame(role: Role, *, observable: bool) -> str:
+    _, names = _kernels(role)
+    function = frame_function([renamed(step, names) for step in role.steps], observable=observable)
+    numbers = {word.name: f"{OWN}.{word.name}" for word in role.words if not word.is_address}
+    return frame_as_c(function, _places(role).address, numbers)
+
+
+def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:
+    """The kernels made from TIR, and for every tile's name the one that computes it."""
+    parts = (part for part in role.first.parts if part.from_tir)
+    return kernels_as_c([kernel(part.tile, part.lowered.constants) for part in parts])
+
+
+def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[str, str]:
     known = {
         "version": __version__,
-        "program": program,
-        "members": list(_members(program, _places(program))),
+        "program": role.first,
+        "role": role,
+        "kernels": _kernels(role)[0],
+        "members": list(_members(role, _places(role))),
         "helpers": helpers_as_c(),
-        "buffers": list(_buffers(program)),
+        "buffers": list(_buffers(role)),
     }
-    chosen = (*names, ROUTINES) if program.routines else names
+    chosen = (*names, ROUTINES) if role.first.routines else names
     return {name: _environment().get_template(f"{name}.j2").render(**known, **values) for name in chosen}
 
 
-def _places(program: Program) -> Places:
-    return Places(program.constants.homes, program.constants.single_structs)
+def _places(role: Role) -> Places:
+    pointers = frozenset(word.name for word in role.words if word.is_address)
+    return Places(role.constants.homes, role.constants.single_structs, pointers)
 
 
 @cache
@@ -105,6 +130,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["comment"] = comment_text
+    environment.filters["ranges"] = ranges
     return environment
 
 
@@ -119,8 +145,8 @@ class _Member:
     comment: str
 
 
-def _members(program: Program, places: Places) -> Iterator[_Member]:
-    for member in program.constants.members:
+def _members(role: Role, places: Places) -> Iterator[_Member]:
+    for member in role.constants.members:
         yield _array(member) if isinstance(member, Array) else _record(member, places)
 
 
@@ -162,8 +188,13 @@ class _Place:
     comment: str
 
 
-def _buffers(program: Program) -> Iterator[_Place]:
+def _buffers(role: Role) -> Iterator[_Place]:
+    """Those of the first PE that the C names; what lies elsewhere on every PE it does not."""
+    program = role.first
+    used = role.symbols() if role.own else program.offsets
     for buffer in program.arena.buffers.values():
-        what = f"{buffer.tensor} {buffer.box}" if buffer.tensor else buffer.name
-        comment = comment_text(f"{what}, {buffer.bytes} bytes, steps {buffer.first} to {buffer.last}")
-        yield _Place(program.arena.place(buffer), buffer.offset, comment)
+        place = program.arena.place(buffer)
+        if place in used:
+            what = f"{buffer.tensor} {buffer.box}" if buffer.tensor else buffer.name
+            comment = comment_text(f"{what}, {buffer.bytes} bytes, steps {buffer.first} to {buffer.last}")
+            yield _Place(place, buffer.offset, comment)

@@ -5,8 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from npukit.codegen.streamed import Piece
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in a section of the PE itself (`constants`, `activations`, `own`), or in the activations of `pe`."""
+
+    section: Literal["constants", "activations", "own"]
+    offset: int
+    pe: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """The values of a C struct's members, as they follow each other in the data; without a struct, 32-bit words."""
+
+    offset: int
+    struct: str
+    values: tuple[tuple[str, int | str | Spot], ...]
+
+
+@dataclass(frozen=True)
+class PeData:
+    """One PE's own data: bytes, and structs whose layout is the compiler's affair, by their offsets."""
+
+    pe: int
+    arrays: tuple[tuple[int, bytes], ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """The data of each PE of a role; `bytes` are reserved on all. `headers` declare the structs."""
+
+    bytes: int = 0
+    pes: tuple[PeData, ...] = ()
+    headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,3 +63,7 @@ class Sources:
     """For each function that a plug-in's driver must have, an op that calls it and the plug-in."""
     streamed: tuple[Piece, ...] = ()
     """Constants of its tiles that lie in DRAM; PEs may have the same."""
+    foreign_pes: tuple[int, ...] = ()
+    """Other PEs whose activations the C refers to by name."""
+    own: OwnData = OwnData()
+    """What differs between the PEs: it is no C."""

@@ -37,11 +37,15 @@ class LayerTile:
     """`struct net_layer`, and the layer's name."""
 
     name: str
-    address: str
+    place: Address
     row_bytes: int
     rows: Repeat
     planes: Repeat
     comment: str
+
+    @property
+    def address(self) -> str:
+        return _address(self.place)
 
 
 def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
@@ -83,9 +87,7 @@ def _layer_tile(program: Program, tile: Tile) -> LayerTile:
     if len(loops) > 2:
         raise NpukitError(f"{output.tensor.name}: {output.box} of {buffer.box} is no rows of rows")
     rows, planes = (*loops, ONCE, ONCE)[:2]
-    return LayerTile(
-        c_string(output.tensor.name), _address(place), row_bytes, rows, planes, f"{output.tensor.name} {output.box}"
-    )
+    return LayerTile(c_string(output.tensor.name), place, row_bytes, rows, planes, f"{output.tensor.name} {output.box}")
 
 
 def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, tuple[Repeat, ...]]:

@@ -19,14 +19,14 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.codegen.kernels import C_TYPES
 from npukit.codegen.names import LONGEST, c_string, comment_text
-from npukit.codegen.program import CPU, Program, gather
+from npukit.codegen.program import CPU, gather
 from npukit.codegen.render import library_frame, render_library
+from npukit.codegen.roles import Role, alone
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.tensor import Tensor
-from npukit.plan.memory import control_bytes
 from npukit.plan.on_core import plan_with_kernels
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network
@@ -54,12 +54,11 @@ class Library:
 def library(build: Build, portable: bool) -> Library:
     """What runs the build's network: in plain C, or with the kernels in assembly that the build has."""
     net, plan, engines = _portable(build) if portable else _as_built(build)
-    program = gather(net, plan, plan.pes[0], engines)
+    role = alone(gather(net, plan, plan.pes[0], engines))
     name = _plain(net.name, "network")
-    values = _values(build, net, program, name, PORTABLE if portable else CORTEX_M)
+    values = _values(build, net, role, name, PORTABLE if portable else CORTEX_M)
     own = {file: _render(template, values) for template, file in _templates(name).items()}
-    arena = program.activation_bytes - control_bytes(len(program.parts))
-    return Library(name, values["kind"], {**render_library(program, name), **own}, arena, program.constants.bytes)
+    return Library(name, values["kind"], {**render_library(role, name), **own}, role.arena_bytes, role.constants.bytes)
 
 
 def _templates(name: str) -> dict[str, str]:
@@ -122,10 +121,10 @@ class _End:
     address: str
 
 
-def _values(build: Build, net: Net, program: Program, name: str, kind: str) -> dict[str, Any]:
+def _values(build: Build, net: Net, role: Role, name: str, kind: str) -> dict[str, Any]:
     golden = build.golden()
-    inputs = _ends("input", net, net.inputs, input_rows(net, program))
-    outputs = _ends("output", net, net.outputs, output_rows(net, program))
+    inputs = _ends("input", net, net.inputs, input_rows(net, role.first))
+    outputs = _ends("output", net, net.outputs, output_rows(net, role.first))
     return {
         "version": __version__,
         "model": net.name,
@@ -134,10 +133,10 @@ def _values(build: Build, net: Net, program: Program, name: str, kind: str) -> d
         "name": name,
         "macro": name.upper(),
         "kind": kind,
-        "assembly": bool(program.routines),
-        "arena_bytes": program.activation_bytes - control_bytes(len(program.parts)),
-        "constant_bytes": program.constants.bytes,
-        "frame": library_frame(program),
+        "assembly": bool(role.first.routines),
+        "arena_bytes": role.arena_bytes,
+        "constant_bytes": role.constants.bytes,
+        "frame": library_frame(role),
         "inputs": inputs,
         "outputs": outputs,
         "given": [_listed(golden[f"in{i}"][0]) for i in range(len(inputs))],

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
@@ -153,8 +154,12 @@ class PePlan:
     buffers: tuple[Buffer, ...]
     memory: MemoryUse
 
+    @cached_property
+    def _by_name(self) -> dict[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.buffers}
+
     def buffer(self, name: str) -> Buffer:
-        return next(b for b in self.buffers if b.name == name)
+        return self._by_name[name]
 
     def computes(self) -> Iterator[Compute]:
         return (step for step in self.steps if isinstance(step, Compute))
@@ -186,6 +191,10 @@ class Plan:
     predicted: Predicted = Predicted(0, 0)
     frames: int = 1
     dram: tuple[Buffer, ...] = ()
+
+    @cached_property
+    def by_pe(self) -> dict[int, PePlan]:
+        return {pe.pe: pe for pe in self.pes}
 
     def __str__(self) -> str:
         from npukit.plan.text import print_plan

@@ -22,7 +22,8 @@ from npukit.net.net import Net
 from npukit.net.store import load_net
 from npukit.plan.plan import Plan
 from npukit.plan.store import load_plan
-from npukit.project.image import Image
+from npukit.project.compile import BuiltImage
+from npukit.project.image import Image, Overlay
 
 MANIFEST = "npukit.json"
 PLAN = "plan.json"
@@ -31,11 +32,39 @@ GOLDEN = "golden.npz"
 REPORT = "report.html"
 
 
+class OwnRecord(BaseModel):
+    """The data by which the PEs of an image differ: `bytes` for each in turn, for `address` in its memory."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    address: int
+    bytes: int
+
+
 class ImageRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     elf: str
     pes: tuple[int, ...]
+    own: OwnRecord | None = None
+
+    def image(self, folder: Path) -> Image:
+        """The image in a build folder."""
+        return Image(folder / self.elf, self.pes, tuple(self._overlays(folder)))
+
+    def _overlays(self, folder: Path) -> Iterator[Overlay]:
+        if self.own:
+            size, data = self.own.bytes, (folder / self.own.file).read_bytes()
+            for index, pe in enumerate(self.pes):
+                yield Overlay(pe, self.own.address, data[index * size : (index + 1) * size])
+
+
+def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
+    """What the manifest says of an image in the build folder."""
+    place = built.layout.own
+    own = built.own and OwnRecord(file=built.own.relative_to(folder).as_posix(), address=place.start, bytes=place.size)
+    return ImageRecord(elf=built.elf.relative_to(folder).as_posix(), pes=built.pes, own=own)
 
 
 class AcceleratorRecord(BaseModel):
@@ -93,7 +122,7 @@ class Build:
             return dict(arrays)
 
     def images(self) -> tuple[Image, ...]:
-        return tuple(Image(self.folder / image.elf, image.pes) for image in self.manifest.images)
+        return tuple(image.image(self.folder) for image in self.manifest.images)
 
     def dram(self) -> bytes | None:
         """What the first chip's DRAM must hold from address 0 on; None if the network does without."""

@@ -40,7 +40,7 @@ def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
 
 def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
     """Bytes by which what is stacked up from the memory's origin passes what hangs down from its end."""
-    places = (layout.constants, layout.activations, layout.stack)
+    places = (layout.constants, layout.activations, layout.stack, layout.own)
     hanging = [place.start for place in places if place.address is not None and place.memory.name == memory]
     origin, end = next((m.origin, m.end) for m in layout.memories if m.name == memory)
     rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
@@ -54,6 +54,7 @@ def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:
         (".constants", layout.constants),
         (".activations", layout.activations),
         (".stack", layout.stack),
+        (".own", layout.own),
     ):
         section = elf.sections.get(name)
         size = section.size if section else 0
@@ -77,11 +78,13 @@ def _use(layout: MemoryLayout, elf: Elf) -> dict[str, dict[str, int]]:
         ("variables", layout.variables.name, variable_bytes(elf)),
         ("constants", layout.constants.memory.name, layout.constants.size),
         ("activations", layout.activations.memory.name, layout.activations.size),
+        ("each PE's own", layout.own.memory.name, layout.own.size),
         ("stack", layout.stack.memory.name, layout.stack.size),
     )
     use: dict[str, dict[str, int]] = {memory.name: {} for memory in layout.memories}
     for purpose, memory, size in placed:
-        use[memory][purpose] = size
+        if size or purpose != "each PE's own":
+            use[memory][purpose] = size
     return use
 
 

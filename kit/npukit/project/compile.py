@@ -17,14 +17,18 @@ from npukit.project.check import check_fits, check_image, free_bytes, program_by
 from npukit.project.elf import Elf
 from npukit.project.files import Project, Role, Unit
 from npukit.project.layout import MemoryLayout, memory_layout
-from npukit.project.render import render_link_script
+from npukit.project.own_data import Addresses, own_bytes, questions_about
+from npukit.project.render import neighbours_of, render_link_script
 from npukit.project.stack import StackReport, stack_bound
+from npukit.project.struct_layouts import NOTHING, Layouts, answers
 from npukit.project.toolchain import Toolchain
 
 WORKERS = 2
 
 MEASURING_ROOM = 16 << 20
 """Added to every memory for the first link, so that whatever is too large can be measured and reported."""
+
+OWN_SUFFIX = ".own"
 
 SECONDS = 300
 """More than any compilation takes, the first one of a fresh zig included."""
@@ -46,6 +50,8 @@ class BuiltImage:
     pes: tuple[int, ...]
     elf: Path
     binary: Path
+    own: Path | None
+    """What differs between its PEs: the bytes at `layout.own` of each in turn."""
     layout: MemoryLayout
     memory: MemoryUse
     stack: StackReport
@@ -54,37 +60,51 @@ class BuiltImage:
 def build_images(
     project: Project, toolchain: Toolchain, images: Path, stage: Callable[[str], None] = lambda _: None
 ) -> list[BuiltImage]:
-    """Build every role's image into the folder `images`, and complete the project with its linker scripts."""
+    """Build every role's image into the folder `images`, and complete the project with its linker scripts and data."""
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
         build = _Build(project, toolchain, Path(scratch))
         stage(f"compile with {toolchain.title}")
         build.compile()
-        return [_built(build, role, images, stage) for role in project.roles]
+        layouts = build.layouts()
+        return [_built(build, role, layouts, images, stage) for role in project.roles]
 
 
-def _built(build: _Build, role: Role, images: Path, stage: Callable[[str], None]) -> BuiltImage:
+def _built(build: _Build, role: Role, layouts: Layouts, images: Path, stage: Callable[[str], None]) -> BuiltImage:
     stage(f"link {role.image}")
     project, elf = build.project, images / f"{role.image}.elf"
     stack = build.measure(role)
     layout = _layout(project.board, role, stack.bytes)
-    render_link_script(project, layout, project.folder / role.link_script)
-    build.link(role, project.folder / role.link_script, elf)
+    script = project.folder / role.link_script
+    render_link_script(project.board, layout, neighbours_of(project, role), script)
+    build.link(role, script, elf)
     linked = Elf(elf)
     check_image(layout, linked, role.image)
     binary = elf.with_suffix(".bin")
     binary.write_bytes(linked.binary()[1])
-    return BuiltImage(role.number, role.pes, elf, binary, layout, _memory_use(layout, linked), stack)
+    own = elf.with_suffix(OWN_SUFFIX) if role.own.bytes else None
+    if own:
+        _write_own(project, role, layouts, layout, linked, own)
+    return BuiltImage(role.number, role.pes, elf, binary, own, layout, _memory_use(layout, linked), stack)
+
+
+def _write_own(project: Project, role: Role, layouts: Layouts, layout: MemoryLayout, linked: Elf, path: Path) -> None:
+    """Into the project, from where `make` takes it, and beside the image."""
+    constants = linked.sections.get(".constants")
+    addresses = Addresses(layout, constants.address if constants else layout.own.start, project.activations)
+    data = own_bytes(role.own, layouts, addresses)
+    (project.folder / role.own_file).write_bytes(data)
+    path.write_bytes(data)
 
 
 def _layout(board: Board, role: Role, stack_bytes: int) -> MemoryLayout:
-    return memory_layout(board, role.constant_bytes, role.activation_bytes, stack_bytes)
+    return memory_layout(board, role.constant_bytes, role.activation_bytes, stack_bytes, role.own.bytes)
 
 
 def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
     return MemoryUse(
         code=program_bytes(elf) + variable_bytes(elf),
-        constants=layout.constants.size,
+        constants=layout.constants.size + layout.own.size,
         activations=layout.activations.size,
         stack=layout.stack.size,
         free=free_bytes(layout, elf),
@@ -108,11 +128,27 @@ class _Build:
         with ThreadPoolExecutor(WORKERS) as pool:
             list(pool.map(self._compile, jobs))
 
+    def layouts(self) -> Layouts:
+        """What the compiler says of the structs in the PEs' own data."""
+        asked = questions_about(role.own for role in self.project.roles)
+        if not asked.members:
+            return NOTHING
+        source = self.scratch / "layouts.c"
+        source.write_text(asked.as_c())
+        includes = self.project.include_folders()
+        output = source.with_suffix(".o")
+        command = self.toolchain.compile_command(
+            PurePosixPath(source.as_posix()), "size", includes, self.project.folder, output
+        )
+        self._run(command, "compile the questions about structs")
+        return answers(asked, output)
+
     def measure(self, role: Role) -> StackReport:
         """Link with room to spare; see that the real memories have room too, and how much stack the program needs."""
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
         roomy = replace(self.project, board=_roomy(self.project.board))
-        render_link_script(roomy, _layout(roomy.board, role, 0), script)
+        neighbours = neighbours_of(self.project, role)
+        render_link_script(roomy.board, _layout(roomy.board, role, 0), neighbours, script)
         self.link(role, script, elf)
         stack = stack_bound(elf, self._objects(role), {str(role.net): ()})
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)

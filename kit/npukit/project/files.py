@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from npukit.board.board import Board
-from npukit.codegen.sources import Sources
+from npukit.codegen.sources import OwnData, Sources
+from npukit.project.layout import activation_address
 
 Tuning = Literal["speed", "size", "libc"]
 
@@ -42,6 +44,13 @@ class Role:
     image: str
     constant_bytes: int
     activation_bytes: int
+    foreign_pes: tuple[int, ...]
+    own: OwnData
+
+    @property
+    def own_file(self) -> PurePosixPath:
+        """The data by which its PEs differ, if they do."""
+        return self.net.parent / "own.bin"
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,12 @@ class Project:
         other_main = _MAIN_WORKER if role.serves_host else _MAIN
         firmware = [unit for unit in self.firmware_units() if unit.source != other_main]
         return [*firmware, *self.net_units(role)]
+
+    @cached_property
+    def activations(self) -> dict[int, int]:
+        """By PE, where its activations begin."""
+        roles = ((activation_address(self.board, role.activation_bytes), role.pes) for role in self.roles)
+        return {pe: address for address, pes in roles for pe in pes}
 
     def include_folders(self) -> list[PurePosixPath]:
         """Every folder of the firmware that has headers, and the board's."""
@@ -104,6 +119,8 @@ def _role(sources: Sources, alone: bool, root: int) -> Role:
         image="image" if alone else f"image-{number}",
         constant_bytes=sources.constant_bytes,
         activation_bytes=sources.activation_bytes,
+        foreign_pes=sources.foreign_pes,
+        own=sources.own,
     )
 
 

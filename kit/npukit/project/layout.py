@@ -37,8 +37,8 @@ class MemoryLayout:
     """The sections of one program on one board.
 
     Where one memory holds everything: code from its origin up, the firmware's variables behind it, and from its end
-    downwards the activations, the constants, the stack. Where code has a memory of its own, the constants follow the
-    code there, and the firmware's variables begin the other memory.
+    downwards the activations, what is the PE's own, the constants, the stack. Where code has a memory of its own, the
+    constants follow the code there, and the firmware's variables begin the other memory.
     """
 
     code: Memory
@@ -46,6 +46,8 @@ class MemoryLayout:
     constants: Place
     activations: Place
     stack: Place
+    own: Place
+    """What other PEs of the program have otherwise."""
 
     @property
     def memories(self) -> tuple[Memory, ...]:
@@ -57,16 +59,20 @@ class MemoryLayout:
         return self.code == self.variables
 
 
-def memory_layout(board: Board, constant_bytes: int, activation_bytes: int, stack_bytes: int) -> MemoryLayout:
+def memory_layout(
+    board: Board, constant_bytes: int, activation_bytes: int, stack_bytes: int, own_bytes: int = 0
+) -> MemoryLayout:
     """The layout for sections of these sizes. Whether it all fits is for `check_fits` to say, with the code's size."""
     code, data = board.memory_for("code"), board.memory_for("activations")
     stack_memory, constants_memory = board.memory_for("stack"), board.memory_for("constants")
     activations = Place(data, activation_bytes, activation_address(board, activation_bytes))
+    own = Place(data, own_bytes, _down(activations.start, own_bytes, SECTION_ALIGNMENT))
     beside_activations = constants_memory == data
-    address = _down(activations.start, constant_bytes, SECTION_ALIGNMENT) if beside_activations else None
-    ceiling = stack_memory.end if stack_memory != data else address if address is not None else activations.start
+    address = _down(own.start, constant_bytes, SECTION_ALIGNMENT) if beside_activations else None
+    ceiling = stack_memory.end if stack_memory != data else address if address is not None else own.start
     stack = Place(stack_memory, stack_bytes, _down(ceiling, stack_bytes, STACK_ALIGNMENT))
-    return MemoryLayout(code, data, Place(constants_memory, constant_bytes, address), activations, stack)
+    constants = Place(constants_memory, constant_bytes, address)
+    return MemoryLayout(code, data, constants, activations, stack, own)
 
 
 def activation_address(board: Board, activation_bytes: int) -> int:

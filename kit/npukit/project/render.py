@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +14,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.board.board import Board
-from npukit.codegen.messages import foreign_arena
-from npukit.codegen.names import comment_text
+from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
-from npukit.project.files import Project, roles_of, root_pe
-from npukit.project.layout import MemoryLayout, activation_address
+from npukit.project.files import Project, Role, roles_of, root_pe
+from npukit.project.layout import MemoryLayout
 
 ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
@@ -58,15 +57,14 @@ def render_flash_header(board: Board, path: Path) -> None:
     _write(path, "flash_board.h.j2", board=board)
 
 
-def render_link_script(project: Project, layout: MemoryLayout, path: Path) -> None:
-    """The linker script for one layout. It tells the program where the activations of the other PEs lie."""
-    _write(path, "link.ld.j2", board=project.board, layout=layout, neighbours=_neighbours(project))
+def render_link_script(board: Board, layout: MemoryLayout, neighbours: Mapping[str, int], path: Path) -> None:
+    """The linker script for one layout. It tells the program where the activations of other PEs lie, by their names."""
+    _write(path, "link.ld.j2", board=board, layout=layout, neighbours=neighbours)
 
 
-def _neighbours(project: Project) -> dict[str, int]:
-    """On a mesh, for each PE the symbol by which the others' programs know its activations, and their address."""
-    places = {pe: activation_address(project.board, role.activation_bytes) for role in project.roles for pe in role.pes}
-    return {foreign_arena(pe): place for pe, place in sorted(places.items())} if len(places) > 1 else {}
+def neighbours_of(project: Project, role: Role) -> dict[str, int]:
+    """The activations that the role's program knows by name, and their addresses."""
+    return {foreign_arena(pe): project.activations[pe] for pe in role.foreign_pes}
 
 
 _FLAGS = SimpleNamespace(
@@ -142,6 +140,7 @@ def _environment() -> Environment:
         autoescape=False,  # C and make, not HTML
     )
     environment.filters["comment"] = comment_text
+    environment.filters["ranges"] = ranges
     environment.filters["macro"] = lambda name: re.sub(r"[^A-Z0-9]", "_", name.upper())
     environment.filters["hex"] = lambda value: f"0x{value:08X}U"
     environment.filters["address"] = lambda value: f"0x{value:08X}"

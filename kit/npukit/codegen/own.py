@@ -1,0 +1,59 @@
+"""What differs between the PEs of a role, as bytes and as structs whose values are numbers and places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from npukit.accel.interface import Address
+from npukit.codegen.constants import Absolute, Array, Foreign, Number, Record, Value
+from npukit.codegen.roles import Own, Role
+from npukit.codegen.sources import OwnData, PeData, Row, Spot
+
+
+def own_data(role: Role) -> OwnData:
+    """The data of every PE of the role."""
+    headers = tuple(sorted({"net.h", *role.first.headers}))
+    return OwnData(role.own_bytes, tuple(_pe_data(own) for own in role.own), headers)
+
+
+def _pe_data(own: Own) -> PeData:
+    arrays = tuple(
+        (offset, np.ascontiguousarray(member.array.values).tobytes())
+        for offset, member in own.parts
+        if isinstance(member, Array)
+    )
+    return PeData(own.program.pe, arrays, tuple(_rows(own)))
+
+
+def _rows(own: Own) -> Iterator[Row]:
+    start, words = own.words
+    if words:
+        yield Row(start, "", tuple((word.name, _value(own, word.value)) for word in words))
+    for offset, member in own.parts:
+        if isinstance(member, Record):
+            for index, fields in enumerate(member.rows):
+                values = tuple((name, _value(own, value)) for name, value in fields)
+                yield Row(offset + index * member.row_bytes, member.struct, values)
+
+
+def _value(own: Own, value: Value) -> int | str | Spot:
+    match value:
+        case Number(address):
+            return _spot(own, address)
+        case Address():
+            return _spot(own, value)
+        case Foreign(pe, offset):
+            return Spot("activations", offset, pe)
+        case Absolute(address):
+            return address
+    return value
+
+
+def _spot(own: Own, address: Address) -> Spot:
+    if address.symbol in own.program.offsets:
+        return Spot("activations", own.program.offsets[address.symbol] + address.offset)
+    if address.symbol in own.homes:
+        return Spot("own", own.homes[address.symbol] + address.offset)
+    return Spot("constants", own.common[address.symbol] + address.offset)

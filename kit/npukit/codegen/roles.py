@@ -1,0 +1,297 @@
+"""Roles: PEs whose programs are one code. What all of them have is compiled; what differs is each PE's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from npukit.accel.interface import Address
+from npukit.codegen.constants import Array, Constants, Fields, Foreign, Member, Number, Record, Value, lay_out
+from npukit.codegen.frame import FrameStep
+from npukit.codegen.parts import Part
+from npukit.codegen.program import Program
+from npukit.codegen.tensors import LayerTile, layer_tiles
+
+ALIGNMENT = 16
+LAYER_BYTES = 24
+WORD = 4
+
+
+@dataclass(frozen=True)
+class Word:
+    """A member of `struct net_own`: an address or a number by which the code finds what is the PE's own."""
+
+    name: str
+    type: str
+    value: Address | int
+
+    @property
+    def is_address(self) -> bool:
+        return isinstance(self.value, Address)
+
+    def __str__(self) -> str:
+        return self.value.symbol if isinstance(self.value, Address) else str(self.value)
+
+
+@dataclass(frozen=True)
+class Own:
+    """The data of one PE, from where its own data begins: each member with its offset."""
+
+    program: Program
+    parts: tuple[tuple[int, Member], ...]
+    words: tuple[int, tuple[Word, ...]]
+    homes: dict[str, int]
+    """Offsets by symbol."""
+    common: dict[str, int]
+    """By symbol, offsets in the constants that all PEs have."""
+
+    @property
+    def bytes(self) -> int:
+        ends = [offset + member.bytes for offset, member in self.parts]
+        return _up(max([self.words[0] + WORD * len(self.words[1]), *ends]))
+
+
+@dataclass(frozen=True)
+class Role:
+    """PEs that run one program. The first of them stands for all in the C."""
+
+    programs: tuple[Program, ...]
+    constants: Constants
+    """What is the same on every PE."""
+    steps: tuple[FrameStep, ...]
+    words: tuple[Word, ...]
+    """As they are on the first PE."""
+    layers: tuple[LayerTile, ...] | None
+    """What the layers leave behind, if that is the same everywhere."""
+    own: tuple[Own, ...]
+    """Of each PE, unless there is nothing that differs."""
+
+    @property
+    def first(self) -> Program:
+        return self.programs[0]
+
+    @property
+    def pes(self) -> tuple[int, ...]:
+        return tuple(program.pe for program in self.programs)
+
+    @cached_property
+    def arena_bytes(self) -> int:
+        return max(program.arena.bytes for program in self.programs)
+
+    @property
+    def activation_bytes(self) -> int:
+        return self.first.control_bytes + self.arena_bytes
+
+    @property
+    def own_bytes(self) -> int:
+        return max((own.bytes for own in self.own), default=0)
+
+    def symbols(self) -> set[str]:
+        """What the code and the data of all PEs refer to."""
+        records = (member for member in self.constants.members if isinstance(member, Record))
+        values = [value for record in records for row in record.rows for _, value in row]
+        values += [operand.value for step in self.steps for operand in step.operands()]
+        values += [layer.place for layer in self.layers or ()]
+        addresses = (value.address if isinstance(value, Number) else value for value in values)
+        return {address.symbol for address in addresses if isinstance(address, Address)}
+
+
+def roles_of(programs: Sequence[Program], room: int) -> list[Role]:
+    """The programs by their code, in the order of their first PEs; those with most in common stay together.
+
+    `room`: bytes that constants and activations of a PE may take together. PEs of a role have their data at the same
+    addresses, so one's large activations and another's large constants may be too much for one role.
+    """
+    alike: dict[object, list[Program]] = {}
+    for program in programs:
+        alike.setdefault(_code(program), []).append(program)
+    groups = [group for same in alike.values() for group in _groups_that_fit(same, room)]
+    return [_role(group) for group in sorted(groups, key=lambda group: programs.index(group[0]))]
+
+
+def alone(program: Program) -> Role:
+    """The role of a program that runs on one PE."""
+    return _role([program])
+
+
+def _code(program: Program) -> object:
+    """Programs with equal ones can share their code."""
+    kernels = tuple(_kernel(part) for part in program.parts if part.from_tir)
+    steps = tuple(step.code for step in program.steps)
+    routines = tuple(routine.name for routine in program.routines)
+    engines = tuple(sorted({part.engine.name for part in program.parts}))
+    return program.is_root, len(program.parts), steps, kernels, routines, engines, program.headers, program.wrappers
+
+
+def _kernel(part: Part) -> object:
+    """All that a kernel made from TIR depends on."""
+    operands = (part.tile.output, *part.tile.inputs)
+    places = tuple((operand.box, operand.row_stride, operand.pixel_stride) for operand in operands)
+    constants = tuple((array.symbol, str(array.values.dtype), array.values.size) for array in part.lowered.constants)
+    return part.tile.op.name, places, part.tile.scratch is None, constants
+
+
+def _groups_that_fit(programs: Sequence[Program], room: int) -> Iterator[list[Program]]:
+    """As few groups as a first fit finds, those with like needs together."""
+    sizes = {program.pe: (program.activation_bytes, _constant_bytes(program)) for program in programs}
+    group: list[Program] = []
+    for program in sorted(programs, key=lambda program: (sizes[program.pe], program.pe)):
+        wanted = [sizes[each.pe] for each in (*group, program)]
+        if group and sum(max(size) for size in zip(*wanted, strict=True)) > room:
+            yield sorted(group, key=lambda each: each.pe)
+            group = []
+        group.append(program)
+    yield sorted(group, key=lambda each: each.pe)
+
+
+def _constant_bytes(program: Program) -> int:
+    """With the words and the table of layers that sharing may add."""
+    words = sum(len(step.operands()) for step in program.steps)
+    members = sum(_up(array.values.nbytes) for array in program.arrays) + sum(_up(r.bytes) for r in program.records)
+    return members + WORD * words + LAYER_BYTES * len(program.parts) + 2 * ALIGNMENT
+
+
+class _Identities:
+    """What a program's data is, whatever it is called there: equal identities mean equal bytes at any address."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._arrays = {array.symbol: array for array in program.arrays}
+        self._records = {record.symbol: record for record in program.records}
+        self._found: dict[str, object] = {}
+
+    def all(self) -> frozenset[object]:
+        return frozenset(self.of(symbol) for symbol in self.symbols())
+
+    def symbols(self) -> Iterator[str]:
+        yield from self._arrays
+        yield from self._records
+
+    def of(self, symbol: str) -> object:
+        if symbol not in self._found:
+            self._found[symbol] = self._of(symbol)
+        return self._found[symbol]
+
+    def _of(self, symbol: str) -> object:
+        if symbol in self._program.offsets:
+            return "arena", self._program.offsets[symbol]
+        if symbol in self._arrays:
+            array = self._arrays[symbol]
+            return "array", str(array.values.dtype), array.align, np.ascontiguousarray(array.values).tobytes()
+        record = self._records[symbol]
+        rows = tuple(tuple((name, self.value(value)) for name, value in row) for row in record.rows)
+        return "record", record.struct, record.listed, rows
+
+    def value(self, value: Value) -> object:
+        match value:
+            case Number(address):
+                return self.value(address)
+            case Address(symbol, offset):
+                return self.of(symbol), offset
+        return value
+
+
+def _role(programs: Sequence[Program]) -> Role:
+    first = programs[0]
+    identities = [_Identities(program) for program in programs]
+    common = frozenset.intersection(*(each.all() for each in identities))
+    constants = lay_out(
+        [array for array in first.arrays if identities[0].of(array.symbol) in common],
+        [record for record in first.records if identities[0].of(record.symbol) in common],
+    )
+    offsets = constants.offsets_by_symbol
+    places = {identities[0].of(symbol): offset for symbol, offset in offsets.items()}
+    sharing = _Sharing(programs, identities, places)
+    steps, words = sharing.steps()
+    layers = sharing.layers()
+    needs_own = words[0] or layers is None or any(each.all() - common for each in identities)
+    own = tuple(sharing.own(number, words[number], layers is None) for number in range(len(programs)))
+    return Role(tuple(programs), constants, steps, words[0], layers, own if needs_own else ())
+
+
+@dataclass(frozen=True)
+class _Sharing:
+    """The programs of one role side by side."""
+
+    programs: Sequence[Program]
+    identities: Sequence[_Identities]
+    common: dict[object, int]
+    """Offsets in the constants of what all have."""
+
+    def steps(self) -> tuple[tuple[FrameStep, ...], list[tuple[Word, ...]]]:
+        """The steps of all, and of each program the words that they find what differs by."""
+        steps: list[FrameStep] = []
+        words: list[list[Word]] = [[] for _ in self.programs]
+        for index, same in enumerate(zip(*(program.steps for program in self.programs), strict=True)):
+            slots = list(zip(*(step.operands() for step in same), strict=True))
+            values: list[Address | int | str] = []
+            for number, slot in enumerate(slots):
+                if self._is_shared([operand.value for operand in slot]):
+                    values.append(slot[0].value)
+                    continue
+                name = f"step_{index}" + (f"_{slot[0].name or number}" if len(slots) > 1 else "")
+                for own, operand in zip(words, slot, strict=True):
+                    own.append(Word(name, operand.type, operand.value))
+                values.append(Address(name) if isinstance(slot[0].value, Address) else name)
+            steps.append(same[0].with_operands(values))
+        return tuple(steps), [tuple(own) for own in words]
+
+    def _is_shared(self, values: Sequence[Address | int]) -> bool:
+        """Whether it is one value for all, in memory that all have alike."""
+        found = {each.value(value) for each, value in zip(self.identities, values, strict=True)}
+        if len(found) > 1 or not isinstance(values[0], Address):
+            return len(found) == 1
+        identity = self.identities[0].of(values[0].symbol)
+        return identity in self.common or values[0].symbol in self.programs[0].offsets
+
+    def layers(self) -> tuple[LayerTile, ...] | None:
+        tiles = [layer_tiles(program) for program in self.programs]
+        for same in zip(*tiles, strict=True):
+            shapes = {(tile.row_bytes, tile.rows, tile.planes) for tile in same}
+            if len(shapes) > 1 or not self._is_shared([tile.place for tile in same]):
+                return None
+        return tuple(tiles[0])
+
+    def own(self, number: int, words: tuple[Word, ...], own_layers: bool) -> Own:
+        """The data of one program: its table of layers if that is its own, its words, its constants."""
+        program, identities = self.programs[number], self.identities[number]
+        layers = [_layers_record(layer_tiles(program))] if own_layers else []
+        start = sum(record.bytes for record in layers)
+        kept = lay_out(
+            [array for array in program.arrays if identities.of(array.symbol) not in self.common],
+            [record for record in program.records if identities.of(record.symbol) not in self.common],
+        )
+        base = _up(start + WORD * len(words))
+        placed = [(base + offset, member) for offset, member in zip(kept.offsets, kept.members, strict=True)]
+        homes = {symbol: base + offset for symbol, offset in kept.offsets_by_symbol.items()}
+        found = ((symbol, self.common.get(identities.of(symbol))) for symbol in identities.symbols())
+        common = {symbol: offset for symbol, offset in found if offset is not None}
+        return Own(program, (*((0, record) for record in layers), *placed), (start, words), homes, common)
+
+
+def _layers_record(tiles: Sequence[LayerTile]) -> Record:
+    rows: tuple[Fields, ...] = tuple(
+        (
+            ("data", tile.place),
+            ("row_bytes", tile.row_bytes),
+            ("rows", tile.rows.count),
+            ("row_stride", tile.rows.stride),
+            ("planes", tile.planes.count),
+            ("plane_stride", tile.planes.stride),
+        )
+        for tile in tiles
+    )
+    return Record("net_layers", "net_layer", rows, WORD, LAYER_BYTES, "what each layer leaves behind", listed=True)
+
+
+def foreign_pes(members: Sequence[Member]) -> set[int]:
+    """PEs whose activations the members refer to."""
+    records = (member for member in members if not isinstance(member, Array))
+    return {v.pe for record in records for row in record.rows for _, v in row if isinstance(v, Foreign)}
+
+
+def _up(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

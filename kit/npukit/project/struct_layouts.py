@@ -1,0 +1,85 @@
+"""What the compiler says of C structs and constants, so that data can be laid out without compiling it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+TABLE = "npukit_layouts"
+_WORD = 4
+
+
+@dataclass(frozen=True, order=True)
+class Member:
+    """A member of a struct."""
+
+    struct: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in its struct a member lies."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Members and constants to be known, and the headers that declare them."""
+
+    members: tuple[Member, ...]
+    constants: tuple[str, ...]
+    headers: tuple[str, ...]
+
+    def as_c(self) -> str:
+        """A file whose only object is the answers, word by word."""
+        lines = [f'#include "{header}"' for header in ("stddef.h", *self.headers)]
+        words = [word for member in self.members for word in _questions(member)]
+        words += [f"(uint32_t)({constant})" for constant in self.constants]
+        return "\n".join([*lines, f"const uint32_t {TABLE}[] = {{", *(f"    {word}," for word in words), "};\n"])
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """The answers."""
+
+    members: dict[Member, Place]
+    constants: dict[str, int]
+
+
+NOTHING = Layouts({}, {})
+
+
+def questions(members: Iterable[Member], constants: Iterable[str], headers: Iterable[str]) -> Questions:
+    """In an order that does not depend on how they were found."""
+    return Questions(tuple(sorted(set(members))), tuple(sorted(set(constants))), tuple(sorted({*headers, "stdint.h"})))
+
+
+def answers(asked: Questions, object_file: Path) -> Layouts:
+    """Read back from the compiled file."""
+    words = _words(object_file)
+    places = [Place(*words[2 * index : 2 * index + 2]) for index in range(len(asked.members))]
+    rest = words[2 * len(places) :]
+    return Layouts(
+        dict(zip(asked.members, places, strict=True)),
+        dict(zip(asked.constants, rest[: len(asked.constants)], strict=True)),
+    )
+
+
+def _questions(member: Member) -> Sequence[str]:
+    struct = f"struct {member.struct}"
+    return f"offsetof({struct}, {member.name})", f"sizeof((({struct} *)0)->{member.name})"
+
+
+def _words(object_file: Path) -> list[int]:
+    with object_file.open("rb") as stream:
+        file = ELFFile(stream)
+        symbol = file.get_section_by_name(".symtab").get_symbol_by_name(TABLE)[0]  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+        section, start = file.get_section(symbol["st_shndx"]), symbol["st_value"]
+        data = section.data()[start : start + symbol["st_size"]]
+    return [int.from_bytes(data[i : i + _WORD], "little") for i in range(0, len(data), _WORD)]
