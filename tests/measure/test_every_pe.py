@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from helpers import CHECKOUT
 from npukit import api
+from npukit.accel.engines import engines_of
+from npukit.codegen.program import gather
 from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import bench
@@ -57,32 +56,32 @@ def test_every_tile_on_every_pe_is_checked(built: Build) -> None:
 
 
 def weights_on(built: Build, pe: int) -> tuple[str, bytes]:
-    """A layer of a PE that has weights, and their bytes as they stand in its C."""
-    role = next(i for i, image in enumerate(built.manifest.images) if pe in image.pes)
-    text = (built.folder / f"project/roles/{role}/net/constants.c").read_text()
-    name, numbers = re.findall(r"\.(\w+)_weights = {([^{}]*)}", text)[0]
-    return name, bytes(int(number) & 0xFF for number in numbers.replace(",", " ").split())
-
-
-def with_a_wrong_weight(built: Build, pe: int, weights: bytes, folder: Path) -> tuple[Image, ...]:
-    """The images, in one of which the largest weight has changed its sign."""
-    image = next(image for image in built.images() if pe in image.pes)
-    wrong = Path(shutil.copy(image.elf, folder))
-    data = bytearray(wrong.read_bytes())
-    assert data.count(weights) == 1
-    largest = max(range(len(weights)), key=lambda i: min(weights[i], 256 - weights[i]))
-    data[data.index(weights) + largest] = -weights[largest] & 0xFF
-    wrong.write_bytes(data)
-    return tuple(replace(each, elf=wrong) if each == image else each for each in built.images())
-
-
-def test_a_wrong_weight_on_a_worker_is_named_with_layer_and_pe(built: Build, tmp_path: Path) -> None:
+    """A layer of a PE that has weights, and their bytes."""
     plan = built.plan()
-    worker = plan.pes[-1].pe
+    program = gather(built.net(), plan, plan.by_pe[pe], engines_of(built.board))
+    array = next(array for array in program.arrays if array.symbol.endswith("_weights"))
+    return array.symbol.removesuffix("_weights"), array.values.tobytes()
+
+
+def with_a_wrong_weight(built: Build, pe: int, weights: bytes) -> tuple[Image, ...]:
+    """The images, in which the largest weight of one PE has changed its sign."""
+    image = next(image for image in built.images() if pe in image.pes)
+    right = next(overlay for overlay in image.overlays if overlay.pe == pe)
+    assert right.data.count(weights) == 1
+    data = bytearray(right.data)
+    largest = max(range(len(weights)), key=lambda i: min(weights[i], 256 - weights[i]))
+    data[right.data.index(weights) + largest] = -weights[largest] & 0xFF
+    overlays = tuple(replace(right, data=bytes(data)) if each is right else each for each in image.overlays)
+    return tuple(replace(each, overlays=overlays) if each == image else each for each in built.images())
+
+
+def test_a_wrong_weight_on_a_worker_is_named_with_layer_and_pe(built: Build) -> None:
+    plan = built.plan()
+    worker = next(overlay.pe for image in built.images() for overlay in image.overlays)
     name, weights = weights_on(built, worker)
-    found = checked(built, with_a_wrong_weight(built, worker, weights, tmp_path))
+    found = checked(built, with_a_wrong_weight(built, worker, weights))
     first = found.mismatches[0]
-    step = next(step for step in plan.pes[-1].computes() if step.op == name)
+    step = next(step for step in plan.by_pe[worker].computes() if step.op == name)
     assert (first.pe, first.tensor, first.box) == (worker, name, str(step.output.box))
     assert first.got != first.want
 
