@@ -20,7 +20,8 @@ from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build
-from npukit.project.image import Image
+from npukit.project.elf import Elf
+from npukit.project.image import Image, Overlay
 
 PES = 4
 
@@ -64,20 +65,19 @@ def weights_on(built: Build, pe: int) -> tuple[str, bytes]:
 
 
 def with_a_wrong_weight(built: Build, pe: int, weights: bytes) -> tuple[Image, ...]:
-    """The images, in which the largest weight of one PE has changed its sign."""
+    """The images, but the largest weight of one PE has changed its sign."""
     image = next(image for image in built.images() if pe in image.pes)
-    right = next(overlay for overlay in image.overlays if overlay.pe == pe)
-    assert right.data.count(weights) == 1
-    data = bytearray(right.data)
+    own = [(overlay.address, overlay.data) for overlay in image.overlays if overlay.pe == pe]
+    ((start, data),) = [part for part in (*Elf(image.elf).segments(), *own) if weights in part[1]]
+    assert data.count(weights) == 1
     largest = max(range(len(weights)), key=lambda i: min(weights[i], 256 - weights[i]))
-    data[right.data.index(weights) + largest] = -weights[largest] & 0xFF
-    overlays = tuple(replace(right, data=bytes(data)) if each is right else each for each in image.overlays)
-    return tuple(replace(each, overlays=overlays) if each == image else each for each in built.images())
+    wrong = Overlay(pe, start + data.index(weights) + largest, bytes([-weights[largest] & 0xFF]))
+    return tuple(replace(each, overlays=(*each.overlays, wrong)) if each == image else each for each in built.images())
 
 
 def test_a_wrong_weight_on_a_worker_is_named_with_layer_and_pe(built: Build) -> None:
     plan = built.plan()
-    worker = next(overlay.pe for image in built.images() for overlay in image.overlays)
+    worker = plan.pes[-1].pe
     name, weights = weights_on(built, worker)
     found = checked(built, with_a_wrong_weight(built, worker, weights))
     first = found.mismatches[0]

@@ -56,7 +56,7 @@ def library(build: Build, portable: bool) -> Library:
     net, plan, engines = _portable(build) if portable else _as_built(build)
     role = alone(gather(net, plan, plan.pes[0], engines))
     name = _plain(net.name, "network")
-    values = _values(build, net, role, name, PORTABLE if portable else CORTEX_M)
+    values = _values(build, net, plan, role, name, PORTABLE if portable else CORTEX_M)
     own = {file: _render(template, values) for template, file in _templates(name).items()}
     return Library(name, values["kind"], {**render_library(role, name), **own}, role.arena_bytes, role.constants.bytes)
 
@@ -121,10 +121,10 @@ class _End:
     address: str
 
 
-def _values(build: Build, net: Net, role: Role, name: str, kind: str) -> dict[str, Any]:
+def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str) -> dict[str, Any]:
     golden = build.golden()
-    inputs = _ends("input", net, net.inputs, input_rows(net, role.first))
-    outputs = _ends("output", net, net.outputs, output_rows(net, role.first))
+    inputs = _ends("input", net, net.inputs, input_rows(net, plan, role.first))
+    outputs = _ends("output", net, net.outputs, output_rows(net, plan, role.first))
     return {
         "version": __version__,
         "model": net.name,
