@@ -141,6 +141,7 @@ def _emit_line(asm: Assembly, plan: Plan) -> None:
 def _emit_elements(asm: Assembly, plan: Plan, count: int) -> None:
     """Up to four elements in r4..r7; the pointers move past them."""
     sums = [f"r{4 + i}" for i in range(count)]
+    asm.comment(f"{count} elements: a share from the table, the other shifted, the sum rescaled")
     asm.emit(*(f"ldrsb {s}, [r1], #1" for s in sums))
     asm.emit(*(f"ldr {s}, [r3, {s}, lsl #2]" for s in sums))
     for start in range(0, count, 2):

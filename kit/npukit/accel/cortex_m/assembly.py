@@ -32,6 +32,10 @@ class Assembly:
         for text in texts:
             self._emit(timing.parse(text), text)
 
+    def comment(self, text: str) -> None:
+        """What the instructions that follow do, for whoever reads the routine."""
+        self.lines.append(f"    @ {text}")
+
     @contextmanager
     def loop(self, trips: int, *, closing: Sequence[str] = (), branch: str = "bne") -> Iterator[None]:
         """The body, `trips` times. `closing` sets the flags `branch` looks at; a single trip needs neither."""

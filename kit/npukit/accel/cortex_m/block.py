@@ -206,6 +206,7 @@ def looped_stream_bytes(shape: Shape, unrolling: Unrolling) -> int:
 
 def _emit_block(asm: Assembly, shape: Shape, unrolling: Unrolling, index: int) -> None:
     registers = KINDS[index % 2]
+    asm.comment("two channels of two pixels: products")
     _emit_products(asm, shape, unrolling, registers)
     _emit_requantization(asm, shape, registers, index % 2)
 
@@ -259,6 +260,7 @@ _STEPS = {Density.HALFWORDS: _emit_step16, Density.BYTES: _emit_step8}
 
 
 def _emit_requantization(asm: Assembly, shape: Shape, r: Registers, kind: int) -> None:
+    asm.comment("times the multipliers, to 8 bits")
     if shape.density is Density.BYTES:
         asm.emit(f"sub {r.p0c0}, {r.p0c0}, {r.p0c1}", f"sub {r.p1c0}, {r.p1c0}, {r.p1c1}")
     for names in constants_order(shape, kind):

@@ -100,6 +100,7 @@ def _emit(plan: Plan) -> Assembly:
 
 
 def _emit_line(asm: Assembly, plan: Plan) -> None:
+    asm.comment(f"a line of {plan.line} bytes " + ("copied" if plan.copies else "that is there"))
     if not plan.copies:
         asm.add("r1", "r1", plan.line, "r2")
         return
@@ -119,6 +120,7 @@ def _emit_line(asm: Assembly, plan: Plan) -> None:
 
 def _emit_fill(asm: Assembly, count: int) -> None:
     """The zero point into `count` bytes from r1 on; r1 moves past them."""
+    asm.comment(f"{count} bytes of zero points")
     chunks = count // _CHUNK if count >= 2 * _CHUNK else 0
     rounds, single = divmod(chunks, _UNROLLED_CHUNKS)
     if chunks:

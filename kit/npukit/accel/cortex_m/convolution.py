@@ -291,6 +291,7 @@ def _emit(plan: Plan, unrolling: Unrolling) -> Assembly:
 def _emit_prologue(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
     """r0 input, r1 output, r2 scratch, r12 the stream. Output pointers stand one channel before the first."""
     walk = plan.walk
+    asm.comment("r0 input, r1 output, r2 scratch, r12 weights and constants in the order of reading")
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}", f"str r12, [sp, #{FRAME_STREAM}]")
     asm.add("r3", "r12", looped_stream_bytes(plan.shape, unrolling), "r4")
     asm.emit(f"str r3, [sp, #{FRAME_STREAM_END}]")
@@ -312,8 +313,10 @@ def _emit_line(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
     asm.emit(f"str r3, [sp, #{FRAME_LAST_PAIR}]", f"str r2, [sp, #{FRAME_OUTPUT}]")
     asm.emit(f"strd r0, r2, [sp, #{FRAME_INPUT}]")
     with asm.loop(walk.pairs, closing=(f"str r2, [sp, #{FRAME_OUTPUT}]", "cmp r0, r3"), branch="bls"):
+        asm.comment(f"the window's {plan.gather.depth} inputs of two pixels to scratch, as halfwords")
         asm.emit(f"ldr r1, [sp, #{FRAME_PIXELS}]")
         emit_gather(asm, plan.gather)
+        asm.comment("r0 the two pixels' inputs, r1 the stream")
         asm.emit(f"ldrd r0, r1, [sp, #{FRAME_PIXELS}]")
         emit_blocks(asm, plan.shape, unrolling)
         _emit_next_pair(asm, walk)
@@ -326,6 +329,7 @@ def _emit_line(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
 def _emit_next_pair(asm: Assembly, walk: Walk) -> None:
     if walk.pairs == 1:
         return
+    asm.comment("the next two pixels" + ", the last ones again the one before" * (walk.pixels % 2))
     asm.emit(f"ldrd r0, r2, [sp, #{FRAME_INPUT}]", f"ldr r3, [sp, #{FRAME_LAST_PAIR}]")
     asm.add("r0", "r0", 2 * walk.input_step, "r4")
     asm.add("r2", "r2", 2 * walk.output_step, "r4")

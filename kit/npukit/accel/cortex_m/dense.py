@@ -250,6 +250,7 @@ def _emit_widening(asm: Assembly, plan: Plan) -> None:
     """Inputs from r0 as halfwords to r2, even and odd bytes of each word in a word of their own."""
     words = -(-plan.inputs // 4)
     rounds = words // 4
+    asm.comment(f"{plan.inputs} inputs to scratch, as halfwords")
     if rounds > 1:
         asm.add("r12", "r2", 32 * rounds, "r12")
     if rounds:
@@ -263,8 +264,10 @@ def _emit_widening(asm: Assembly, plan: Plan) -> None:
 
 
 def _emit_block(asm: Assembly, plan: Plan, index: int) -> None:
+    asm.comment("four outputs: biases, products")
     asm.emit(f"ldmia r1!, {{{', '.join(ACCUMULATORS)}}}")
     _emit_products(asm, plan, backwards=index % 2 == 1)
+    asm.comment("times the multipliers, to 8 bits")
     if plan.density is Density.BYTES:
         _emit_separation(asm, plan)
     if plan.shared:

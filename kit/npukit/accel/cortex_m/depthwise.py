@@ -237,6 +237,7 @@ def _emit(plan: Plan) -> Assembly:
 
 def _emit_channel_start(asm: Assembly, plan: Plan) -> None:
     """The channel's constants into registers and frame, the frame's pointers on to the next channel."""
+    asm.comment("the next channel: its constants to registers and frame, its planes")
     asm.emit(f"ldr r12, [sp, #{FRAME_CONSTANTS}]", f"ldrd {INPUT}, {OUTPUT}, [sp, #{FRAME_PLANE}]")
     _emit_scalars(asm, plan)
     if plan.resident:
@@ -351,6 +352,7 @@ def _emit_looped_groups(asm: Assembly, plan: Plan, tile: Tile, equal: list[Group
 def _emit_group(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _Position) -> None:
     """All products of a group's outputs, then their requantisation and stores."""
     fresh = _Fresh(plan, tile.height * group.width)
+    asm.comment(f"{tile.height} x {group.width} outputs")
     fresh.emit_bias(asm)
     row_stride, _ = _strides(plan)
     input_step, _ = _column_strides(plan)
@@ -442,6 +444,7 @@ def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, p
 def _emit_results(asm: Assembly, plan: Plan, tile: Tile, group: Group, position: _Position) -> None:
     used = ACCUMULATORS[: tile.height * group.width]
     saturate = "ssat" if plan.target.order is Order.PIXELS else "usat"
+    asm.comment("times the multiplier, to 8 bits, stored")
     if plan.ties:
         _emit_multiplications_with_ties(asm, used)
     else:

@@ -134,6 +134,7 @@ def _emit_window(asm: Assembly, plan: Plan) -> None:
 def _emit_group(asm: Assembly, plan: Plan) -> None:
     average = plan.layer.kind == "average"
     words = plan.bytes // 4
+    asm.comment(f"{plan.bytes} channels of a window")
     if average:
         asm.emit(*(f"mov {s}, #0" for s in _SUMS[: 2 * words]))
     else:

@@ -53,10 +53,12 @@ def _emit(layer: SoftmaxLayer) -> Assembly:
         asm.add("r2", "r0", layer.rows * layer.length, "r4")
     with asm.loop(layer.rows, closing=("cmp r0, r2",)):
         _emit_largest(asm, layer)
+        asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
         asm.add("r3", "r12", 4 * (ENTRIES - 1), "r4")
         asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0")
         _emit_each(asm, layer, _SUM)
         _emit_reciprocal(asm)
+        asm.comment("each exponential times that, to 8 bits")
         _emit_each(asm, layer, _RESULT, moves=True)
     asm.emit("pop {r4-r11, pc}")
     return asm
@@ -106,12 +108,14 @@ def _emit_elements(asm: Assembly, element: tuple[str, ...], count: int) -> None:
 
 def _emit_largest(asm: Assembly, layer: SoftmaxLayer) -> None:
     """The largest value of the row in r5."""
+    asm.comment("r5 the row's largest value")
     asm.emit("mvn r5, #127")
     _emit_each(asm, layer, ("ldrsb r4, [r0, #{}]", "cmp r4, r5", "it gt", "movgt r5, r4"))
 
 
 def _emit_reciprocal(asm: Assembly) -> None:
     """r7 = 1 / sum in Q0.31 of the sum scaled to [1/2, 1), r8 = the shift of the results, r9 = its rounding."""
+    asm.comment("r7 one over the sum, by Newton's method; r8 the results' shift, r9 half of it")
     asm.emit("clz r8, r6", "lsl r6, r6, r8", "rsb r8, r8, #35", "mov r9, #1", "sub r10, r8, #1", "lsl r9, r9, r10")
     asm.emit("lsr r6, r6, #1")
     asm.constant("r10", _NEG_32_OVER_17)

@@ -247,6 +247,7 @@ def _emit_conditional_step_back(asm: Assembly, over: int, strides: tuple[int, in
 def _emit_column_transform(asm: Assembly, plan: Plan) -> None:
     """Four input rows down each column of the line: r0 input, r1 where the rows of columns lie."""
     rows, step = plan.source.row_stride, plan.source.column_stride
+    asm.comment("a line of tiles: four input rows transformed down each column")
     asm.emit(f"ldr r1, [sp, #{FRAME_COLUMNS}]")
     asm.add("r10", "r0", 4 * plan.words, "r3")
     with asm.loop(plan.words, closing=("cmp r0, r10",)):
@@ -295,6 +296,7 @@ def _emit_pairs(asm: Assembly, plan: Plan) -> None:
 
 def _emit_row_transform(asm: Assembly, plan: Plan) -> None:
     """Six transformed columns to four points of two tiles, for each row and channel pair: r0 columns, r1 points."""
+    asm.comment("two tiles: six transformed columns to four points of each, across")
     asm.emit(f"ldr r1, [sp, #{FRAME_POINTS}]")
     asm.add("r10", "r1", plan.point_bytes, "r3")
     near = 15 * plan.point_bytes <= _STORE_PAIR_REACH
@@ -330,6 +332,7 @@ def _emit_block(asm: Assembly, plan: Plan) -> None:
 
 def _emit_row(asm: Assembly, plan: Plan, row: int) -> None:
     """A row of four points; pushes the two results of the transformation across, first the right one."""
+    asm.comment(f"two channels of two tiles: the points of row {row}, transformed back across")
     if row == 1:
         asm.emit("ldmia r1!, {r2, r4}")
     _emit_products(asm, plan, _SUMS, _OTHERS, first="bias" if row == 1 else "zero")
@@ -361,6 +364,7 @@ def _emit_products(
 
 def _emit_results(asm: Assembly, plan: Plan, channel: int) -> None:
     """The transformation down, requantisation and stores of one channel's 2x4 outputs."""
+    asm.comment(f"channel {channel} of the two: transformed back down, times the multiplier, to 8 bits, stored")
     _emit_down(asm, channel, 0, (("r2", "r3"), ("r4", "r5")))
     _emit_down(asm, channel, 1, (("r6", "r7"), ("r8", "r9")))
     results = ("r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9")
