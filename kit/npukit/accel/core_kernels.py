@@ -13,7 +13,7 @@ from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import CopyLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import Call, Choice, choose
+from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.arrangement import Arrangement
 from npukit.net.net import Net
@@ -26,7 +26,10 @@ _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: 
 
 @dataclass(frozen=True)
 class OpKernels:
-    """An op as kernels: perhaps a copy of its input with a border, in scratch; the op; perhaps the output's border."""
+    """An op as kernels: perhaps a copy of its input with a border, in scratch; the op; perhaps the output's border.
+
+    Nobody reads a copied input again: the output may lie on it.
+    """
 
     copy: cortex_m.Kernel | None
     main: cortex_m.Kernel
@@ -51,7 +54,7 @@ class OpKernels:
             scratch_bytes=max(copied, self.main.scratch_bytes),
             arrangement=self.arrangement,
             over_read=0 if self.copy else self.main.over_read,
-            in_place=() if self.copy else self.main.in_place,
+            in_place=(0,) if self.copy else self.main.in_place,
         )
 
     @property
@@ -93,9 +96,10 @@ NO_KERNELS = CoreKernels({}, {}, 0)
 
 
 def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
-    """For the ops of a net that run on the core: kernels and layouts that together are fastest, or smallest."""
+    """For the ops of a net that run on the core: kernels and layouts that together are fast, or small."""
     found = core_nodes(net)
-    choice = choose(with_ranges(found.nodes), objective="memory" if objective == "memory" else "latency")
+    nodes = with_ranges(found.nodes)
+    choice = choose(nodes, objective=objective) if objective == "memory" else choose_thriftily(nodes)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     ops = dict(_by_op(found, choice, zeros))
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}

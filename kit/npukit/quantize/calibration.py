@@ -80,8 +80,10 @@ def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) 
 
 
 def labels_of(arrays: dict[str, np.ndarray], path: Path, count: int) -> np.ndarray | None:
-    """What the cases are, if the file says."""
+    """What the cases are, if the file says. Text is names of cases, not of what they are."""
     labels = arrays.get(LABELS)
-    if labels is not None and (labels.shape != (count,) or labels.dtype.kind not in "iu"):
+    if labels is None or labels.dtype.kind in "SU":
+        return None
+    if labels.shape != (count,) or labels.dtype.kind not in "iu":
         raise NpukitError(f"labels in {path} are not {count} whole numbers, one a case")
     return labels

@@ -12,7 +12,7 @@ from helpers import models
 from npukit.accel.core_nodes import CORE, core_nodes
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.kernel import source
-from npukit.accel.cortex_m.network import Node, choose
+from npukit.accel.cortex_m.network import Node, choose, choose_thriftily
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
@@ -60,6 +60,12 @@ def test_one_file_holds_the_code_of_a_network(assembler: str):
     assert len(routines) < len(choice.kernels)
     code = laboratory.object_code(source(choice.kernels), assembler)
     assert choice.code_bytes <= len(code) <= choice.code_bytes + 4 * (len(routines) + 1)
+
+
+def test_a_quarter_of_the_sram_is_worth_a_fiftieth_of_the_time():
+    fastest, chosen = choose(nodes("kws_ref_model")), choose_thriftily(nodes("kws_ref_model"))
+    assert chosen.live_bytes <= 0.75 * fastest.live_bytes
+    assert fastest.time < chosen.time <= 1.02 * fastest.time
 
 
 def test_sram_bounds_the_choice():
