@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npukit.accel.cpu import Cpu
-from npukit.board.board import load_board
+from npukit.board.board import Board, load_board
 from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.qemu import QemuMachine
 from npukit.link.session import Session
 from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
@@ -57,22 +58,25 @@ def mixed_net(seed: int) -> Net:
 
 @dataclass(frozen=True)
 class Ran:
-    """A net built for one PE of the mesh and run on the built-in emulator."""
+    """A net built for one core and run."""
 
     planned: Planned
     image: BuiltImage
     validation: Validation
 
 
-def run_on_emulator(net: Net, folder: Path, compiler: str, objective: str = "latency") -> Ran:
-    board = load_board("pe-mesh")
+def run_on_emulator(net: Net, folder: Path, compiler: str, objective: str = "latency", board: str = "pe-mesh") -> Ran:
+    """On one PE of the mesh on the built-in emulator, or on another board under QEMU."""
+    return _run(net, folder, compiler, objective, load_board(board))
+
+
+def _run(net: Net, folder: Path, compiler: str, objective: str, board: Board) -> Ran:
     planned = plan_with_kernels(net, board, {"cpu": Cpu()}, objective, 1)
     sources = generate(net, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
     (image,) = build_images(project, find_toolchain(compiler), folder / "images")
-    emulator = Emulator(board, [Image(image.elf, image.pes)])
-    with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
-        target = Target("emulator", session, board)
+    machine = QemuMachine(board, image.elf) if board.qemu else Emulator(board, [Image(image.elf, image.pes)])
+    with machine, Session(machine, bytes.fromhex(BUILD_ID)) as session:
+        target = Target("qemu" if board.qemu else "emulator", session, board)
         found = validate(target, net, planned.plan, golden_cases(net), Silent())
-    emulator.close()
     return Ran(planned, image, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,15 @@ def test_every_layer_of_a_mixed_network(tmp_path: Path, seed: int, compiler: str
     notes = ran.planned.kernels
     assert set(notes) == {op.name for op in net.ops if op.kind != "reshape"}
     assert {note.startswith("plain C: ") for note in notes.values()} == {True, False}
+
+
+@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="qemu-system-arm is not here")
+@pytest.mark.parametrize("seed", [3, 4])
+def test_qemu_faults_where_silicon_does_and_finds_nothing(tmp_path: Path, seed: int) -> None:
+    """Loads and stores of several words off a word: the built-in emulator's processor lets them pass."""
+    net = mixed_net(seed)
+    ran = run_on_emulator(net, tmp_path, "gcc", ("latency", "memory")[seed % 2], "mps2-an386")
+    assert ran.validation.passed, ran.validation.mismatches
 
 
 def test_the_stack_analysis_agrees_with_the_generator(tmp_path: Path) -> None:
