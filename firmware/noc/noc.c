@@ -130,6 +130,7 @@ int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, u
     const bool comes = to_pe == NOC->pe;
     descriptor = (struct noc_descriptor){
         .kind = NOC_COPY,
+        .tag = NOC_NO_MESSAGE,
         .source_pe = from_pe,
         .source = (const void *)from,
         .destination_pe = to_pe,

@@ -8,6 +8,7 @@
 enum noc_kind { NOC_COPY = 1 };
 enum noc_option { NOC_MULTICAST = 1 };
 enum { NOC_NO_FLAG = 0xFF };
+enum { NOC_NO_MESSAGE = 0xFFFF }; /* the tag of what is no message of the plan */
 enum { NOC_GIVEN_UP = -1 }; /* the error code of a wait that the host has broken off */
 enum { NOC_DRAM = 0x80000000 }; /* + chip: stands for a PE and means that chip's DRAM */
 

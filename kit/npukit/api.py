@@ -20,6 +20,8 @@ from npukit.project.build_folder import Build, load_build
 if TYPE_CHECKING:
     from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
 
+    from npukit.emulator.debugged import Debugger
+    from npukit.emulator.fault_plan import FaultPlan
     from npukit.farm.client import FarmBench
     from npukit.farm.server import Server
     from npukit.library.write import Exported
@@ -97,16 +99,21 @@ def validate(
     inputs: Path | str | None = None,
     expect: str | None = None,
     cases: int | None = None,
+    faults: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Validation:
-    """Run the build and compare each output and layer with the integer reference, bit for bit."""
-    from npukit.measure.target import open_target
+    """Run the build and compare each output and layer with the integer reference, bit for bit.
+
+    With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here:
+    it faults on misaligned accesses, as silicon does.
+    """
+    from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import validate as compare
 
     built = load(folder)
     net = built.net()
     chosen = _first(_cases(built, net, inputs, expect), cases)
-    with open_target(built, on) as target:
+    with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
         return compare(target, net, built.plan(), chosen, progress or Silent())
 
 
@@ -115,17 +122,19 @@ def run(
     *,
     on: str | None = None,
     inputs: Path | str | None = None,
+    faults: Path | str | None = None,
+    debugger: Debugger | None = None,
     progress: Progress | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The outputs of all cases, one array an output with a leading axis of cases."""
+    """The outputs of all cases, one array an output with a leading axis of cases. `faults` as for `validate`."""
     from npukit.measure.cases import rounds, stack
-    from npukit.measure.target import open_target
+    from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import run_round
 
     built = load(folder)
     net = built.net()
     chosen, shown = _cases(built, net, inputs, None), progress or Silent()
-    with open_target(built, on) as target:
+    with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger)) as target:
         each = shown.track(rounds(chosen.count, built.plan().frames), f"run on {target.name}")
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
         return stack(outputs[: chosen.count])
@@ -253,6 +262,12 @@ def flash(
     wanted = update_of(built, signer, version, allow_older)
     with open_board(built, port, signer, shown) as transport:
         return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)
+
+
+def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:
+    from npukit.emulator.fault_plan import load_fault_plan
+
+    return load_fault_plan(Path(path)) if path else None
 
 
 def _cases(built: Build, net: Net, inputs: Path | str | None, expect: str | None) -> Cases:

@@ -1,4 +1,4 @@
-"""Errors a user can act on: one line that names the thing and the fact, then what to try."""
+"""Errors a user can act on: one line that names the thing and the fact, more facts if there are, then what to try."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ class NpukitError(Exception):
 
     exit_status = 1
 
-    def __init__(self, message: str, *, tries: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, *, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
+        self.facts = tuple(facts)
         self.tries = tuple(tries)
 
 

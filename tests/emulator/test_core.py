@@ -213,7 +213,7 @@ def test_a_fault_names_pe_place_and_cause(body: str, words_in_it: tuple[str, ...
     text = str(raised.value)
     assert text.startswith("PE 0 stopped at pc 0x")
     assert all(word in text for word in words_in_it), text
-    assert "sp=0x" in raised.value.tries[0]
+    assert "sp=0x" in raised.value.facts[0]
 
 
 def test_a_fault_names_its_line() -> None:

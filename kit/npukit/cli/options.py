@@ -64,6 +64,10 @@ Postprocess = Annotated[
     list[str] | None,
     typer.Option("--postprocess", metavar="'softmax top=3'", help="What is wanted: softmax, argmax, top=N."),
 ]
+Faults = Annotated[
+    Path | None,
+    typer.Option("--faults", metavar="FILE", help="What goes wrong on the emulated board: docs/emulators.md."),
+]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Faults, On, Quiet, Verbose, open_terminal
+
+if TYPE_CHECKING:
+    from npukit.cli.terminal import Terminal
+    from npukit.emulator.debugged import Debugger
+    from npukit.project.build_folder import Build
 
 
 def run(
@@ -17,6 +22,11 @@ def run(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.npz", help="Where out0, out1, ... go.")],
     on: On = None,
+    faults: Faults = None,
+    gdb: Annotated[int | None, typer.Option("--gdb", metavar="PORT", help="Wait for gdb on this port.")] = None,
+    gdb_pe: Annotated[
+        int | None, typer.Option("--gdb-pe", metavar="N", help="The PE that gdb sees; else the root.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -27,8 +37,23 @@ def run(
 
         from npukit import api
 
-        outputs = api.run(build, on=on, inputs=inputs, progress=terminal)
+        debugger = _debugger(api.load(build), gdb, gdb_pe, terminal) if gdb is not None else None
+        outputs = api.run(build, on=on, inputs=inputs, faults=faults, debugger=debugger, progress=terminal)
         arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
         np.savez(output, **arrays)
         terminal.result({"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]})
         terminal.print(f"{len(outputs[0])} cases: {output}")
+
+
+def _debugger(build: Build, port: int, pe: int | None, terminal: Terminal) -> Debugger:
+    """Says how to attach; the run begins when somebody does."""
+    from npukit.emulator.debugged import Debugger
+    from npukit.errors import NpukitError
+
+    images = build.images()
+    wanted = images[0].pes[0] if pe is None else pe
+    elf = next((image.elf for image in images if wanted in image.pes), None)
+    if elf is None:
+        raise NpukitError(f"PE {wanted} runs nothing of this build", tries=["--gdb-pe with another number"])
+    terminal.note(f"PE {wanted} waits for: gdb-multiarch {elf} -ex 'target remote localhost:{port}'")
+    return Debugger(wanted, port)

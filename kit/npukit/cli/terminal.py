@@ -71,25 +71,25 @@ def errors_as_lines(verbosity: int) -> Iterator[None]:
     try:
         yield
     except NpukitError as error:
-        _report(error.message, error.tries, verbosity)
+        _report(error, verbosity)
         raise SystemExit(error.exit_status) from error
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
-        _report(f"npukit itself failed: {type(error).__name__}: {error}", _OWN_FAULT, verbosity)
+        _report(NpukitError(f"npukit itself failed: {type(error).__name__}: {error}", tries=_OWN_FAULT), verbosity)
         raise SystemExit(1) from error
 
 
 _OWN_FAULT = ("the same command with -vv, which shows where", "npukit doctor")
 
 
-def _report(message: str, tries: Sequence[str], verbosity: int) -> None:
+def _report(error: NpukitError, verbosity: int) -> None:
     console = _console(stderr=True)
     if verbosity >= TRACEBACKS_FROM:
         console.print_exception()
-    lines = [f"error: {message}"]
-    if tries:
-        lines += ["Things to try:", *(f"  - {way}" for way in tries)]
+    lines = [f"error: {error.message}", *(f"  {fact}" for fact in error.facts)]
+    if error.tries:
+        lines += ["Things to try:", *(f"  - {way}" for way in error.tries)]
     for line in lines:
         console.print(line, style="bold red" if line is lines[0] else "", markup=False, highlight=False, soft_wrap=True)
 

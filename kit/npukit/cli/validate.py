@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Inputs, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, On, Quiet, Verbose, open_terminal
 from npukit.cli.summary import keep_in_report
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def validate(
         str | None, typer.Option("--expect", metavar="ARRAY", help="Compare with this array of the inputs' file.")
     ] = None,
     cases: Annotated[int | None, typer.Option("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
+    faults: Faults = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -30,7 +31,7 @@ def validate(
         from npukit import api
         from npukit.errors import DoesNotFit
 
-        found = api.validate(build, on=on, inputs=inputs, expect=expect, cases=cases, progress=terminal)
+        found = api.validate(build, on=on, inputs=inputs, expect=expect, cases=cases, faults=faults, progress=terminal)
         terminal.result(found.to_json())
         keep_in_report(terminal, api.load(build), validation=found.to_json())
         if not found.passed:

@@ -14,10 +14,13 @@ from typing import Any
 
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.emulator.dma_model import DRAM
+from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import explain
 from npukit.emulator.happenings import Happenings
+from npukit.emulator.messages import last_messages
 from npukit.emulator.process import WorkerProcess
-from npukit.emulator.program import load_segments
+from npukit.emulator.program import load_segments, stack_and_code, where
+from npukit.emulator.waiting import Senders, Wait, chain_of_waits
 from npukit.errors import NpukitError
 from npukit.project.image import Image
 
@@ -43,17 +46,29 @@ class Emulator:
     Every PE starts from its image's vector table at cycle 0. Time passes only in `read` and `run`. A core that does
     what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
 
+    With `strict` that includes misaligned accesses, at some cost of speed. `plan` is a plan of faults that befall it.
+
     `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
     libraries made of them, that have a `const struct device_model NAME_device` (`worker/core/device.h`).
     `dram` is what the first chip's DRAM begins with.
     """
 
     def __init__(
-        self, board: Board, images: Sequence[Image], models: Mapping[str, Path] | None = None, dram: bytes = b""
+        self,
+        board: Board,
+        images: Sequence[Image],
+        models: Mapping[str, Path] | None = None,
+        dram: bytes = b"",
+        *,
+        strict: bool = False,
+        plan: FaultPlan | None = None,
+        senders: Senders | None = None,
     ) -> None:
+        """`senders`: whose messages count which flag, as far as it is known, to explain waits."""
         _check(board)
         self._board = board
         self._models = dict(models or {})
+        self._strict, self._plan, self._senders = strict, plan, dict(senders or {})
         self._images = tuple(images)
         self._dram = dram
         self._output = b""
@@ -129,8 +144,25 @@ class Emulator:
         parts = list(iter(lambda: self._worker.ask("take_trace")[1], b""))
         return Happenings.from_bytes(b"".join(parts))
 
+    def silence(self) -> tuple[str, ...]:
+        """Who waits for whom, from the root PE on, and the last messages of those that do."""
+        assert self._board.noc is not None
+        chain, lines = chain_of_waits(_root(self._board), self._wait, self._board.noc, self._senders, self._place)
+        return (*lines, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
+
+    def faults_injected(self) -> tuple[int, ...]:
+        """How often each fault of the plan has happened."""
+        return tuple(self._worker.ask("injected")[0]["times"]) if self._plan else ()
+
     def close(self) -> None:
         self._worker.close()
+
+    def _wait(self, pe: int) -> Wait:
+        return Wait(**self._worker.ask("wait", pe=pe)[0])
+
+    def _place(self, pe: int, pc: int) -> str:
+        elf = self._elf(pe)
+        return where(elf, pc) if elf else ""
 
     def _start(self) -> None:
         mesh = self._board.mesh
@@ -141,7 +173,10 @@ class Emulator:
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
             root=_root(self._board),
-            programs=[image.pes for image in self._images],
+            programs=[{"pes": image.pes, **stack_and_code(image.elf)} for image in self._images],
+            strict=self._strict,
+            faults=self._plan.for_worker(self._board) if self._plan else None,
+            debug=self._debugged(),
             flash=self._flash(),
         )
         for image in self._images:
@@ -149,6 +184,10 @@ class Emulator:
         if self._dram:
             self.write_memory(DRAM, 0, self._dram)
         self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
+
+    def _debugged(self) -> int | None:
+        """The PE that a debugger looks at."""
+        return None
 
     def _flash(self) -> dict[str, Any] | None:
         """What the board starts from by itself, if it does."""
@@ -177,11 +216,18 @@ class Emulator:
         self._output += output
         if reply["outcome"] == "fault":
             raise self._fault(reply["fault"])
-        return reply["outcome"]
+        return self._survived(reply["outcome"])
+
+    def _survived(self, outcome: str) -> str:
+        if outcome == "power cut":
+            raise NpukitError(f"the board's power went at cycle {self.time():,}, as the plan of faults says")
+        return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
-        elf = next((image.elf for image in self._images if fault["pe"] in image.pes), None)
-        return explain(fault, elf)
+        return explain(fault, self._elf(fault["pe"]), self._worker.ask("notes")[0]["notes"])
+
+    def _elf(self, pe: int) -> Path | None:
+        return next((image.elf for image in self._images if pe in image.pes), None)
 
     def _check_pe(self, pe: int) -> None:
         if not 0 <= pe < self._board.pe_count or pe in self._board.mesh.dead_pes:

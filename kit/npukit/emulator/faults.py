@@ -1,10 +1,12 @@
-"""A core's fault, in words."""
+"""A PE's fault, in words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from npukit.emulator.messages import Note, last_messages
 from npukit.emulator.program import where
 from npukit.errors import NpukitError
 
@@ -12,26 +14,39 @@ _KINDS = {
     1: "an undefined instruction",
     2: "a load from address {address:#010x}, where nothing is",
     3: "a store to address {address:#010x}, where nothing is or nothing may be stored",
-    4: "a jump to address {address:#010x}, where no code is",
+    4: "a jump to address {address:#010x}, where it has no code",
     5: "an access to a peripheral register that is not an aligned word (offset {address:#x})",
     6: "an SVC instruction, for which the board has no handler",
     7: "a breakpoint",
     8: "an exception return outside an exception",
     9: "something the emulated core cannot do",
+    10: "an access to several words at address {address:#010x}, which is not a multiple of 4",
+    11: "the stack overflows: its pointer would be {address:#010x}",
+    12: "a store through the window to address {address:#010x} in the code of PE {other}, which runs",
+    13: "its DMA would write to address {address:#010x} in the code of PE {other}, which runs",
 }
 """By `enum fault_kind` in worker/core/mesh.h."""
 
-_PC, _PSR = 15, 16
+_PC = 15
 _NAMES = (*(f"r{i}" for i in range(13)), "sp", "lr", "pc", "xpsr")
 
 
-def explain(fault: dict[str, Any], elf: Path | None) -> NpukitError:
+class CoreFault(NpukitError):
+    """A PE has done what it must not: the board stands still."""
+
+    def __init__(self, message: str, pe: int, facts: Sequence[str]) -> None:
+        super().__init__(message, facts=facts, tries=[f"npukit run BUILD ... --gdb PORT --gdb-pe {pe}"])
+        self.pe = pe
+
+
+def explain(fault: dict[str, Any], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
     """Which PE stopped where, and why."""
-    pc = fault["registers"][_PC]
+    pc, pe = fault["registers"][_PC], fault["pe"]
     place = where(elf, pc) if elf else ""
-    why = _KINDS[fault["kind"]].format(address=fault["address"])
+    why = _KINDS[fault["kind"]].format(**fault)
     registers = " ".join(f"{n}={v:#x}" for n, v in zip(_NAMES, fault["registers"], strict=True))
-    return NpukitError(
-        f"PE {fault['pe']} stopped at pc {pc:#010x}{f' in {place}' if place else ''}: {why}",
-        tries=[f"registers: {registers}"],
+    return CoreFault(
+        f"PE {pe} stopped at pc {pc:#010x}{f' in {place}' if place else ''}: {why}",
+        pe,
+        [f"registers: {registers}", *last_messages(notes, (pe,))],
     )

@@ -75,6 +75,9 @@ class FlashedBoard(Emulator):
         outcome = super()._run(until, stop_at_output=stop_at_output, seconds=seconds)
         if outcome == "restart":
             self._worker.ask("restart", cause=Cause.RESTART)
+        return outcome
+
+    def _survived(self, outcome: str) -> str:
         self._dark = outcome == "power cut"
         return outcome
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -11,21 +12,44 @@ from elftools.elf.sections import SymbolTableSection
 
 from npukit.errors import NpukitError
 
+STACK_BOTTOM = "__stack_bottom"
+"""The linker script's symbol for the lowest address of the stack."""
+_EXECUTABLE, _WRITABLE = 1, 2
 
-def load_segments(elf: Path) -> list[tuple[int, bytes]]:
-    """Load address and bytes of each segment that has any."""
+
+@contextmanager
+def _opened(elf: Path) -> Iterator[ELFFile]:
     try:
         with elf.open("rb") as stream:
-            segments = ELFFile(stream).iter_segments("PT_LOAD")
-            return [(s["p_paddr"], s.data()) for s in segments if s["p_filesz"] > 0]
+            yield ELFFile(stream)
     except (OSError, ELFError) as error:
         raise NpukitError(f"image {elf} cannot be read: {error}") from error
 
 
+def load_segments(elf: Path) -> list[tuple[int, bytes]]:
+    """Load address and bytes of each segment that has any."""
+    with _opened(elf) as file:
+        return [(s["p_paddr"], s.data()) for s in file.iter_segments("PT_LOAD") if s["p_filesz"] > 0]
+
+
+def stack_and_code(elf: Path) -> dict[str, object]:
+    """Where the stack ends and the code lies, as far as the file tells: `Program` in worker/board.py."""
+    with _opened(elf) as file:
+        code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
+        ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]
+        extent = (min(start for start, _ in ends), max(end for _, end in ends)) if ends else (0, 0)
+        return {"stack_bottom": _symbol(file, STACK_BOTTOM), "code": extent}
+
+
+def _symbol(file: ELFFile, name: str) -> int:
+    table = file.get_section_by_name(".symtab")
+    found = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None
+    return found[0]["st_value"] if found else 0
+
+
 def where(elf: Path, address: int) -> str:
     """`function+offset (file:line)` as far as the file tells, or nothing."""
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
+    with _opened(elf) as file:
         return " ".join(filter(None, (_function(file, address), _line(file, address))))
 
 

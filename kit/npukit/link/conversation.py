@@ -26,7 +26,7 @@ from npukit.link.messages import (
     unpack_fault,
     unpack_reply,
 )
-from npukit.link.transport import Transport
+from npukit.link.transport import Transport, Witness
 
 _ATTEMPTS = 12
 _FIRST_PAUSE = 0.5
@@ -156,10 +156,11 @@ class Conversation:
             return self._earlier_fault
         damaged = self._decoder.damaged
         what = f"only {damaged} damaged frames came back" if damaged else "nothing came back"
-        return NoAnswer(
-            f"the device was asked to {request.does} and did not answer: {what}",
-            tries=["check cable, port and baud rate", "reset the device", "npukit flash, if it runs other firmware"],
-        )
+        message = f"the device was asked to {request.does} and did not answer: {what}"
+        if isinstance(self._transport, Witness):
+            return NoAnswer(message, facts=self._transport.silence(), tries=["npukit run BUILD ... --gdb PORT"])
+        tries = ["check cable, port and baud rate", "reset the device", "npukit flash, if it runs other firmware"]
+        return NoAnswer(message, tries=tries)
 
 
 def _answer_in(request: Request[Answer], reply: Reply) -> Answer:

@@ -35,7 +35,7 @@ from npukit.link.messages import (
 )
 from npukit.link.transport import Transport
 
-_ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
 GIVEN_UP = -1
 """The error code of a PE that waited for the others until the host broke the run off."""
@@ -73,10 +73,11 @@ class Session:
     """
 
     def __init__(
-        self, transport: Transport, build_id: bytes | None = None, answer_seconds: float = _ANSWER_SECONDS
+        self, transport: Transport, build_id: bytes | None = None, answer_seconds: float = ANSWER_SECONDS
     ) -> None:
         self._transport = transport
         self._expected = build_id
+        self._answer_seconds = answer_seconds
         self._conversation = Conversation(transport, answer_seconds)
         self._run_number = secrets.randbits(32)
         self._device: Device | None = None
@@ -130,31 +131,33 @@ class Session:
         pieces = self._pieces(len(data))
         self._conversation.ask_all(WriteInput(index, at, data[at : at + size]) for at, size in pieces)
 
-    def run(self, observe: bool = False, frames: int = 1, seconds: float = _RUN_SECONDS) -> RunResult:
+    def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
         """Run frames, one after another; observed, layer by layer, leaving a record of each of the last frame's.
 
         Only a single frame leaves outputs to read. A run that fails is an `NpukitError` that names the PE.
         """
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
-        result = self._finish(Run(self._run_number, observe, frames), seconds)
+        limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
+        result, waits = self._finish(Run(self._run_number, observe, frames), limit)
         if result.status != 0:
-            raise self._failed_run(result.status)
+            raise self._failed_run(result.status, waits)
         return result
 
-    def _finish(self, run: Run, seconds: float) -> RunResult:
-        """The run's result; that of a run broken off if it has none in time."""
+    def _finish(self, run: Run, seconds: float) -> tuple[RunResult, tuple[str, ...]]:
+        """The run's result; that of a run broken off if it has none in time, and who waited for whom then."""
         try:
-            return self._conversation.ask(run, seconds)
-        except NoAnswer:
+            return self._conversation.ask(run, seconds), ()
+        except NoAnswer as silent:
             if self.device.pe_count == 1:
                 raise
             self._conversation.break_off()
-            return self._conversation.ask(run)
+            return self._conversation.ask(run), silent.facts
 
-    def _failed_run(self, status: int) -> NpukitError:
-        named = [cause for pe in self.pes() if (cause := _cause(pe))] or [f"error code {status}"]
+    def _failed_run(self, status: int, waits: tuple[str, ...]) -> NpukitError:
+        named = [cause for pe in self.pes() if (cause := _cause(pe))] or [*waits[:1]] or [f"error code {status}"]
         return NpukitError(
             f"{self.device.model} failed to run on {self.device.board}: {'; '.join(named)}",
+            facts=waits,
             tries=["reset the device, and run again"],
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Transport(Protocol):
@@ -21,3 +21,12 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A transport that sees more of the board than its bytes."""
+
+    def silence(self) -> tuple[str, ...]:
+        """Why the board does not answer: who waits for whom, in lines."""
+        ...

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from npukit.board.board import Board
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.debugged import DebuggedEmulator, Debugger
+from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
+from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.link.messages import DRAM_PE
-from npukit.link.session import Session
+from npukit.link.session import ANSWER_SECONDS, Session
 from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
+from npukit.plan.plan import Plan
 from npukit.project.build_folder import Build
+
+_PATIENT_SECONDS = 86_400.0
+"""How long an answer may take while somebody looks at the firmware in a debugger."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +41,23 @@ class Target:
         return self.name != "qemu" and not several_in_renode
 
 
+@dataclass(frozen=True)
+class Emulation:
+    """What the built-in emulator does besides running: strictness costs speed, faults are a plan's."""
+
+    strict: bool = False
+    faults: FaultPlan | None = None
+    debugger: Debugger | None = None
+
+
 @contextmanager
-def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
+def open_target(build: Build, on: str | None = None, emulation: Emulation = Emulation()) -> Iterator[Target]:
     """Start the build on `on` (by default the first emulator the board runs on) and shake hands."""
     name = on or build.board.runs_on[0]
-    transport = _start(build, name)
+    transport = _start(build, name, emulation)
     try:
-        with Session(transport, build_id=build.build_id) as session:
+        patience = _PATIENT_SECONDS if emulation.debugger else ANSWER_SECONDS
+        with Session(transport, build.build_id, patience) as session:
             if name != "emulator" and build.dram():
                 session.write_memory(0, build.dram() or b"", DRAM_PE)
             yield Target(name, session, build.board)
@@ -47,7 +65,9 @@ def open_target(build: Build, on: str | None = None) -> Iterator[Target]:
         transport.close()
 
 
-def _start(build: Build, name: str) -> Transport:
+def _start(build: Build, name: str, emulation: Emulation) -> Transport:
+    if name != "emulator" and (emulation.faults or emulation.debugger):
+        raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in ("emulator", "renode", "qemu"):
         return open_serial(name, build.board.uart.baud)
     if name not in build.board.runs_on:
@@ -64,4 +84,17 @@ def _start(build: Build, name: str) -> Transport:
         return QemuMachine(build.board, build.images()[0].elf)
     if name == "renode":
         return RenodeMachine(build.board, build.images())
-    return Emulator(build.board, build.images(), build.models(), build.dram() or b"")
+    parts = build.board, build.images(), build.models(), build.dram() or b""
+    senders = senders_of(build.plan())
+    if emulation.debugger:
+        return DebuggedEmulator(*parts, emulation.debugger, plan=emulation.faults, senders=senders)
+    return Emulator(*parts, strict=emulation.strict, plan=emulation.faults, senders=senders)
+
+
+def senders_of(plan: Plan) -> Senders:
+    """Whose messages count each flag of each PE."""
+    found: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for message in plan.messages:
+        for landing in message.landings:
+            found[landing.pe, landing.flag].add(message.source_pe)
+    return {key: sorted(pes) for key, pes in found.items()}

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard, Flash
+from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard, Flash, Program
 from npukit.emulator.worker.compiler import CannotCompile
 
 Reply = tuple[dict[str, Any], bytes]
@@ -64,10 +64,20 @@ class Worker:
         accelerators = [Accelerator(**accelerator) for accelerator in request["accelerators"]]
         self._board = EmulatedBoard(request["figures"], accelerators)
         self._board.set_dead(request["dead_pes"], request["dead_links"])
+        self._watch(self._board)
         if self._flash:
             self._board.start_from_flash(request["root"], self._flash, cause)
         else:
-            self._board.power_up(request["root"], request["programs"])
+            self._board.power_up(request["root"], [Program(**program) for program in request["programs"]])
+
+    def _watch(self, board: EmulatedBoard) -> None:
+        request = self._created
+        if request["strict"]:
+            board.be_strict()
+        if request["debug"] is not None:
+            board.debug(request["debug"])
+        if request["faults"]:
+            board.inject(**request["faults"])
 
     def reset(self, request: dict[str, Any], _: bytes) -> Reply:
         self._running.reset(request["pes"])
@@ -103,6 +113,30 @@ class Worker:
 
     def take_trace(self, _: dict[str, Any], __: bytes) -> Reply:
         return {}, self._running.take_trace()
+
+    def wait(self, request: dict[str, Any], _: bytes) -> Reply:
+        return self._running.wait(request["pe"]), b""
+
+    def notes(self, _: dict[str, Any], __: bytes) -> Reply:
+        return {"notes": self._running.notes()}, b""
+
+    def injected(self, _: dict[str, Any], __: bytes) -> Reply:
+        return {"times": self._running.injected()}, b""
+
+    def breakpoint(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.breakpoint(request["address"], request["on"])
+        return {}, b""
+
+    def resume(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.resume(request["step"])
+        return {}, b""
+
+    def registers(self, request: dict[str, Any], _: bytes) -> Reply:
+        return {"values": self._running.registers(request["pe"])}, b""
+
+    def set_register(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.set_register(request["pe"], request["number"], request["value"])
+        return {}, b""
 
     def counters(self, request: dict[str, Any], _: bytes) -> Reply:
         return {**self._running.counters(request["pe"]), "now": self._running.now()}, b""

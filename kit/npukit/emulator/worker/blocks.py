@@ -10,6 +10,7 @@ from enum import IntFlag
 import capstone
 from capstone import arm_const as arm
 
+from npukit.emulator.worker.accesses import stack_growth, word_base
 from npukit.emulator.worker.cycles import accesses_memory, address_registers, cost
 
 _SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
@@ -28,6 +29,10 @@ class Remark(IntFlag):
     SENDS_EVENT = 1
     CONDITIONAL = 2
     BEFORE_ACCESS = 4
+    NEEDS_WORDS = 16
+
+
+_BASE_REGISTER_SHIFT = 8
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,12 @@ class BlockCosts:
     more, which the core adds when the next block does not follow on.
     """
 
-    progress: list[tuple[int, int, Remark]]
+    progress: list[tuple[int, int, int]]
     first_can_follow: bool
     first_address: int
     last_loaded: int
+    stack_bytes: int
+    stack_at: int
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,9 @@ class _Instruction:
     address: tuple[int, ...] = ()
     accesses_memory: bool = False
     sends_event: bool = False
+    stack_growth: int = 0
+    word_base: int | None = None
+    """The register whose value must be a multiple of 4, by its number."""
     conditional_after: int = 0
     """Of an IT instruction: how many instructions are under it."""
 
@@ -67,11 +77,12 @@ def block_costs(code: bytes, address: int) -> BlockCosts:
         first.can_follow,
         _bits(first.address),
         _bits(() if last.loaded is None else (last.loaded,)),
+        *_stack_use(instructions),
     )
 
 
-def _progress(instructions: list[_Instruction], halfwords: int) -> list[tuple[int, int, Remark]]:
-    found = [(0, 0, Remark.NONE)] * (halfwords + 1)
+def _progress(instructions: list[_Instruction], halfwords: int) -> list[tuple[int, int, int]]:
+    found: list[tuple[int, int, int]] = [(0, 0, Remark.NONE)] * (halfwords + 1)
     count = cycles = 0
     for instruction, remark in zip(instructions, _remarks(instructions), strict=True):
         first = instruction.offset // 2
@@ -82,8 +93,8 @@ def _progress(instructions: list[_Instruction], halfwords: int) -> list[tuple[in
     return found
 
 
-def _remarks(instructions: list[_Instruction]) -> list[Remark]:
-    remarks = [Remark.SENDS_EVENT if each.sends_event else Remark.NONE for each in instructions]
+def _remarks(instructions: list[_Instruction]) -> list[int]:
+    remarks = [_own_remark(each) for each in instructions]
     for index, each in enumerate(instructions):
         under = range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
         for conditional in under:
@@ -91,6 +102,22 @@ def _remarks(instructions: list[_Instruction]) -> list[Remark]:
         if any(instructions[conditional].accesses_memory for conditional in under):
             remarks[index] |= Remark.BEFORE_ACCESS
     return remarks
+
+
+def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
+    """How far below its start the stack pointer goes, and where in the block that is."""
+    depth = deepest = at = 0
+    for each in instructions:
+        depth += each.stack_growth
+        if depth > deepest:
+            deepest, at = depth, each.offset
+    return deepest, at
+
+
+def _own_remark(instruction: _Instruction) -> int:
+    if instruction.word_base is not None:
+        return Remark.NEEDS_WORDS | instruction.word_base << _BASE_REGISTER_SHIFT
+    return Remark.SENDS_EVENT if instruction.sends_event else Remark.NONE
 
 
 def _instructions(code: bytes, address: int) -> Iterator[_Instruction]:
@@ -116,6 +143,8 @@ def _described(decoded: capstone.CsInsn, code: bytes, offset: int, loaded: int |
         address_registers(decoded),
         accesses_memory(decoded),
         code[offset : offset + decoded.size] in _SEV,
+        stack_growth(decoded),
+        word_base(decoded),
         _conditional_after(int.from_bytes(code[offset : offset + 2], "little")),
     )
 

@@ -14,21 +14,28 @@ from npukit.emulator.worker.blocks import block_costs
 from npukit.emulator.worker.compiler import core_library, device_library
 from npukit.emulator.worker.cycles import REFILL
 from npukit.emulator.worker.library import (
+    REGISTERS,
     Counters,
     Decode,
     Fault,
+    Injection,
     Joint,
+    Note,
     Progress,
+    Wait,
     figure_array,
     load_core,
     unicorn_functions,
 )
 
-OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut")
-_FOREVER = (1 << 64) - 1
+OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop")
+_NEVER = (1 << 64) - 1
 _MOST_OUTPUT = 1 << 16
 _MOST_RECORDS = 1 << 16
 _RECORD_BYTES = 40
+_MOST_NOTES = 1024
+_ANY = (1 << 32) - 1
+_UNSAID = {"at": _NEVER, "packet": _NEVER, "bit": _NEVER, "source": _ANY, "destination": _ANY, "tag": _ANY}
 
 
 class CannotStart(Exception):
@@ -43,6 +50,15 @@ class Accelerator:
     base: int
     figures: Mapping[str, int]
     library: str | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """The PEs that run it, and what is known of it: the end of its stack, where its code lies. 0 is unknown."""
+
+    pes: Sequence[int]
+    stack_bottom: int = 0
+    code: Sequence[int] = (0, 0)
 
 
 class Flash:
@@ -63,6 +79,7 @@ class EmulatedBoard:
         self._unicorn = unicorn_functions()
         self._decode = Decode(_decode)
         self._kept: list[Any] = []
+        self._injections = 0
         array = self._keep(figure_array({**figures, "refill_cycles": REFILL}))
         self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
         if not self._mesh:
@@ -77,12 +94,28 @@ class EmulatedBoard:
         for pe, other in links:
             self._core.mesh_set_link_dead(self._mesh, pe, other)
 
-    def power_up(self, root: int, programs: Sequence[Sequence[int]]) -> None:
-        """Give PEs their cores; those of one entry share one program. Their memories are written afterwards."""
+    def be_strict(self) -> None:
+        """Misaligned accesses fault. Before PEs are powered up."""
+        self._core.mesh_be_strict(self._mesh)
+
+    def inject(self, seed: int, injections: Sequence[Mapping[str, int]]) -> None:
+        """Faults to come. Before the board runs."""
+        lines = [Injection(**{**_UNSAID, **injection}) for injection in injections]
+        self._core.mesh_inject(self._mesh, (Injection * len(lines))(*lines), len(lines), seed)
+        self._injections = len(lines)
+
+    def injected(self) -> list[int]:
+        """How often each of them has happened."""
+        times = (ctypes.c_uint32 * self._injections)()
+        self._core.mesh_injected(self._mesh, times)
+        return list(times)
+
+    def power_up(self, root: int, programs: Sequence[Program]) -> None:
+        """Give PEs their cores; those of one program share what is known of it. Memories are written afterwards."""
         self._core.mesh_set_root(self._mesh, root)
-        for pes in programs:
-            image = self._core.mesh_add_image(self._mesh)
-            for pe in pes:
+        for program in programs:
+            image = self._core.mesh_add_image(self._mesh, program.stack_bottom, *program.code)
+            for pe in program.pes:
                 _check(self._core.mesh_power_up(self._mesh, pe, image))
 
     def start_from_flash(self, root: int, flash: Flash, cause: int) -> None:
@@ -90,7 +123,7 @@ class EmulatedBoard:
         figures = self._keep(figure_array(flash.figures))
         memory = ctypes.addressof(self._keep(flash.memory))
         _check(self._core.mesh_add_flash(self._mesh, figures, len(figures), memory, cause))
-        self.power_up(root, [[root]])
+        self.power_up(root, [Program((root,))])
         self._core.mesh_load_flash(self._mesh)
         self.reset([root])
 
@@ -109,7 +142,7 @@ class EmulatedBoard:
 
     def run(self, until: int | None, stop_at_output: bool, seconds: float) -> str:
         """Run and say why it stopped: one of `OUTCOMES`."""
-        return OUTCOMES[self._core.mesh_run(self._mesh, _FOREVER if until is None else until, stop_at_output, seconds)]
+        return OUTCOMES[self._core.mesh_run(self._mesh, _NEVER if until is None else until, stop_at_output, seconds)]
 
     def now(self) -> int:
         return self._core.mesh_now(self._mesh)
@@ -133,7 +166,7 @@ class EmulatedBoard:
     def counters(self, pe: int) -> dict[str, int]:
         counters = Counters()
         self._core.mesh_count(self._mesh, pe, counters)
-        return {field[0]: getattr(counters, field[0]) for field in Counters._fields_}
+        return _fields(counters)
 
     def trace(self, on: bool) -> None:
         """Whether what happens from now on is written down."""
@@ -152,7 +185,37 @@ class EmulatedBoard:
     def fault(self) -> dict[str, Any]:
         fault = Fault()
         self._core.mesh_fault(self._mesh, fault)
-        return {"kind": fault.kind, "pe": fault.pe, "address": fault.address, "registers": list(fault.registers)}
+        return {**_fields(fault), "registers": list(fault.registers)}
+
+    def wait(self, pe: int) -> dict[str, int]:
+        """What the PE does, and what it looked at last."""
+        wait = Wait()
+        self._core.mesh_wait(self._mesh, pe, wait)
+        return _fields(wait)
+
+    def notes(self) -> list[dict[str, int]]:
+        """The last messages, the latest first."""
+        notes = (Note * _MOST_NOTES)()
+        return [_fields(note) for note in notes[: self._core.mesh_notes(self._mesh, notes, _MOST_NOTES)]]
+
+    def debug(self, pe: int) -> None:
+        """A debugger looks at this PE, which stops before its first instruction. Before PEs are powered up."""
+        self._core.mesh_debug(self._mesh, pe)
+
+    def breakpoint(self, address: int, on: bool) -> None:
+        self._core.mesh_debug_break(self._mesh, address, on)
+
+    def resume(self, step: bool) -> None:
+        """Let the debugged PE go on with the next `run`, for one instruction or to the next stop."""
+        self._core.mesh_debug_resume(self._mesh, step)
+
+    def registers(self, pe: int) -> list[int]:
+        values = (ctypes.c_uint32 * REGISTERS)()
+        self._core.mesh_registers(self._mesh, pe, values)
+        return list(values)
+
+    def set_register(self, pe: int, number: int, value: int) -> None:
+        self._core.mesh_set_register(self._mesh, pe, number, value)
 
     def close(self) -> None:
         self._core.mesh_free(self._mesh)
@@ -173,6 +236,10 @@ class EmulatedBoard:
         return value
 
 
+def _fields(structure: ctypes.Structure) -> dict[str, Any]:
+    return {field[0]: getattr(structure, field[0]) for field in structure._fields_}
+
+
 def _library(model: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(device_library(model)))
@@ -189,4 +256,4 @@ def _decode(code: Any, size: int, address: int, progress: Any, joint: Any) -> No
     costs = block_costs(ctypes.string_at(code, size), address)
     done = costs.progress
     ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
-    joint[0] = Joint(costs.first_can_follow, costs.first_address, costs.last_loaded)
+    joint[0] = Joint(costs.first_can_follow, costs.first_address, costs.last_loaded, costs.stack_bytes, costs.stack_at)

@@ -38,7 +38,7 @@ class Progress(ctypes.Structure):
 class Joint(ctypes.Structure):
     """How a block meets its neighbours: `struct joint`."""
 
-    _fields_ = (("can_follow", c_uint16), ("address", c_uint16), ("loaded", c_uint16))
+    _fields_ = tuple((name, c_uint16) for name in ("can_follow", "address", "loaded", "stack_bytes", "stack_at"))
 
 
 class Counters(ctypes.Structure):
@@ -49,7 +49,40 @@ class Counters(ctypes.Structure):
 
 
 class Fault(ctypes.Structure):
-    _fields_ = (("kind", c_uint32), ("pe", c_uint32), ("address", c_uint32), ("registers", c_uint32 * 17))
+    _fields_ = (
+        *((name, c_uint32) for name in ("kind", "pe", "address", "other")),
+        ("registers", c_uint32 * 17),
+    )
+
+
+class Wait(ctypes.Structure):
+    _fields_ = tuple((name, c_uint32) for name in ("state", "pc", "address", "value"))
+
+
+class Note(ctypes.Structure):
+    """A message: `struct note`."""
+
+    _fields_ = (
+        ("time", c_uint64),
+        *((name, c_uint32) for name in ("kind", "owner", "source", "destination", "address", "bytes", "flag", "tag")),
+    )
+
+
+class Injection(ctypes.Structure):
+    """A line of a plan of faults: `struct injection`."""
+
+    _fields_ = (
+        *((name, c_uint64) for name in ("at", "packet", "cycles", "bit")),
+        *(
+            (name, c_uint32)
+            for name in ("kind", "pe", "other", "source", "destination", "tag", "address", "chance", "times")
+        ),
+        ("seen", c_uint64),
+    )
+
+
+REGISTERS = 17 + 33
+"""r0-r12, sp, lr, pc, xpsr; then fpscr and s0-s31."""
 
 
 Decode = ctypes.CFUNCTYPE(None, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress), POINTER(Joint))
@@ -65,7 +98,7 @@ _PROTOTYPES = {
     "mesh_set_link_dead": (None, (c_void_p, c_uint32, c_uint32)),
     "mesh_set_root": (None, (c_void_p, c_uint32)),
     "mesh_add_accelerator": (c_char_p, (c_void_p, c_uint64, c_void_p, POINTER(Figure), c_uint32)),
-    "mesh_add_image": (c_void_p, (c_void_p,)),
+    "mesh_add_image": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint32)),
     "mesh_power_up": (c_char_p, (c_void_p, c_uint32, c_void_p)),
     "mesh_reset": (None, (c_void_p, c_uint32)),
     "mesh_add_flash": (c_char_p, (c_void_p, POINTER(Figure), c_uint32, c_void_p, c_uint32)),
@@ -83,6 +116,16 @@ _PROTOTYPES = {
     "mesh_trace_take": (c_size_t, (c_void_p, c_char_p, c_size_t)),
     "mesh_count": (None, (c_void_p, c_uint32, POINTER(Counters))),
     "mesh_fault": (None, (c_void_p, POINTER(Fault))),
+    "mesh_be_strict": (None, (c_void_p,)),
+    "mesh_debug": (None, (c_void_p, c_uint32)),
+    "mesh_debug_break": (None, (c_void_p, c_uint32, c_int)),
+    "mesh_debug_resume": (None, (c_void_p, c_int)),
+    "mesh_registers": (None, (c_void_p, c_uint32, POINTER(c_uint32))),
+    "mesh_set_register": (None, (c_void_p, c_uint32, c_uint32, c_uint32)),
+    "mesh_wait": (None, (c_void_p, c_uint32, POINTER(Wait))),
+    "mesh_notes": (c_size_t, (c_void_p, POINTER(Note), c_size_t)),
+    "mesh_inject": (None, (c_void_p, POINTER(Injection), c_uint32, c_uint32)),
+    "mesh_injected": (None, (c_void_p, POINTER(c_uint32))),
 }
 
 

@@ -125,7 +125,7 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     return NULL;
 }
 
-struct image *mesh_add_image(struct mesh *mesh)
+struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to)
 {
     struct image *image = calloc(1, sizeof *image);
     image->blocks = malloc(mesh->figures.sram_bytes / 2 * sizeof(struct block *));
@@ -133,6 +133,9 @@ struct image *mesh_add_image(struct mesh *mesh)
         image->blocks[i] = &unknown_block;
     }
     image->code_low = UINT32_MAX;
+    image->stack_bottom = stack_bottom;
+    image->code_from = code_from;
+    image->code_to = code_to;
     return image;
 }
 
@@ -266,6 +269,17 @@ size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t r
     return trace_take(mesh, records, room);
 }
 
+static void core_registers(const struct pe *pe, uint32_t *values)
+{
+    for (int i = 0; i < 13; i++) {
+        values[i] = pe_register(pe, UC_ARM_REG_R0 + i);
+    }
+    values[13] = pe_register(pe, UC_ARM_REG_SP);
+    values[14] = pe_register(pe, UC_ARM_REG_LR);
+    values[15] = pe->pc;
+    values[16] = pe_register(pe, UC_ARM_REG_XPSR);
+}
+
 void mesh_fault(const struct mesh *mesh, struct fault *fault)
 {
     const struct pe *pe = mesh->faulted;
@@ -276,13 +290,68 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     fault->kind = mesh->fault_kind;
     fault->pe = pe->number;
     fault->address = mesh->fault_address;
-    for (int i = 0; i < 13; i++) {
-        fault->registers[i] = pe_register(pe, UC_ARM_REG_R0 + i);
-    }
-    fault->registers[13] = pe_register(pe, UC_ARM_REG_SP);
-    fault->registers[14] = pe_register(pe, UC_ARM_REG_LR);
+    fault->other = mesh->fault_other;
+    core_registers(pe, fault->registers);
     fault->registers[15] = mesh->fault_pc != 0 ? mesh->fault_pc : pe->pc;
-    fault->registers[16] = pe_register(pe, UC_ARM_REG_XPSR);
+}
+
+void mesh_wait(const struct mesh *mesh, uint32_t number, struct wait *wait)
+{
+    const struct pe *pe = &mesh->pes[number];
+    *wait = (struct wait){pe->state, pe->pc, pe->read_address, pe->read_value};
+}
+
+/* ---- the debugger ---- */
+
+void mesh_be_strict(struct mesh *mesh)
+{
+    mesh->strict = true;
+}
+
+void mesh_debug(struct mesh *mesh, uint32_t pe)
+{
+    uint8_t *breakpoints = calloc(mesh->figures.sram_bytes / 2, 1);
+    mesh->debug = (struct debug){true, pe, breakpoints, true, false, UINT64_MAX};
+}
+
+void mesh_debug_break(struct mesh *mesh, uint32_t address, int on)
+{
+    if (address < mesh->figures.sram_bytes) {
+        mesh->debug.breakpoints[address / 2] = on != 0;
+    }
+}
+
+void mesh_debug_resume(struct mesh *mesh, int step)
+{
+    watch_resume(mesh, step != 0);
+}
+
+static int register_name(uint32_t number)
+{
+    static const int names[] = {UC_ARM_REG_SP, UC_ARM_REG_LR, UC_ARM_REG_PC, UC_ARM_REG_XPSR, UC_ARM_REG_FPSCR};
+    if (number < 13) {
+        return UC_ARM_REG_R0 + (int)number;
+    }
+    return number < 18 ? names[number - 13] : UC_ARM_REG_S0 + (int)(number - 18);
+}
+
+void mesh_registers(const struct mesh *mesh, uint32_t number, uint32_t *values)
+{
+    const struct pe *pe = &mesh->pes[number];
+    core_registers(pe, values);
+    for (uint32_t i = 17; i < REGISTERS; i++) {
+        values[i] = pe_register(pe, register_name(i));
+    }
+}
+
+void mesh_set_register(struct mesh *mesh, uint32_t number, uint32_t name, uint32_t value)
+{
+    struct pe *pe = &mesh->pes[number];
+    if (name == 15) {
+        blocks_jump(pe, value & ~1U);
+    } else if (pe->core != NULL && name < REGISTERS) {
+        mesh->unicorn->reg_write(pe->core, register_name(name), &value);
+    }
 }
 
 static void power_down(struct pe *pe)

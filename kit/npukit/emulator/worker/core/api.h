@@ -30,7 +30,9 @@ API void mesh_set_root(struct mesh *mesh, uint32_t pe);
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
                                      const struct device_figure *figures, uint32_t count);
 
-API struct image *mesh_add_image(struct mesh *mesh);
+/* A program. What is 0 is not known: the lowest address of its stack; the addresses of its code, which nobody may write
+ * while it runs. */
+API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to);
 API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image);
 
 /* Let a PE that has been powered up run from its vector table. */
@@ -58,6 +60,33 @@ API int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const ui
 API void mesh_trace(struct mesh *mesh, int on);
 API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, uint32_t address);
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
+
+/* Before PEs are powered up: misaligned accesses fault as on silicon, which costs speed. */
+API void mesh_be_strict(struct mesh *mesh);
+
+/* Before PEs are powered up: one of them is to stop before its first instruction, at breakpoints, and after steps. */
+API void mesh_debug(struct mesh *mesh, uint32_t pe);
+API void mesh_debug_break(struct mesh *mesh, uint32_t address, int on);
+API void mesh_debug_resume(struct mesh *mesh, int step);
+
+/* r0-r12, sp, lr, pc, xpsr; then fpscr and s0-s31. */
+enum { REGISTERS = 17 + 33 };
+API void mesh_registers(const struct mesh *mesh, uint32_t pe, uint32_t *values);
+API void mesh_set_register(struct mesh *mesh, uint32_t pe, uint32_t number, uint32_t value);
+
+/* What a PE that does not get on has last looked at. */
+struct wait {
+    uint32_t state; /* enum pe_state */
+    uint32_t pc;
+    uint32_t address, value; /* of the flag that it read last; 0 if it has looked at an accelerator since */
+};
+API void mesh_wait(const struct mesh *mesh, uint32_t pe, struct wait *wait);
+
+API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
+
+/* Before the board runs. */
+API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
+API void mesh_injected(const struct mesh *mesh, uint32_t *times);
 
 API void mesh_count(const struct mesh *mesh, uint32_t pe, struct counters *counters);
 API void mesh_fault(const struct mesh *mesh, struct fault *fault);

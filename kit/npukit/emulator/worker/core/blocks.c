@@ -25,8 +25,14 @@ static void on_instruction(uc_engine *core, uint64_t address, uint32_t size, voi
 {
     struct pe *pe = user;
     (void)core, (void)size;
+    if (pe->stop != STOP_NONE) {
+        return;
+    }
     pe->site = (uint32_t)address;
     const uint32_t remarks = progress_at(pe, pe->site)->remarks;
+    if (pe->watched && !watch_instruction(pe, remarks)) {
+        return;
+    }
     if ((remarks & SENDS_EVENT) != 0) {
         pe->event = true;
     }
@@ -43,6 +49,9 @@ static void stop_before_block(struct pe *pe, enum stop reason)
 
 static bool instrumented(const struct pe *pe, uint32_t from, uint32_t to)
 {
+    if (pe->watched) {
+        return true;
+    }
     for (size_t i = 0; i < pe->instrumented_count; i++) {
         if (pe->instrumented[i].from <= from && to <= pe->instrumented[i].to) {
             return true;
@@ -67,7 +76,8 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
     pe->mesh->decode(pe->sram + address, size, address, block->progress, &block->joint);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;
-    block->key = has_remarks(block) ? 0 : (uint16_t)size;
+    block->watched = has_remarks(block);
+    block->key = block->watched || block->joint.stack_bytes > 0 ? 0 : (uint16_t)size;
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
     image->blocks[address / 2] = block; /* the one before may still be run by another PE: it is kept */
@@ -118,12 +128,14 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
     if (block->size != size) {
         block = learn(pe, address, size);
     }
-    if (block->key == 0 && !instrumented(pe, address, address + size)) {
+    if (block->watched && !instrumented(pe, address, address + size)) {
         blocks_instrument(pe, address, address + size);
         stop_before_block(pe, STOP_AND_GO_ON);
         return;
     }
-    enter(pe, block, address);
+    if (watch_stack(pe, block, address)) {
+        enter(pe, block, address);
+    }
 }
 
 static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *user)
@@ -151,8 +163,21 @@ static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *use
 const char *blocks_watch(struct pe *pe)
 {
     uc_hook hook;
-    const uc_err error = pe->mesh->unicorn->hook_add(pe->core, &hook, UC_HOOK_BLOCK, (void *)on_block, pe, 1, 0);
-    return error == UC_ERR_OK ? NULL : "Unicorn takes no block hook";
+    const struct unicorn *unicorn = pe->mesh->unicorn;
+    bool done = unicorn->hook_add(pe->core, &hook, UC_HOOK_BLOCK, (void *)on_block, pe, 1, 0) == UC_ERR_OK;
+    if (pe->watched) {
+        done = done && unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_instruction, pe, 1, 0) == UC_ERR_OK;
+    }
+    return done ? NULL : "Unicorn takes no hook";
+}
+
+/* The core goes on elsewhere. */
+void blocks_jump(struct pe *pe, uint32_t pc)
+{
+    pe->pc = pc;
+    pe->expected = pc;
+    pe->resumes = false;
+    pe->block = &unknown_block;
 }
 
 /* The core stopped inside its block, before the instruction at `pc`. */

@@ -38,6 +38,9 @@ static bool go_on_with_others_behind(struct pe *pe)
 /* False if the core stops instead, and the access comes again later. */
 static bool begin(struct pe *pe)
 {
+    if (pe->stop == STOP_NONE && pe->state == PE_DEAD) {
+        stop_before_access(pe, STOP_WAIT_FOR_OTHERS);
+    }
     if (pe->stop == STOP_NONE && !blocks_site_known(pe)) {
         stop_before_access(pe, STOP_INSTRUMENT);
     }
@@ -122,8 +125,13 @@ static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uin
         return;
     }
     uint8_t *place = behind_window(pe, offset, &other);
-    memcpy(place, &value, size);
     const uint32_t address = (uint32_t)(place - other->sram);
+    if (watch_is_code(pe->mesh, other->number, address, address + size)) {
+        pe->mesh->fault_other = other->number;
+        pe_fault(pe, FAULT_FOREIGN_CODE, address);
+        return;
+    }
+    memcpy(place, &value, size);
     blocks_forget(other, address, address + size);
 }
 

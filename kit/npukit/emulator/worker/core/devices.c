@@ -63,7 +63,7 @@ static const struct device_services services = {now, finish_after, set_event, co
 static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
 {
     struct device_host *host = device;
-    (void)pe;
+    pe->read_address = 0; /* no flag */
     return host->model->read(host->state, offset);
 }
 

@@ -26,6 +26,7 @@ struct dma {
     uint32_t next; /* of the running descriptor */
     uint32_t completed;
     uint32_t error;
+    uint64_t stalled_until;
 };
 
 struct descriptor {
@@ -110,6 +111,7 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
 
 static void fill(struct transfer *transfer, const struct descriptor *descriptor, uint32_t flit_bytes)
 {
+    transfer->tag = descriptor->kind >> 16;
     transfer->row_bytes = descriptor->size & 0xFFFF;
     transfer->rows = descriptor->size >> 16;
     transfer->source_stride = descriptor->source_stride;
@@ -156,7 +158,8 @@ static void start(struct pe *pe, uint32_t address)
     }
     pe->bytes_sent += (uint64_t)transfer->rows * transfer->row_bytes;
     const uint64_t request = noc_request_cycles(mesh, pe->number, transfer->source.pe);
-    events_post(mesh, mesh->now + mesh->figures.setup_cycles + request, pe->number, leave, transfer);
+    const uint64_t begin = pe->dma->stalled_until > mesh->now ? pe->dma->stalled_until : mesh->now;
+    events_post(mesh, begin + mesh->figures.setup_cycles + request, pe->number, leave, transfer);
 }
 
 static void drop_first_chain(struct dma *dma)
@@ -170,6 +173,9 @@ void dma_source_done(struct transfer *transfer)
 {
     struct pe *pe = transfer->owner;
     struct dma *dma = pe->dma;
+    if (dma->chain_count == 0) {
+        return; /* stopped meanwhile */
+    }
     dma->completed++;
     noc_count_flag(pe->mesh, pe->number, transfer->source_flag);
     if (dma->next != 0) {
@@ -208,6 +214,8 @@ static uint32_t read_dma(struct pe *pe, void *device, uint32_t offset)
     const struct dma *dma = device;
     const uint32_t *flag = flag_at(pe, offset);
     if (flag != NULL) {
+        pe->read_address = (uint32_t)pe->mesh->figures.noc_base + offset;
+        pe->read_value = *flag;
         return *flag;
     }
     switch ((enum register_offset)offset) {
@@ -238,6 +246,22 @@ static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t val
         ring(pe, value);
     } else if (offset == ERROR) {
         dma->error = 0;
+    }
+}
+
+/* For good: what is on its way still arrives. */
+void dma_stop(struct pe *pe)
+{
+    if (pe->dma != NULL) {
+        pe->dma->chain_count = 0;
+    }
+}
+
+/* It begins no descriptor until then. */
+void dma_stall(struct pe *pe, uint64_t until)
+{
+    if (pe->dma != NULL) {
+        pe->dma->stalled_until = until;
     }
 }
 

@@ -190,7 +190,7 @@ static uint64_t copy_to_sram(struct flash *flash, struct copy copy)
 static void start_pe(struct mesh *mesh, struct pe *pe)
 {
     if (pe->core == NULL) {
-        pe_power_up(pe, mesh_add_image(mesh));
+        pe_power_up(pe, mesh_add_image(mesh, 0, 0, 0));
     }
     dma_reset(pe);
     pe->cycles = mesh->now;

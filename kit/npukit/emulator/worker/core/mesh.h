@@ -33,7 +33,10 @@ enum remark {
     CONDITIONAL = 2,       /* under an IT instruction */
     BEFORE_ACCESS = 4,     /* an IT instruction with a load or store under it */
     BEFORE_REGISTERS = 8,  /* ... that has been seen to access registers */
+    NEEDS_WORDS = 16,      /* an access that faults unless its base register is a multiple of 4 */
 };
+enum { BASE_REGISTER_SHIFT = 8 }; /* in `remarks`, with NEEDS_WORDS: which register */
+
 
 /* Instructions and cycles of a block before each of its halfwords, and of the whole of it. */
 struct progress {
@@ -48,12 +51,15 @@ struct joint {
     uint16_t can_follow; /* 1 if the first instruction is a load or store that a load may precede */
     uint16_t address;    /* registers of its address */
     uint16_t loaded;     /* the register that the last instruction loads, if it is a single load */
+    uint16_t stack_bytes; /* how far below its start the stack pointer goes in the block */
+    uint16_t stack_at;    /* and at which of its bytes */
 };
 
 /* A block: instructions that run one after another up to a branch. */
 struct block {
     uint16_t key; /* its size in bytes; 0 if it needs a closer look each time it runs */
     uint16_t size;
+    bool watched; /* its instructions have to say that they are next */
     struct progress whole;
     struct joint joint;
     struct progress progress[];
@@ -69,7 +75,9 @@ typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t addres
 /* A program, and what is known of its code. Shared by the PEs that run it. */
 struct image {
     struct block **blocks; /* the one that starts at each halfword of SRAM; never changed, only replaced */
-    uint32_t code_low, code_high;
+    uint32_t code_low, code_high;    /* where code has run */
+    uint32_t stack_bottom;           /* 0: not known */
+    uint32_t code_from, code_to;     /* what nobody may write while the program runs; empty if not known */
 };
 
 /* ---- events (events.c): what happens at a later cycle ---- */
@@ -94,8 +102,8 @@ void events_happen(struct mesh *mesh);
 
 /* ---- processing elements (pe.c) ---- */
 
-enum pe_state { PE_ABSENT, PE_RUNNING, PE_ASLEEP, PE_FAULTED };
-enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_AND_GO_ON, STOP_FAULT };
+enum pe_state { PE_ABSENT, PE_RUNNING, PE_ASLEEP, PE_FAULTED, PE_DEAD };
+enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_AND_GO_ON, STOP_FAULT, STOP_DEBUG };
 
 enum fault_kind {
     FAULT_NONE,
@@ -108,12 +116,17 @@ enum fault_kind {
     FAULT_BREAKPOINT,
     FAULT_EXCEPTION,
     FAULT_OTHER,
+    FAULT_ALIGNMENT,
+    FAULT_STACK,
+    FAULT_FOREIGN_CODE, /* a store through the window */
+    FAULT_DMA_CODE,     /* a message of this PE's DMA */
 };
 
 struct fault {
     uint32_t kind;
     uint32_t pe;
     uint32_t address;
+    uint32_t other; /* the PE whose memory it is about */
     uint32_t registers[17]; /* r0-r15, xpsr */
 };
 
@@ -180,6 +193,9 @@ struct pe {
     bool event;
     uint64_t event_taken; /* events up to this cycle are used up by a WFE */
     uint64_t asleep;
+    bool watched;          /* every instruction says that it is next: watch.c */
+    uint32_t read_address; /* the flag read last, 0 if an accelerator since; and what was read */
+    uint32_t read_value;
 
     uint8_t *sram;
     struct port_use *port_uses;
@@ -201,6 +217,8 @@ void pe_reset(struct pe *pe);
 void pe_run(struct pe *pe, uint64_t until);
 void pe_set_event(struct pe *pe);
 void pe_fault(struct pe *pe, uint32_t kind, uint32_t address);
+void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc);
+void pe_kill(struct pe *pe);
 uint32_t pe_register(const struct pe *pe, int name);
 
 /* blocks.c */
@@ -215,6 +233,63 @@ uint64_t blocks_instructions(const struct pe *pe);
 bool blocks_site_conditional(const struct pe *pe);
 void blocks_remember_registers(struct pe *pe);
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
+void blocks_jump(struct pe *pe, uint32_t pc);
+
+/* watch.c: what looks at single instructions, and at who writes where. */
+bool watch_instruction(struct pe *pe, uint32_t remarks);
+bool watch_stack(struct pe *pe, const struct block *block, uint32_t address);
+bool watch_is_code(const struct mesh *mesh, uint32_t pe, uint32_t from, uint32_t to);
+void watch_resume(struct mesh *mesh, bool step);
+
+/* notes.c: the last messages. */
+enum note_kind { NOTE_SENT, NOTE_ARRIVED, NOTE_LOST, NOTE_LATE, NOTE_AGAIN, NOTE_DAMAGED };
+
+struct note {
+    uint64_t time;
+    uint32_t kind;
+    uint32_t owner; /* whose DMA it is */
+    uint32_t from, to;
+    uint32_t address; /* where it goes */
+    uint32_t bytes;
+    uint32_t flag;
+    uint32_t tag;
+};
+
+enum { NOTES = 1024 };
+
+void notes_add(struct mesh *mesh, struct note note);
+
+/* inject.c: what a plan of faults does to the board. */
+struct transfer;
+
+enum injection_kind {
+    INJECT_DROP,
+    INJECT_DUPLICATE,
+    INJECT_DELAY,
+    INJECT_FLIP,
+    INJECT_KILL_PE,
+    INJECT_KILL_LINK,
+    INJECT_STALL,
+    INJECT_FLIP_SRAM,
+    INJECT_POWER,
+};
+
+/* One line of the plan. It happens at a cycle, or with a packet: the one of that number among those that match, or each
+ * by chance. NEVER, ANY_PE and ANY_TAG where it does not say. */
+struct injection {
+    uint64_t at, packet, cycles, bit;
+    uint32_t kind, pe, other, from, to, tag, address;
+    uint32_t chance; /* of 2^32 */
+    uint32_t times;  /* that it has happened, from inject.c */
+    uint64_t seen;   /* packets that match, so far */
+};
+
+#define ANY_PE UINT32_MAX
+#define ANY_TAG UINT32_MAX
+
+uint64_t inject_next(const struct mesh *mesh);
+void inject_due(struct mesh *mesh, uint64_t time);
+void inject_packet(struct mesh *mesh, struct transfer *transfer);
 
 /* bus.c */
 const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port);
@@ -257,7 +332,8 @@ size_t uart_take(struct mesh *mesh, uint8_t *data, size_t room);
 /* dma.c and noc.c */
 const char *dma_attach(struct pe *pe);
 void dma_reset(struct pe *pe);
-void dma_free(struct pe *pe);
+void dma_stop(struct pe *pe);
+void dma_stall(struct pe *pe, uint64_t until);
 
 /* flash.c: on the root PE of a board that starts by itself. */
 struct flash;
@@ -341,6 +417,15 @@ struct unicorn {
     uc_err (*reg_write)(uc_engine *, int, const void *);
 };
 
+/* A PE under a debugger. */
+struct debug {
+    bool on;
+    uint32_t pe;
+    uint8_t *breakpoints; /* a byte for each halfword of SRAM */
+    bool step, stopped;
+    uint64_t resumed_at; /* the instruction with which it goes on, which it is not to stop at */
+};
+
 struct mesh {
     struct figures figures;
     const struct unicorn *unicorn;
@@ -358,11 +443,18 @@ struct mesh {
     struct uart uart;
     bool output; /* the UART has sent what it had to send */
     struct pe *faulted;
-    uint32_t fault_kind, fault_address, fault_pc;
+    uint32_t fault_kind, fault_address, fault_pc, fault_other;
     struct noc *noc;
     struct flash *flash;
     struct trace *trace;
     uint32_t end;
+    bool strict; /* misaligned accesses fault, at some cost of speed */
+    struct debug debug;
+    struct note notes[NOTES];
+    uint64_t note_count;
+    struct injection *injections;
+    size_t injection_count;
+    uint32_t chance;
 };
 
 /* What ends a board's time from within. */
@@ -376,13 +468,14 @@ enum outcome {
     RAN_OUT_OF_TIME,
     RAN_TO_RESTART,
     RAN_TO_POWER_CUT,
+    RAN_TO_STOP,
 };
 
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);
 void schedule_add(struct mesh *mesh, struct pe *pe);
 bool schedule_settle(struct mesh *mesh, uint64_t time);
 
-struct image *mesh_add_image(struct mesh *mesh);
+struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to);
 
 void *grow(void *array, size_t *room, size_t needed, size_t item);
 

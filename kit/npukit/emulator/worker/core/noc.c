@@ -31,6 +31,7 @@ struct head {
 struct arrival {
     struct transfer *transfer;
     uint32_t destination;
+    bool again; /* for the second time */
 };
 
 static uint32_t chips(const struct mesh *mesh)
@@ -185,6 +186,8 @@ static uint64_t *link_of(const struct mesh *mesh, uint32_t at, struct step step)
 
 /* ---- the data ---- */
 
+static void on_arrival(struct mesh *mesh, void *subject);
+
 static void take_data(struct mesh *mesh, struct transfer *transfer)
 {
     uint64_t bytes;
@@ -199,12 +202,27 @@ static void take_data(struct mesh *mesh, struct transfer *transfer)
     }
 }
 
+/* Whether a row would come to lie on code that runs: then the PE that sends it is at fault. */
+static bool writes_code(struct mesh *mesh, const struct transfer *transfer, struct place to, int64_t address)
+{
+    const uint32_t end = (uint32_t)address + transfer->row_bytes;
+    if (is_dram(to.pe) || transfer->row_bytes == 0 || !watch_is_code(mesh, to.pe, (uint32_t)address, end)) {
+        return false;
+    }
+    mesh->fault_other = to.pe;
+    pe_fault_at(transfer->owner, FAULT_DMA_CODE, (uint32_t)address, transfer->owner->pc);
+    return true;
+}
+
 static void put_data(struct mesh *mesh, const struct transfer *transfer, struct place to)
 {
     uint64_t bytes;
     uint8_t *memory = noc_memory(mesh, to.pe, &bytes);
     for (uint32_t row = 0; row < transfer->rows; row++) {
         const int64_t address = to.address + (int64_t)row * transfer->destination_stride;
+        if (writes_code(mesh, transfer, to, address)) {
+            return;
+        }
         memcpy(memory + address, transfer->data + (size_t)row * transfer->row_bytes, transfer->row_bytes);
         if (!is_dram(to.pe)) {
             blocks_forget(&mesh->pes[to.pe], (uint32_t)address, (uint32_t)address + transfer->row_bytes);
@@ -221,16 +239,57 @@ static void release(struct transfer *transfer)
     }
 }
 
+static void note(struct mesh *mesh, enum note_kind kind, const struct transfer *transfer, struct place to)
+{
+    const uint32_t bytes = transfer->rows * transfer->row_bytes;
+    notes_add(mesh, (struct note){0, kind, transfer->owner->number, transfer->source.pe, to.pe, to.address, bytes,
+                                  transfer->destination_flag, transfer->tag});
+}
+
+/* The copy of the data that goes to a place, with what a plan of faults makes of it. */
+static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place, bool harmed)
+{
+    const struct harm *harm = &transfer->harm;
+    const uint64_t bits = 8 * (uint64_t)transfer->rows * transfer->row_bytes;
+    const bool flips = harmed && harm->flips && bits > 0;
+    const uint64_t bit = flips ? harm->bit % bits : 0;
+    take_data(mesh, transfer);
+    transfer->data[bit / 8] ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
+    note(mesh, flips ? NOTE_DAMAGED : NOTE_ARRIVED, transfer, place);
+    put_data(mesh, transfer, place);
+    trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
+                                             transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes, 0});
+    transfer->data[bit / 8] ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
+    noc_count_flag(mesh, place.pe, transfer->destination_flag);
+}
+
+/* Whether the arrival comes once more. */
+static bool comes_again(struct mesh *mesh, struct arrival *arrival, struct place place)
+{
+    const struct transfer *transfer = arrival->transfer;
+    if (transfer->harm.again_after == 0 || arrival->again) {
+        return false;
+    }
+    arrival->again = true;
+    note(mesh, NOTE_AGAIN, transfer, place);
+    events_post(mesh, mesh->now + transfer->harm.again_after, transfer->owner->number, on_arrival, arrival);
+    return true;
+}
+
 static void on_arrival(struct mesh *mesh, void *subject)
 {
     struct arrival *arrival = subject;
     struct transfer *transfer = arrival->transfer;
     const struct place place = transfer->destinations[arrival->destination];
-    take_data(mesh, transfer);
-    put_data(mesh, transfer, place);
-    trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
-                                             transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes, 0});
-    noc_count_flag(mesh, place.pe, transfer->destination_flag);
+    const bool harmed = transfer->harm.place == ANY_PE || transfer->harm.place == place.pe;
+    if (harmed && transfer->harm.lost) {
+        note(mesh, NOTE_LOST, transfer, place);
+    } else {
+        deliver(mesh, transfer, place, harmed);
+    }
+    if (harmed && comes_again(mesh, arrival, place)) {
+        return;
+    }
     transfer->on_the_way--;
     free(arrival);
     release(transfer);
@@ -248,7 +307,7 @@ static void on_source_done(struct mesh *mesh, void *subject)
 static void arrive_at(struct mesh *mesh, struct transfer *transfer, uint32_t destination, uint64_t time)
 {
     struct arrival *arrival = malloc(sizeof *arrival);
-    *arrival = (struct arrival){transfer, destination};
+    *arrival = (struct arrival){transfer, destination, false};
     events_post(mesh, time, transfer->owner->number, on_arrival, arrival);
 }
 
@@ -410,13 +469,15 @@ static uint64_t leave_source(struct mesh *mesh, struct transfer *transfer, struc
     return from;
 }
 
-void noc_send(struct mesh *mesh, struct transfer *transfer)
+static void depart(struct mesh *mesh, void *subject)
 {
+    struct transfer *transfer = subject;
     struct head *head = new_head(transfer, router(mesh, transfer->source.pe), transfer->flits);
     transfer->on_the_way = transfer->destination_count;
     transfer->source_done_at = mesh->now;
     transfer->left_at = mesh->now;
     for (uint32_t i = 0; i < transfer->destination_count; i++) {
+        note(mesh, NOTE_SENT, transfer, transfer->destinations[i]);
         if (transfer->destinations[i].pe == transfer->source.pe) {
             copy_in_place(mesh, transfer, i);
         } else {
@@ -424,4 +485,16 @@ void noc_send(struct mesh *mesh, struct transfer *transfer)
         }
     }
     post_head(mesh, head, leave_source(mesh, transfer, head));
+}
+
+void noc_send(struct mesh *mesh, struct transfer *transfer)
+{
+    transfer->harm = (struct harm){.place = ANY_PE};
+    inject_packet(mesh, transfer);
+    if (transfer->harm.late_by == 0) {
+        depart(mesh, transfer);
+        return;
+    }
+    note(mesh, NOTE_LATE, transfer, transfer->destinations[0]);
+    events_post(mesh, mesh->now + transfer->harm.late_by, transfer->owner->number, depart, transfer);
 }

@@ -14,6 +14,15 @@ struct place {
     uint32_t address;
 };
 
+/* What a plan of faults does to a packet, at one of its destinations or at all (ANY_PE). */
+struct harm {
+    uint32_t place;
+    bool lost, flips;
+    uint64_t late_by;     /* cycles, 0: on time */
+    uint64_t again_after; /* 0: once */
+    uint64_t bit;
+};
+
 /* One descriptor under way. */
 struct transfer {
     struct pe *owner;
@@ -25,6 +34,9 @@ struct transfer {
     uint32_t destination_count;
 
     uint64_t left_at;
+    uint32_t tag;
+    struct harm harm;
+
     uint64_t flits;
     uint8_t *data; /* as it left the source */
     uint32_t on_the_way;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mesh.h"
+#include "noc.h"
 
 enum { TRANSLATION_BUFFER_BYTES = 1 << 20, NOWHERE = 0xFFFFFFF0 };
 enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
@@ -12,7 +13,7 @@ enum { SYSTEM_CONTROL_SPACE = 0xE000E000, SYSTEM_CONTROL_BYTES = 0x1000, CPUID =
 enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7 };
 
 /* Jumping at or above it returns from an exception. */
-#define FIRST_EXCEPTION_RETURN 0xF0000000U
+#define FIRST_EXCEPTION_RETURN 0xFF000000U
 
 static uint32_t word(const uint8_t *at)
 {
@@ -35,18 +36,31 @@ static void write_register(struct pe *pe, int name, uint32_t value)
     pe->mesh->unicorn->reg_write(pe->core, name, &value);
 }
 
-/* Something the core must not do: the run ends here. */
-void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)
+/* Something the core must not do, at `pc` or, if that is 0, where it is: the run ends here. */
+void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc)
 {
     struct mesh *mesh = pe->mesh;
     if (mesh->faulted == NULL) {
         mesh->faulted = pe;
         mesh->fault_kind = kind;
         mesh->fault_address = address;
-        mesh->fault_pc = blocks_site_known(pe) ? pe->site : 0;
+        mesh->fault_pc = pc;
     }
     pe->stop = STOP_FAULT;
     mesh->unicorn->emu_stop(pe->core);
+}
+
+void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)
+{
+    pe_fault_at(pe, kind, address, blocks_site_known(pe) ? pe->site : 0);
+}
+
+/* The PE does nothing any more, and nothing reaches it. */
+void pe_kill(struct pe *pe)
+{
+    noc_set_pe_dead(pe->mesh, pe->number);
+    dma_stop(pe);
+    pe->state = pe->state == PE_ABSENT ? PE_ABSENT : PE_DEAD;
 }
 
 static uint32_t interrupt_kind(uint32_t number, uint32_t pc)
@@ -117,6 +131,8 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     if (!open_core(pe)) {
         return "Unicorn does not start";
     }
+    const struct debug *debug = &pe->mesh->debug;
+    pe->watched = pe->mesh->strict || (debug->on && debug->pe == pe->number);
     const char *complaint = blocks_watch(pe);
     complaint = complaint ? complaint : timer_attach(pe);
     complaint = complaint ? complaint : dma_attach(pe);
@@ -222,6 +238,10 @@ static bool answer_stop(struct pe *pe, uc_err error)
         return true;
     case STOP_AND_GO_ON:
         return true;
+    case STOP_DEBUG:
+        blocks_rewind(pe, pe->pc);
+        pe->mesh->debug.stopped = true;
+        return false;
     default:
         return false;
     }

@@ -64,6 +64,9 @@ static void run_first(struct mesh *mesh, uint64_t until)
 {
     struct pe *pe = take_first(mesh);
     const uint64_t slice_end = pe->cycles + QUANTUM;
+    if (pe->state != PE_RUNNING) {
+        return; /* killed */
+    }
     mesh->now = pe->cycles;
     pe_run(pe, slice_end < until ? slice_end : until);
     if (pe->state == PE_RUNNING) {
@@ -101,8 +104,12 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
         if (mesh->end != END_NONE) {
             return mesh->end == END_RESTART ? RAN_TO_RESTART : RAN_TO_POWER_CUT;
         }
+        if (mesh->debug.stopped) {
+            return RAN_TO_STOP;
+        }
         const uint64_t event = events_first_time(mesh);
         const uint64_t core = first_time(mesh);
+        const uint64_t injection = inject_next(mesh);
         if (stop_at_output && mesh->output) {
             return RAN_TO_OUTPUT;
         }
@@ -110,10 +117,12 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
             mesh->now = until == NEVER ? last_activity(mesh) : until;
             return until == NEVER ? RAN_TO_IDLE : RAN_TO_CYCLE;
         }
-        if (event <= core) {
+        if (injection <= event && injection <= core) {
+            inject_due(mesh, injection);
+        } else if (event <= core) {
             events_happen(mesh);
         } else {
-            run_first(mesh, until);
+            run_first(mesh, injection < until ? injection : until);
         }
         if (out_of_time(&slices, deadline)) {
             return RAN_OUT_OF_TIME;

@@ -1,0 +1,111 @@
+"""The built-in emulator with a debugger attached to one of its PEs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from npukit.board.board import Board
+from npukit.emulator.builtin import Emulator
+from npukit.emulator.fault_plan import FaultPlan
+from npukit.emulator.faults import CoreFault
+from npukit.emulator.gdb import GdbServer, Order, Signal
+from npukit.emulator.waiting import Senders
+from npukit.errors import NpukitError
+from npukit.project.image import Image
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+
+@dataclass(frozen=True)
+class Debugger:
+    """gdb, which looks at a PE through a local port."""
+
+    pe: int
+    port: int
+
+
+class DebuggedEmulator(Emulator):
+    """An emulator that waits for gdb before it runs anything, and stands still whenever gdb wants it to.
+
+    Time stands still for all PEs together. When gdb goes away, the run goes on without it.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        images: Sequence[Image],
+        models: Mapping[str, Path] | None,
+        dram: bytes,
+        debugger: Debugger,
+        *,
+        plan: FaultPlan | None = None,
+        senders: Senders | None = None,
+    ) -> None:
+        self._pe = debugger.pe
+        self._breakpoints: set[int] = set()
+        self._gdb = GdbServer(debugger.port, self)
+        try:
+            super().__init__(board, images, models, dram, strict=True, plan=plan, senders=senders)
+        except BaseException:
+            self._gdb.close()
+            raise
+
+    def close(self) -> None:
+        self._gdb.close()
+        super().close()
+
+    @property
+    def port(self) -> int:
+        return self._gdb.port
+
+    def registers(self) -> list[int]:
+        """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
+        return self._worker.ask("registers", pe=self._pe)[0]["values"]
+
+    def set_register(self, number: int, value: int) -> None:
+        self._worker.ask("set_register", pe=self._pe, number=number, value=value)
+
+    def memory(self, address: int, size: int) -> bytes | None:
+        """The PE's SRAM, or None where it has none."""
+        try:
+            return self.read_memory(self._pe, address, size)
+        except NpukitError:
+            return None
+
+    def set_memory(self, address: int, data: bytes) -> bool:
+        try:
+            self.write_memory(self._pe, address, data)
+        except NpukitError:
+            return False
+        return True
+
+    def set_breakpoint(self, address: int, on: bool) -> None:
+        self._worker.ask("breakpoint", address=address, on=on)
+        (self._breakpoints.add if on else self._breakpoints.discard)(address)
+
+    def _debugged(self) -> int | None:
+        return self._pe
+
+    def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
+        try:
+            outcome = super()._run(until, stop_at_output=stop_at_output, seconds=min(seconds, _SECONDS_BETWEEN_LOOKS))
+        except CoreFault as fault:
+            if fault.pe == self._pe:
+                self._stand_still(Signal.FAULT)
+            raise
+        if outcome == "stop":
+            self._stand_still(Signal.TRAP)
+            return "time"
+        if self._gdb.interrupts():
+            self._stand_still(Signal.INTERRUPT)
+        return outcome
+
+    def _stand_still(self, why: Signal) -> None:
+        """Until gdb orders to go on."""
+        order = self._gdb.serve(why)
+        if order is Order.LEAVE:
+            for address in list(self._breakpoints):
+                self.set_breakpoint(address, on=False)
+        self._worker.ask("resume", step=order is Order.STEP)

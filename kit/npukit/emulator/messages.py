@@ -1,0 +1,39 @@
+"""The last messages on the network-on-chip, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+Note = Mapping[str, int]
+"""A message as the worker notes it: `struct note` in worker/core/mesh.h."""
+
+_SHOWN = 6
+_DRAM = 0x8000_0000
+_NO_FLAG = 0xFF
+_NO_MESSAGE = 0xFFFF
+"""The tag of what the firmware copies for the host: `NOC_NO_MESSAGE`."""
+_ARRIVED = 1
+_KINDS = ("left", "arrived", "was lost", "leaves late", "comes again", "arrived damaged")
+"""By `enum note_kind` there."""
+
+
+def last_messages(notes: Sequence[Note], pes: Iterable[int]) -> tuple[str, ...]:
+    """The last few that concern these PEs, and the last that a plan of faults harmed; the latest last, a line each."""
+    wanted = set(pes)
+    concerned = [note for note in notes if wanted & {note["owner"], note["source"], note["destination"]}]
+    harmed = islice((note for note in concerned if note["kind"] > _ARRIVED), _SHOWN)
+    earlier = [note for note in harmed if note not in concerned[:_SHOWN]]
+    return tuple(_line(note) for note in reversed([*concerned[:_SHOWN], *earlier]))
+
+
+def _line(note: Note) -> str:
+    what = f"{note['bytes']} bytes" if note["bytes"] else "a signal"
+    flag = "" if note["flag"] == _NO_FLAG else f", flag {note['flag']}"
+    way = f"{place(note['source'])} to {place(note['destination'])} at {note['address']:#07x}{flag}"
+    name = "a copy" if note["tag"] == _NO_MESSAGE else f"message {note['tag']}"
+    return f"cycle {note['time']:,}: {name}, {what} from {way}, {_KINDS[note['kind']]}"
+
+
+def place(number: int) -> str:
+    return f"PE {number}" if number < _DRAM else f"the DRAM of chip {number - _DRAM}"

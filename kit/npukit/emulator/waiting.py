@@ -1,0 +1,62 @@
+"""Firmware that waits for ever: which PE waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from npukit.board.board import Noc
+
+Senders = Mapping[tuple[int, int], Sequence[int]]
+"""For a PE and one of its flags, the PEs whose messages count it."""
+
+_FIRST_FLAG = 0x100
+_STATES = ("has no program", "runs", "sleeps", "has stopped", "is dead")
+"""By `enum pe_state` in worker/core/mesh.h."""
+_RUNNING, _ASLEEP = 1, 2
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a PE does that does not get on, and the register that it looked at last."""
+
+    state: int
+    pc: int
+    address: int
+    value: int
+
+    def flag(self, noc: Noc) -> int | None:
+        """The flag that it waits for, if it does."""
+        number, odd = divmod(self.address - noc.base - _FIRST_FLAG, 4)
+        waits = self.state in (_RUNNING, _ASLEEP) and not odd and 0 <= number < noc.flags
+        return number if waits else None
+
+
+def chain_of_waits(
+    root: int, wait_of: Callable[[int], Wait], noc: Noc, senders: Senders, place_of: Callable[[int, int], str]
+) -> tuple[list[int], list[str]]:
+    """From the root PE on, who waits for whom: the PEs, and a line for each.
+
+    Ends with a PE that waits for no other, or one that was named before. `place_of` is the function of a PE's pc.
+    """
+    chain: list[int] = []
+    lines: list[str] = []
+    pe: int | None = root
+    while pe is not None and pe not in chain:
+        wait = wait_of(pe)
+        chain.append(pe)
+        flag = wait.flag(noc)
+        others = sorted(set(senders.get((pe, flag), ())) - {pe}) if flag is not None else []
+        lines.append(_line(pe, wait, flag, others, place_of(pe, wait.pc)))
+        pe = next((other for other in others if other not in chain), others[0] if others else None)
+    if pe is not None:
+        lines.append(f"PE {' and PE '.join(map(str, chain[chain.index(pe) :]))} wait for each other")
+    return chain, lines
+
+
+def _line(pe: int, wait: Wait, flag: int | None, others: Sequence[int], place: str) -> str:
+    where = f" at pc {wait.pc:#010x}{f' in {place}' if place else ''}"
+    if flag is None:
+        return f"PE {pe} {_STATES[wait.state]}{where}"
+    whose = f", which PE {' and PE '.join(map(str, others))} counts" if others else ""
+    return f"PE {pe} waits for flag {flag} (it reads {wait.value}){whose}:{where}"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an instruction does to memory that a Cortex-M4 is particular about: words in pairs and lists, and the stack."""
+
+from __future__ import annotations
+
+import capstone
+from capstone import arm_const as arm
+
+_WORD_BYTES = 4
+_OF_ONE_REGISTER = frozenset(
+    (
+        *(arm.ARM_INS_LDRD, arm.ARM_INS_STRD, arm.ARM_INS_LDREX, arm.ARM_INS_STREX),
+        *(arm.ARM_INS_VLDR, arm.ARM_INS_VSTR),
+    )
+)
+_LISTS = frozenset(
+    (
+        *(arm.ARM_INS_LDM, arm.ARM_INS_LDMDB, arm.ARM_INS_STM, arm.ARM_INS_STMDB),
+        *(arm.ARM_INS_VLDMIA, arm.ARM_INS_VLDMDB, arm.ARM_INS_VSTMIA, arm.ARM_INS_VSTMDB),
+    )
+)
+_PUSHES = frozenset((arm.ARM_INS_PUSH, arm.ARM_INS_VPUSH))
+_POPS = frozenset((arm.ARM_INS_POP, arm.ARM_INS_VPOP))
+_DOWN = frozenset((arm.ARM_INS_STMDB, arm.ARM_INS_VSTMDB))
+_UP = frozenset((arm.ARM_INS_LDM, arm.ARM_INS_VLDMIA))
+_SUBTRACTS = frozenset((arm.ARM_INS_SUB, arm.ARM_INS_SUBW))
+_ADDS = frozenset((arm.ARM_INS_ADD, arm.ARM_INS_ADDW))
+_NUMBERS = {arm.ARM_REG_LR: 14, **{arm.ARM_REG_R0 + i: i for i in range(13)}}
+
+
+def word_base(instruction: capstone.CsInsn) -> int | None:
+    """The number of the register without whose being a multiple of 4 the instruction faults.
+
+    Offsets are multiples of 4 in all of these instructions; SP and PC are always aligned.
+    """
+    if instruction.id in _LISTS:
+        return _NUMBERS.get(instruction.operands[0].reg)
+    if instruction.id not in _OF_ONE_REGISTER:
+        return None
+    memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
+    return _NUMBERS.get(memory.base) if memory else None
+
+
+def stack_growth(instruction: capstone.CsInsn) -> int:
+    """Bytes by which the stack pointer goes down (negative: up); 0 if that is not written in the instruction."""
+    kind, operands = instruction.id, instruction.operands
+    if kind in _PUSHES or kind in _POPS:
+        bytes_moved = _list_bytes(instruction, operands)
+        return bytes_moved if kind in _PUSHES else -bytes_moved
+    if not operands or operands[0].reg != arm.ARM_REG_SP:
+        return _single_push(instruction)
+    if kind in _DOWN or kind in _UP:
+        bytes_moved = _list_bytes(instruction, operands[1:]) if instruction.writeback else 0
+        return bytes_moved if kind in _DOWN else -bytes_moved
+    if kind in _SUBTRACTS or kind in _ADDS:
+        last = operands[-1]
+        amount = last.imm if last.type == arm.ARM_OP_IMM and operands[-2].reg == arm.ARM_REG_SP else 0
+        return amount if kind in _SUBTRACTS else -amount
+    return 0
+
+
+def _single_push(instruction: capstone.CsInsn) -> int:
+    """`STR Rt, [SP, #-n]!` and its fellows."""
+    memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
+    if memory is None or memory.base != arm.ARM_REG_SP or not instruction.writeback:
+        return 0
+    return max(-memory.disp, 0)
+
+
+def _list_bytes(instruction: capstone.CsInsn, registers: list[capstone.arm.ArmOp]) -> int:
+    doubles = sum((instruction.reg_name(register.reg) or "").startswith("d") for register in registers)
+    return _WORD_BYTES * (len(registers) + doubles)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The last messages on the network-on-chip, for whoever asks why a run failed. */
+#include "api.h"
+
+void notes_add(struct mesh *mesh, struct note note)
+{
+    note.time = mesh->now;
+    mesh->notes[mesh->note_count++ % NOTES] = note;
+}
+
+/* Up to `room` of them, the latest first. Returns how many. */
+size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room)
+{
+    const size_t kept = mesh->note_count < NOTES ? (size_t)mesh->note_count : NOTES;
+    const size_t count = kept < room ? kept : room;
+    for (size_t i = 0; i < count; i++) {
+        notes[i] = mesh->notes[(mesh->note_count - 1 - i) % NOTES];
+    }
+    return count;
+}

@@ -1,0 +1,114 @@
+"""What goes wrong on a board is noticed: each kind of fault, injected by a plan into a build on four PEs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+from npukit.errors import NpukitError
+from npukit.measure.validate import Validation
+from npukit.plan.plan import Plan, Send, Wait
+from npukit.project.build_folder import Build
+from npukit.project.elf import Elf
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("faults") / "build", pes=4)
+
+
+def validate(built: Build, *faults: dict[str, object]) -> Validation:
+    plan = built.folder.parent / "faults.json"
+    plan.write_text(json.dumps({"seed": 5, "fault": faults}))
+    return api.validate(built.folder, faults=plan)
+
+
+def a_message(plan: Plan) -> int:
+    """One from the root to another PE, with bytes in it."""
+    root = plan.pes[0]
+    sent = [step.message for step in root.steps if isinstance(step, Send)]
+    return next(m for m in sent if plan.messages[m].tensor and plan.messages[m].landings[0].pe != root.pe)
+
+
+def test_a_lost_message_is_a_wait_for_ever_that_names_the_pes(built: Build) -> None:
+    plan = built.plan()
+    number = a_message(plan)
+    reader = plan.messages[number].landings[0].pe
+    with pytest.raises(NpukitError, match=r"failed to run on pe-mesh: PE 0 waits for flag \d+") as raised:
+        validate(built, {"kind": "drop", "message": number, "to": reader})
+    facts = "\n".join(raised.value.facts)
+    assert f"PE {reader} waits for flag" in facts
+    assert "which PE 0 counts" in facts
+    assert "wait for each other" in facts
+    assert f"message {number}," in facts
+    assert "was lost" in facts
+
+
+@pytest.mark.parametrize("bit", [0, 77, None])
+def test_a_flipped_bit_is_a_mismatch(built: Build, bit: int | None) -> None:
+    fault = {"kind": "flip", "message": a_message(built.plan()), **({} if bit is None else {"bit": bit})}
+    found = validate(built, fault)
+    assert not found.passed
+    assert found.mismatches[0].case == 0
+
+
+def test_a_message_that_comes_twice_is_noticed(built: Build) -> None:
+    """The flag counts once too often: the next frame begins before its inputs are there."""
+    fault = {"kind": "duplicate", "message": a_message(built.plan()), "cycles": 50}
+    try:
+        assert not validate(built, fault).passed
+    except NpukitError as error:
+        assert "failed to run" in error.message
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"kind": "delay", "chance": 0.3, "cycles": 900}, {"kind": "stall dma", "pe": 1, "packet": 3, "cycles": 30_000}],
+)
+def test_what_only_comes_late_changes_no_byte(built: Build, fault: dict[str, object]) -> None:
+    assert validate(built, fault).passed
+
+
+def test_a_dead_pe_is_noticed(built: Build) -> None:
+    victim = built.plan().pes[-1].pe
+    with pytest.raises(NpukitError, match=r"failed to run|did not answer") as raised:
+        validate(built, {"kind": "kill pe", "pe": victim, "message": a_message(built.plan())})
+    assert f"PE {victim} is dead" in "\n".join(raised.value.facts) or "error code 4" in raised.value.message
+
+
+def test_a_dead_link_is_noticed(built: Build) -> None:
+    with pytest.raises(NpukitError, match=r"PE \d stopped with error code 4|waits for flag|did not answer"):
+        validate(built, {"kind": "kill link", "between": [0, 1], "message": a_message(built.plan())})
+
+
+def test_a_flipped_bit_of_the_constants_is_a_mismatch(built: Build) -> None:
+    image = built.images()[0]
+    constants = Elf(image.elf).sections[".constants"]
+    middle = constants.address + constants.size // 2
+    flips = [{"kind": "flip sram", "pe": 0, "address": middle + n, "bit": 6, "packet": 0} for n in range(64)]
+    assert not validate(built, *flips).passed
+
+
+def test_a_power_cut_ends_the_run(built: Build) -> None:
+    with pytest.raises(NpukitError, match=r"the board's power went at cycle [\d,]+, as the plan of faults says"):
+        validate(built, {"kind": "cut power", "packet": 4})
+
+
+def test_the_same_plan_gives_the_same_run(built: Build) -> None:
+    def outcome() -> str:
+        try:
+            return str(validate(built, {"kind": "flip", "chance": 0.02}))
+        except NpukitError as error:
+            return f"{error.message} {error.facts}"
+
+    first = outcome()
+    assert outcome() == first
+    assert first != str(validate(built))
+
+
+def test_without_faults_all_is_well(built: Build) -> None:
+    assert validate(built).passed
+    assert any(isinstance(step, Wait) for step in built.plan().pes[1].steps)
