@@ -50,8 +50,33 @@ class Counters(ctypes.Structure):
 
 class Fault(ctypes.Structure):
     _fields_ = (
-        *((name, c_uint32) for name in ("kind", "pe", "other", "source", "destination", "tag")),
-        *((name, c_uint32) for name in ("address", "chance", "times")),
+        *((name, c_uint32) for name in ("kind", "pe", "address", "other")),
+        ("registers", c_uint32 * 17),
+    )
+
+
+class Wait(ctypes.Structure):
+    _fields_ = tuple((name, c_uint32) for name in ("state", "pc", "address", "value"))
+
+
+class Note(ctypes.Structure):
+    """A message: `struct note`."""
+
+    _fields_ = (
+        ("time", c_uint64),
+        *((name, c_uint32) for name in ("kind", "owner", "source", "destination", "address", "bytes", "flag", "tag")),
+    )
+
+
+class Injection(ctypes.Structure):
+    """A line of a plan of faults: `struct injection`."""
+
+    _fields_ = (
+        *((name, c_uint64) for name in ("at", "packet", "cycles", "bit")),
+        *(
+            (name, c_uint32)
+            for name in ("kind", "pe", "other", "source", "destination", "tag", "address", "chance", "times")
+        ),
         ("seen", c_uint64),
     )
 
