@@ -15,7 +15,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.project.elf import Elf
 from project.identity import ACTIVATION_BYTES, CONSTANT_BYTES, NET, build_identity, identity_sources
 
-BOARDS = ("pe-mesh", "mps2-an386")
+BOARDS = ("pe-mesh", "mps2-an386", "stm32f4-disco", "nrf52840-dk")
 TOOLCHAINS = ("gcc", "zig")
 
 

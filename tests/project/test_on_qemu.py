@@ -21,10 +21,10 @@ PAINT = (0x5AFEC0DE).to_bytes(4, "little")
 
 
 @contextmanager
-def running(built: Built) -> Iterator[Session]:
+def running(built: Built, board: str = BOARD) -> Iterator[Session]:
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not installed")
-    machine = QemuMachine(load_board(BOARD), built.images[0].elf)
+    machine = QemuMachine(load_board(board), built.images[0].elf)
     with Session(machine, bytes.fromhex(BUILD_ID), answer_seconds=5) as session:
         yield session
 
@@ -88,3 +88,14 @@ def test_both_compilers_compute_the_same(tmp_path: Path) -> None:
             session.run(observe=True)
             digests.append([layer.digest for layer in session.layers(0, 1)])
     assert digests[0] == digests[1]
+
+
+def test_an_stm32f4_gives_the_same_bytes(tmp_path: Path) -> None:
+    net = NET.read_text().replace("{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}", _build_id_as_c())
+    board = load_board("netduinoplus2")
+    built = build_identity(board.name, "zig", tmp_path, identity_sources(board, net=net))
+    with running(built, board.name) as session:
+        session.write_input(0, bytes(range(64)))
+        result = session.run(observe=True)
+        assert session.read_output(0) == bytes(range(64))
+    assert result.instructions > 64

@@ -163,6 +163,17 @@ class Qemu(_Part):
     instructions_per_tick: int
 
 
+class Renode(_Part):
+    """A stock board in Renode: the platform that Renode brings, and its names for the link's UART and for the timer.
+
+    `timer` may be left out: then there is the core's cycle counter, which those platforms lack.
+    """
+
+    platform: str = Field(pattern=r"^[\w./-]+$")
+    uart: str = Field(pattern=r"^\w+$")
+    timer: str | None = Field(None, pattern=r"^\w+$")
+
+
 class Board(_Part):
     """One board file. Frozen; everything that must agree on the hardware reads it from here."""
 
@@ -180,6 +191,7 @@ class Board(_Part):
     programmer: Programmer | None = None
     accelerator: tuple[AcceleratorSlot, ...] = ()
     qemu: Qemu | None = None
+    renode: Renode | None = None
 
     @model_validator(mode="after")
     def _every_kind_has_one_home(self) -> Board:

@@ -23,11 +23,11 @@ class Frame:
     golden: GoldenFrame
 
 
-def one_pe(folder: Path) -> Frame:
+def one_pe(folder: Path, board: str = "pe-mesh") -> Frame:
     data = bytes(range(64))
     net = NET.read_text().replace("const uint8_t flip", "const volatile uint8_t flip")
     assert "volatile" in net  # so that a change in the image changes the result
-    return _frame(folder, net, (0,), 208, GoldenFrame("identity", build_id(1), (data,), (data,)))
+    return _frame(folder, net, (0,), 208, GoldenFrame("identity", build_id(1), (data,), (data,)), board)
 
 
 def sixteen_pes(folder: Path) -> Frame:
@@ -50,8 +50,18 @@ def build_id(first: int) -> str:
     return bytes(range(first, first + 16)).hex()
 
 
-def _frame(folder: Path, net: str, pes: tuple[int, ...], activations: int, golden: GoldenFrame) -> Frame:
-    board = load_board("pe-mesh")
+def stm32f4(folder: Path) -> Frame:
+    return one_pe(folder, "stm32f4-disco")
+
+
+def nrf52840(folder: Path) -> Frame:
+    return one_pe(folder, "nrf52840-dk")
+
+
+def _frame(
+    folder: Path, net: str, pes: tuple[int, ...], activations: int, golden: GoldenFrame, name: str = "pe-mesh"
+) -> Frame:
+    board = load_board(name)
     sources = replace(identity_sources(board, pes=pes, net=net), activation_bytes=activations)
-    built = build_identity("pe-mesh", "zig", folder, sources)
+    built = build_identity(name, "zig", folder, sources)
     return Frame(board, [Image(image.elf, image.pes) for image in built.images], golden)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from emulator.renode.meshes import Frame, one_pe, render_frame, sixteen_pes
+from emulator.renode.meshes import Frame, nrf52840, one_pe, render_frame, sixteen_pes, stm32f4
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.program import find_renode
@@ -18,7 +18,9 @@ from npukit.link.session import Session
 from npukit.link.transport import Transport
 from npukit.project.image import Image
 
-FRAMES = {"one PE": one_pe, "sixteen PEs": sixteen_pes}
+MESHES = {"one PE": one_pe, "sixteen PEs": sixteen_pes}
+STOCK = {"STM32F4": stm32f4, "nRF52840": nrf52840}
+FRAMES = MESHES | STOCK
 
 
 def program(name: str) -> Path:
@@ -36,12 +38,20 @@ def outputs(machine: Transport, frame: Frame) -> tuple[bytes, ...]:
         return tuple(session.read_output(index) for index in range(len(frame.golden.outputs)))
 
 
-@pytest.mark.parametrize("name", list(FRAMES))
+@pytest.mark.parametrize("name", list(MESHES))
 def test_renode_and_the_built_in_emulator_give_the_same_bytes(name: str, tmp_path: Path) -> None:
     program("renode")
     frame = FRAMES[name](tmp_path)
     with Emulator(frame.board, frame.images) as machine:
         assert outputs(machine, frame) == frame.golden.outputs
+    with RenodeMachine(frame.board, frame.images) as machine:
+        assert outputs(machine, frame) == frame.golden.outputs
+
+
+@pytest.mark.parametrize("name", list(STOCK))
+def test_a_stock_board_on_renode_s_own_platform_gives_the_right_bytes(name: str, tmp_path: Path) -> None:
+    program("renode")
+    frame = STOCK[name](tmp_path)
     with RenodeMachine(frame.board, frame.images) as machine:
         assert outputs(machine, frame) == frame.golden.outputs
 

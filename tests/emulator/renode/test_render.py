@@ -238,3 +238,25 @@ def test_the_golden_frame_is_written_and_a_name_cannot_break_the_suite(suite_fol
     golden = json.loads((suite_folder / "golden.json").read_text())
     assert (golden["inputs"], golden["outputs"], golden["build_id"]) == (["0102"], ["03"], "00" * 16)
     assert (suite_folder / "firmware.robot").read_text().count("***") == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "platform_file", "uart", "mips"),
+    [
+        ("stm32f4-disco", "platforms/boards/stm32f4_discovery.repl", "usart2", 16),
+        ("nrf52840-dk", "platforms/boards/nrf52840dk_nrf52840.repl", "uart0", 64),
+    ],
+)
+def test_a_stock_board_is_renode_s_own_platform(
+    name: str, platform_file: str, uart: str, mips: int, tmp_path: Path
+) -> None:
+    stock = load_board(name)
+    folder = rendered(stock, tmp_path, (0,))
+    text = (folder / "board.repl").read_text()
+    assert f'using "{platform_file}"' in text
+    assert f"PerformanceInMips: {mips}\n" in text
+    assert f"frequency: {stock.core.clock_hz}\n" in text
+    script = (folder / "run.resc").read_text()
+    assert f"connector Connect sysbus.{uart} link" in script
+    assert "sysbus LoadELF $image\n" in script
+    assert sorted(path.name for path in folder.iterdir()) == ["LinkTerminal.cs", "board.repl", "run.resc"]

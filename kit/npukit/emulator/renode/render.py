@@ -36,6 +36,9 @@ MODELS = (
 )
 """In the order in which Renode compiles them: each knows those before it."""
 
+STOCK_MODELS = ("LinkTerminal.cs",)
+"""What a board needs for which Renode brings the platform."""
+
 MODELLED = ("mac_array",)
 """Accelerators with a device in C#."""
 
@@ -63,18 +66,20 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     There must be no `objection`. Only PEs with an image are there. Paths of images are written relative to the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for model in MODELS:
+    models = STOCK_MODELS if board.renode else MODELS
+    for model in models:
         shutil.copyfile(data_folder("templates") / "renode" / model, folder / model)
-    write_template(folder / PLATFORM, "board.repl.j2", **_platform_values(board, pes_of(images)))
+    platform = "stock.repl.j2" if board.renode else "board.repl.j2"
+    write_template(folder / PLATFORM, platform, **_platform_values(board, pes_of(images)))
     loads = [_load(image, number, len(images), folder) for number, image in enumerate(images)]
     patches = [patch for image in images for patch in _patches(image)]
-    write_template(folder / SCRIPT, "run.resc.j2", board=board, port=PORT, models=MODELS, loads=loads, patches=patches)
+    write_template(folder / SCRIPT, "run.resc.j2", board=board, port=PORT, models=models, loads=loads, patches=patches)
 
 
 def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
     """Why Renode cannot be this board with these images, if it cannot."""
     others = [f"--on {other}" for other in board.runs_on if other != "renode"]
-    if "renode" not in board.runs_on or board.noc is None or len(board.memory) != 1:
+    if "renode" not in board.runs_on or (board.renode is None and (board.noc is None or len(board.memory) != 1)):
         return NpukitError(f"board {board.name} does not run on Renode", tries=others)
     strange = next(
         (slot.name for slot in board.accelerator if slot.base is not None and slot.name not in MODELLED), None

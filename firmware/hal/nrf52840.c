@@ -1,0 +1,156 @@
+/* nRF52840 (Nordic PS 1.7) on its 64 MHz oscillator: the host link is UARTE 0, a byte at a time by its DMA; the clock is
+ * the core's own cycle counter. On the development kit the pins lead to the debugger's USB port. */
+#include "hal.h"
+
+#include <stddef.h>
+
+#include "board.h"
+
+struct uarte_registers {
+    volatile uint32_t start_receive;
+    volatile uint32_t stop_receive;
+    volatile uint32_t start_send;
+    volatile uint32_t stop_send;
+    volatile uint32_t unused0[64];
+    volatile uint32_t received; /* events from here on: 0x110 */
+    volatile uint32_t unused1[3];
+    volatile uint32_t sent; /* 0x120 */
+    volatile uint32_t unused2[247];
+    volatile uint32_t enable; /* 0x500 */
+    volatile uint32_t unused3;
+    volatile uint32_t pin_rts; /* 0x508 */
+    volatile uint32_t pin_txd;
+    volatile uint32_t pin_cts;
+    volatile uint32_t pin_rxd;
+    volatile uint32_t unused4[3];
+    volatile uint32_t baud; /* 0x524 */
+    volatile uint32_t unused5[3];
+    const uint8_t *volatile receive_to; /* 0x534 */
+    volatile uint32_t receive_bytes;
+    volatile uint32_t receive_amount;
+    volatile uint32_t unused6;
+    const uint8_t *volatile send_from; /* 0x544 */
+    volatile uint32_t send_bytes;
+};
+
+#if UINTPTR_MAX == UINT32_MAX
+_Static_assert(offsetof(struct uarte_registers, received) == 0x110, "EVENTS_ENDRX");
+_Static_assert(offsetof(struct uarte_registers, sent) == 0x120, "EVENTS_ENDTX");
+_Static_assert(offsetof(struct uarte_registers, enable) == 0x500, "ENABLE");
+_Static_assert(offsetof(struct uarte_registers, baud) == 0x524, "BAUDRATE");
+_Static_assert(offsetof(struct uarte_registers, receive_to) == 0x534, "RXD.PTR");
+_Static_assert(offsetof(struct uarte_registers, send_from) == 0x544, "TXD.PTR");
+#endif
+
+struct cycle_counter {
+    volatile uint32_t control;
+    volatile uint32_t count;
+};
+
+/* Armv7-M, Debug Exception and Monitor Control Register: the cycle counter needs its bit 24. */
+#define DEMCR (*(volatile uint32_t *)0xE000EDFCU)
+#define GPIO_SET (*(volatile uint32_t *)0x50000508U)
+#define GPIO_OUTPUTS (*(volatile uint32_t *)0x50000518U)
+
+enum { TRACE_ENABLE = 1 << 24, COUNT_ENABLE = 1 };
+enum { UARTE_ENABLE = 8, PIN_TXD = 6, PIN_RXD = 8, BAUD_115200 = 0x01D60000 };
+
+_Static_assert(BOARD_UART_BAUD == 115200U, "the register's values for other rates are not here");
+
+#define UARTE ((struct uarte_registers *)BOARD_UART_BASE)
+#define COUNTER ((struct cycle_counter *)BOARD_TIMER_BASE)
+
+static uint64_t cycles_before; /* up to the counter's value last seen */
+static uint32_t last_value;
+
+/* What the DMA works on. */
+static volatile uint8_t received_byte, sent_byte;
+
+static void receive_next(void)
+{
+    UARTE->received = 0;
+    UARTE->receive_to = (const uint8_t *)&received_byte;
+    UARTE->receive_bytes = 1;
+    UARTE->start_receive = 1;
+}
+
+void hal_init(void)
+{
+    GPIO_SET = 1U << PIN_TXD; /* the line's rest, before the pin drives it */
+    GPIO_OUTPUTS = 1U << PIN_TXD;
+    UARTE->pin_txd = PIN_TXD;
+    UARTE->pin_rxd = PIN_RXD;
+    UARTE->baud = BAUD_115200;
+    UARTE->enable = UARTE_ENABLE;
+    receive_next();
+    DEMCR |= TRACE_ENABLE;
+    COUNTER->control |= COUNT_ENABLE;
+    last_value = COUNTER->count;
+}
+
+/* Exact as long as it is called once per turn of the 32-bit counter (hal_wait does). */
+static uint64_t cycles(void)
+{
+    const uint32_t value = COUNTER->count;
+    cycles_before += (uint32_t)(value - last_value);
+    last_value = value;
+    return cycles_before;
+}
+
+void hal_count(struct hal_counters *counters)
+{
+    counters->cycles = cycles();
+    counters->instructions = counters->cycles * BOARD_INSTRUCTIONS_PER_TICK;
+    counters->asleep = 0;
+}
+
+void hal_wait(void)
+{
+    /* No event wakes the core here, so waiting is polling. */
+    (void)cycles();
+}
+
+uint32_t hal_pe(void)
+{
+    return 0;
+}
+
+bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
+{
+    (void)pe, (void)address, (void)to, (void)bytes;
+    return false;
+}
+
+bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
+{
+    (void)pe, (void)address, (void)from, (void)bytes;
+    return false;
+}
+
+bool hal_link_present(void)
+{
+    return true;
+}
+
+bool hal_link_readable(void)
+{
+    return UARTE->received != 0;
+}
+
+uint8_t hal_link_read(void)
+{
+    const uint8_t byte = received_byte;
+    receive_next();
+    return byte;
+}
+
+void hal_link_write(uint8_t byte)
+{
+    sent_byte = byte;
+    UARTE->sent = 0;
+    UARTE->send_from = (const uint8_t *)&sent_byte;
+    UARTE->send_bytes = 1;
+    UARTE->start_send = 1;
+    while (UARTE->sent == 0) {
+    }
+}
