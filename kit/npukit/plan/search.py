@@ -22,7 +22,7 @@ PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles a byte of constants costs: raised until the plan fits."""
 
 SMALL_MESH = 20
-THOROUGH, QUICK = Effort(8, 30), Effort(6, 20)
+THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 """Efforts for meshes of up to SMALL_MESH PEs, and of more."""
 
 
