@@ -19,6 +19,7 @@ from npukit.net.arrangement import Arrangement
 from npukit.net.net import Net
 from npukit.net.requantize import quantization
 
+CPU = "cpu"
 _ALIGNMENT = 16
 _DIGEST_DIGITS = 8
 _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "uint16"}
@@ -107,6 +108,19 @@ def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {k.routine.name: k.routine.bytes for made in ops.values() for k in made.kernels}
     return CoreKernels(ops, notes | {name: made.note for name, made in ops.items()}, sum(code.values()))
+
+
+def core_kernels_alone(net: Net) -> CoreKernels:
+    """For each op that runs on the core, kernels that need no agreement with others: its tensors lie densely.
+
+    They are for tiles that are the whole op.
+    """
+    chosen = [choose_core_kernels(net.alone(op), "latency") for op in net.ops if op.engine == CPU]
+    return CoreKernels(
+        ops={name: made for each in chosen for name, made in each.ops.items()},
+        notes={name: note for each in chosen for name, note in each.notes.items()},
+        code_bytes=sum(each.code_bytes for each in chosen),
+    )
 
 
 def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:

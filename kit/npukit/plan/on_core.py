@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from npukit.accel.core_kernels import CoreKernels, choose_core_kernels
+from npukit.accel.core_kernels import CoreKernels, choose_core_kernels, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
+from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Reshape
 from npukit.plan.memory import shortfall, with_code
-from npukit.plan.plan import Plan
+from npukit.plan.plan import PePlan, Plan
 from npukit.plan.planner import plan_network
 
 Engines = Mapping[str, Accelerator]
-_PLAIN_C = "plain C: kernels in assembly want whole tensors on one PE, and room for their constants"
+_PLAIN_C = "plain C: kernels in assembly want the whole op on one PE, and room for code and constants"
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,40 @@ def plan_with_kernels(net: Net, board: Board, engines: Engines, objective: str, 
             plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
             if plan:
                 return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
-    return Planned(plan_network(net, board, engines, objective=objective, max_pes=max_pes), engines, _plain(net))
+    return _on_mesh(net, board, engines, objective, max_pes)
 
 
-def _plain(net: Net) -> dict[str, str]:
-    return {op.name: _PLAIN_C for op in net.ops if op.engine == Cpu.name and not isinstance(op.attributes, Reshape)}
+def _on_mesh(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Planned:
+    """Ops that one PE computes whole have their kernels in assembly, if their code finds room there."""
+    alone = core_kernels_alone(net)
+    with_kernels = {**engines, Cpu.name: Cpu(alone)}
+    plan = plan_network(net, board, with_kernels, objective=objective, max_pes=max_pes)
+    whole = _computed_whole(net, plan) & alone.ops.keys()
+    fuller = replace(plan, pes=tuple(_with_kernels(board, pe, alone, whole) for pe in plan.pes))
+    if any(shortfall(board, pe.memory) for pe in fuller.pes):
+        return Planned(
+            plan_network(net, board, engines, objective=objective, max_pes=max_pes), engines, _plain(net, frozenset())
+        )
+    notes = {name: note for name, note in alone.notes.items() if name in whole}
+    return Planned(fuller, with_kernels, _plain(net, whole) | notes)
+
+
+def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
+    """Ops of which every tile is the whole output."""
+    shapes = {op.name: Box.whole(net.tensor(op.output).shape) for op in net.ops if len(op.outputs) == 1}
+    tiles = [(step.op, step.output.box) for pe in plan.pes for step in pe.computes()]
+    return frozenset(name for name, box in tiles if shapes.get(name) == box)
+
+
+def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozenset[str]) -> PePlan:
+    own = {step.op for step in pe.computes()} & whole
+    code = {k.routine.name: k.routine.bytes for name in own for k in kernels.ops[name].kernels}
+    return replace(pe, memory=with_code(board, pe.memory, sum(code.values())))
+
+
+def _plain(net: Net, kernels: frozenset[str]) -> dict[str, str]:
+    core = (op for op in net.ops if op.engine == Cpu.name and op.name not in kernels)
+    return {op.name: _PLAIN_C for op in core if not isinstance(op.attributes, Reshape)}
 
 
 def _choices(net: Net, objective: str) -> Iterator[CoreKernels]:
