@@ -32,7 +32,7 @@ struct net_control *const net_control = &activations.control;
 struct net_record *const net_records = activations.records;
 const uint32_t net_sign = 0x4E4F;
 const uint32_t net_layer_count = 1;
-const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES, false}};
+const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES}};
 
 const struct net_description net_description = {
     .model = "mesh",
