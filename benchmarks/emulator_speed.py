@@ -1,16 +1,20 @@
-"""How fast the built-in emulator runs: million instructions a second on code that only computes.
+"""How fast the built-in emulator is, against what it should be.
 
-    python benchmarks/emulator_speed.py [--pes 1] [--seconds 2]
+    python benchmarks/emulator_speed.py [--only one mesh chip board]
 
-An int8 matrix product in plain C, compiled with Zig, on that many PEs at once.
+An int8 matrix product in plain C, compiled with Zig, that only computes: on one PE, on 16, on all 152 of a chip; and
+a board of 7296 PEs, made and started. On a busy machine look at the rate of CPU time: what the worker's process used.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -60,20 +64,20 @@ SECTIONS
 """
 _ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
 _FLAGS = ("-O2", "-nostdlib", "-fno-unroll-loops", "-fno-vectorize", "-Wl,-e,reset_handler")
+_INSTRUCTIONS_OF_A_CHIP = 5_000_000
+_SECONDS = 3.0
 _CYCLES_AT_ONCE = 20_000_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pes", type=int, default=1, help="PEs that compute, 1 to 16")
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES))
     arguments = parser.parse_args()
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
-        image = Image(_compiled(Path(folder)), tuple(range(arguments.pes)))
-        with Emulator(load_board("pe-mesh"), [image]) as emulator:
-            instructions, seconds = _measure(emulator, arguments.pes, arguments.seconds)
-    rate = instructions / seconds / 1e6
-    print(f"{rate:.0f} million instructions a second ({instructions:,} in {seconds:.2f} s, {arguments.pes} PEs)")
+        elf = _compiled(Path(folder))
+        for name in arguments.only:
+            MEASURES[name](elf)
 
 
 def _compiled(folder: Path) -> Path:
@@ -84,13 +88,58 @@ def _compiled(folder: Path) -> Path:
     return elf
 
 
-def _measure(emulator: Emulator, pes: int, seconds: float) -> tuple[int, float]:
-    """Instructions of all PEs, and the time they took."""
-    emulator.run(1_000_000)
-    before, start = _instructions(emulator, pes), perf_counter()
-    while perf_counter() - start < seconds:
-        emulator.run(_CYCLES_AT_ONCE // pes)
-    return _instructions(emulator, pes) - before, perf_counter() - start
+def one(elf: Path) -> None:
+    _rate(elf, "pe-mesh", 1, "150")
+
+
+def mesh(elf: Path) -> None:
+    _rate(elf, "pe-mesh", 16, "100")
+
+
+def _rate(elf: Path, board: str, pes: int, goal: str) -> None:
+    with Emulator(load_board(board), [Image(elf, tuple(range(pes)))]) as emulator:
+        emulator.run(1_000_000)
+        before, cpu, start = _instructions(emulator, pes), _usage(emulator)[0], perf_counter()
+        while perf_counter() - start < _SECONDS:
+            emulator.run(_CYCLES_AT_ONCE // pes)
+        done, seconds = _instructions(emulator, pes) - before, perf_counter() - start
+        used = _usage(emulator)[0] - cpu
+    rates = f"{done / seconds / 1e6:.0f} million instructions a second, {done / used / 1e6:.0f} of CPU time"
+    print(f"{pes} PE{'s' if pes > 1 else ''} of {board}: {rates} (goal: {goal})")
+
+
+def chip(elf: Path) -> None:
+    pes = load_board("pe-mesh-152").pe_count
+    start = perf_counter()
+    with Emulator(load_board("pe-mesh-152"), [Image(elf, tuple(range(pes)))]) as emulator:
+        made = perf_counter() - start
+        while emulator.counters(0).instructions < _INSTRUCTIONS_OF_A_CHIP:
+            emulator.run(_CYCLES_AT_ONCE // pes)
+        seconds, used, done = perf_counter() - start, _usage(emulator)[0], _instructions(emulator, pes)
+    each = f"{done / pes / 1e6:.1f} million instructions each"
+    print(f"{pes} PEs, {each}: {seconds:.1f} s, made in {made:.1f} s of it; {used:.1f} s of CPU time (goal: 15 s)")
+
+
+def board(elf: Path) -> None:
+    pes = load_board("pe-mesh-7296").pe_count
+    start = perf_counter()
+    with Emulator(load_board("pe-mesh-7296"), [Image(elf, tuple(range(pes)))]) as emulator:
+        made, used = perf_counter() - start, _usage(emulator)[0]
+        emulator.run(1000)
+        memory = _usage(emulator)[1]
+    print(f"{pes} PEs: made in {made:.1f} s, {used:.1f} s of CPU time (goal: 20 s); {memory:.1f} GB (goal: 12 GB)")
+
+
+MEASURES: dict[str, Callable[[Path], None]] = {"one": one, "mesh": mesh, "chip": chip, "board": board}
+
+
+def _usage(emulator: Emulator) -> tuple[float, float]:
+    """CPU seconds and the largest memory, in GB, of the worker's process, as Linux tells them."""
+    process = Path(f"/proc/{emulator.worker_process_id}")
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    peak = re.search(r"VmHWM:\s*(\d+) kB", (process / "status").read_text())
+    assert peak is not None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(peak[1]) / 1e6
 
 
 def _instructions(emulator: Emulator, pes: int) -> int:

@@ -311,3 +311,14 @@ def test_an_image_that_is_no_elf_is_refused(tmp_path: Path) -> None:
     path.write_text("hello")
     with pytest.raises(NpukitError, match=r"not\.elf cannot be read"):
         Emulator(load_board("pe-mesh"), [Image(path, (0,))])
+
+
+def test_pes_of_one_image_share_pages_until_they_write() -> None:
+    """Each has its own copy of what it writes, and the host's writes are one PE's alone."""
+    elf = program('#include "board.h"\nint main(void) { RESULTS[DMA_PE] = RESULTS[32] + DMA_PE; return 0; }')
+    overlay = Overlay(5, RESULTS + 128, (100).to_bytes(4, "little"))
+    with Emulator(load_board("pe-mesh"), [Image(elf, (0, 5, 9), (overlay,))]) as emulator:
+        run_to_sleep(emulator)
+        found = [words(emulator, pe, 10) for pe in (0, 5, 9)]
+    assert [values[pe] for values, pe in zip(found, (0, 5, 9), strict=True)] == [0, 105, 9]
+    assert [sum(values) for values in found] == [0, 105, 9]

@@ -154,6 +154,10 @@ class Emulator:
         """How often each fault of the plan has happened."""
         return tuple(self._worker.ask("injected")[0]["times"]) if self._plan else ()
 
+    @property
+    def worker_process_id(self) -> int:
+        return self._worker.process_id
+
     def close(self) -> None:
         self._worker.close()
 
@@ -203,11 +207,11 @@ class Emulator:
         }
 
     def _load(self, image: Image) -> None:
-        segments = load_segments(image.elf)
         for pe in image.pes:
             self._check_pe(pe)
-            for address, data in segments:
-                self.write_memory(pe, address, data)
+        for address, data in load_segments(image.elf):
+            self.write_memory(image.pes[0], address, data)
+        self._worker.ask("share", pes=image.pes)
         for overlay in image.overlays:
             self.write_memory(overlay.pe, overlay.address, overlay.data)
 

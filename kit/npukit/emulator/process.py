@@ -47,6 +47,10 @@ class WorkerProcess:
             raise NpukitError(f"the emulator cannot start: {reply['error']}")
         return reply, data
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.kill()

@@ -114,6 +114,10 @@ class Worker:
     def take_trace(self, _: dict[str, Any], __: bytes) -> Reply:
         return {}, self._running.take_trace()
 
+    def share(self, request: dict[str, Any], _: bytes) -> Reply:
+        self._running.share(request["pes"])
+        return {}, b""
+
     def wait(self, request: dict[str, Any], _: bytes) -> Reply:
         return self._running.wait(request["pe"]), b""
 

@@ -163,6 +163,10 @@ class EmulatedBoard:
     def write(self, place: int, address: int, data: bytes) -> bool:
         return bool(self._core.mesh_write(self._mesh, place, address, data, len(data)))
 
+    def share(self, pes: Sequence[int]) -> None:
+        """Let PEs begin with what the first one's memory holds."""
+        self._core.mesh_share(self._mesh, (ctypes.c_uint32 * len(pes))(*pes), len(pes))
+
     def counters(self, pe: int) -> dict[str, int]:
         counters = Counters()
         self._core.mesh_count(self._mesh, pe, counters)

@@ -75,12 +75,9 @@ static bool create_pes(struct mesh *mesh)
     mesh->pe_count = figures->chip_columns * figures->chip_rows * figures->columns * figures->rows;
     mesh->pes = calloc(mesh->pe_count, sizeof *mesh->pes);
     mesh->queue = calloc(mesh->pe_count, sizeof(struct pe *));
-    /* Unicorn maps whole pages. */
-    mesh->sram = aligned_alloc(4096, (size_t)mesh->pe_count * figures->sram_bytes);
-    if (mesh->pes == NULL || mesh->queue == NULL || mesh->sram == NULL) {
+    if (mesh->pes == NULL || mesh->queue == NULL || !memory_create(mesh)) {
         return false;
     }
-    memset(mesh->sram, 0, (size_t)mesh->pe_count * figures->sram_bytes);
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         mesh->pes[i].mesh = mesh;
         mesh->pes[i].number = i;
@@ -369,5 +366,5 @@ void mesh_free(struct mesh *mesh)
     }
     flash_free(mesh);
     trace_free(mesh);
-    free(mesh->sram);
+    memory_free(mesh);
 }

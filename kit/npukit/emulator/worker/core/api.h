@@ -88,6 +88,9 @@ API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
 API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
 API void mesh_injected(const struct mesh *mesh, uint32_t *times);
 
+/* Before they run: PEs begin with what the first one's SRAM holds, and share its pages while they do not write. */
+API void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count);
+
 API void mesh_count(const struct mesh *mesh, uint32_t pe, struct counters *counters);
 API void mesh_fault(const struct mesh *mesh, struct fault *fault);
 

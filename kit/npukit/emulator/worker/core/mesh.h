@@ -329,6 +329,10 @@ const char *uart_attach(struct pe *pe);
 void uart_receive(struct mesh *mesh, const uint8_t *data, size_t count);
 size_t uart_take(struct mesh *mesh, uint8_t *data, size_t room);
 
+/* memory.c */
+bool memory_create(struct mesh *mesh);
+void memory_free(struct mesh *mesh);
+
 /* dma.c and noc.c */
 const char *dma_attach(struct pe *pe);
 void dma_reset(struct pe *pe);
