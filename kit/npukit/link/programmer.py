@@ -56,10 +56,10 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
 
 
 def tool_command(programmer: Programmer, image: str) -> tuple[str, ...]:
-    """Write the image, check what was written, restart the board. Run where the image lies."""
+    """Write the image and restart the board; OpenOCD reads it back as well. To be run where the image lies."""
     if programmer.tool == "openocd":
         return "openocd", "-f", programmer.target, "-c", f"program {image} verify reset exit"
-    return "pyocd", "flash", "--target", programmer.target, image
+    return "pyocd", "load", "--target", programmer.target, image
 
 
 def _run(command: tuple[str, ...], folder: Path) -> None:
