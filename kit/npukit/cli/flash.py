@@ -67,4 +67,5 @@ def _summary(done: Flashed) -> str:
     if not done.pages_written and done.replaced == done.version:
         return f"{done.board} starts {image} already; nothing was written"
     before = f", instead of {done.replaced}" if done.replaced else ""
-    return f"{done.board} starts {image} from slot {done.slot}{before}; {pages} written, verified, confirmed"
+    loads = f"; loads in {1e3 * done.load_seconds:.0f} ms" if done.load_seconds else ""
+    return f"{done.board} starts {image} from slot {done.slot}{before}; {pages} written, verified, confirmed{loads}"

@@ -10,8 +10,9 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from npukit.boot.keys import public_bytes
+from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
-from npukit.boot.mesh_image import mesh_image
+from npukit.boot.mesh_image import distinct_programs, mesh_image
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import RestartableTransport
@@ -26,9 +27,12 @@ EMULATOR = "emulator"
 def update_of(build: Build, key: Ed25519PrivateKey | None, version: str, may_be_older: bool = False) -> Update:
     """The build as a signed image of that version."""
     flash_of(build.board)
-    payload = mesh_image(build.board, build.images(), build.build_id)
+    images = build.images()
+    payload = mesh_image(build.board, images, build.build_id)
     image = sign_image(payload, Version.parse(version), key)
-    return Update(build.board.name, image, build.build_id, may_be_older)
+    overlays = [overlay for each in images for overlay in each.overlays]
+    cycles = load_cycles(build.board, distinct_programs(images), overlays, len(image.data), signed=key is not None)
+    return Update(build.board.name, image, build.build_id, may_be_older, cycles / build.board.core.clock_hz)
 
 
 @contextmanager

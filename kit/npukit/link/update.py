@@ -14,12 +14,16 @@ from npukit.progress import Progress, Silent
 
 @dataclass(frozen=True)
 class Update:
-    """What to put onto a board. `build_id` is what the image's firmware answers with once it runs."""
+    """What to put onto a board. `build_id` is what the image's firmware answers with once it runs.
+
+    `load_seconds`: from power to the firmware, as predicted.
+    """
 
     board: str
     image: SignedImage
     build_id: bytes
     may_be_older: bool = False
+    load_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Flashed:
     pages_in_image: int
     pages_written: int
     replaced: Version | None
+    load_seconds: float | None
     dry_run: bool
 
     def to_json(self) -> dict[str, Any]:
@@ -46,6 +51,7 @@ class Flashed:
             "pages_in_image": self.pages_in_image,
             "pages_written": self.pages_written,
             "replaced": str(self.replaced) if self.replaced else None,
+            "load_seconds": self.load_seconds,
             "dry_run": self.dry_run,
         }
 
@@ -145,5 +151,6 @@ def _flashed(
         pages_in_image=-(-len(image.data) // loader.state.page_bytes),
         pages_written=pages,
         replaced=replaced,
+        load_seconds=update.load_seconds,
         dry_run=is_dry,
     )

@@ -1,0 +1,51 @@
+"""How long a board takes from power to the first instruction of its firmware: known before anything is flashed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npukit.board.board import Board
+from npukit.boot.loader import flash_of
+from npukit.boot.mesh_image import Program
+from npukit.project.image import Overlay
+
+_CHUNK_BYTES = 4096
+_WORD = 4
+# Of the loader's code, as GCC and Zig compile it (benchmarks/mesh_load.py).
+_BASE_CYCLES = 140_000
+_DIGEST_CYCLES_PER_BYTE = 64
+_COPY_CYCLES_PER_BYTE = 2
+_SEND_CYCLES = 700
+_LIST_CYCLES_PER_PE = 6
+_SIGNATURE_CYCLES = 2_600_000
+
+
+def load_cycles(
+    board: Board, programs: Sequence[Program], overlays: Sequence[Overlay], image_bytes: int, *, signed: bool
+) -> int:
+    """Cycles for these programs and overlays, an image of so many bytes. A signature is checked."""
+    sent = sum(_program_cycles(program) for program in programs)
+    sent += sum(_segment_cycles(len(overlay.data), 1) for overlay in overlays)
+    copied = flash_of(board).loader_bytes + _largest(programs)
+    return (
+        _BASE_CYCLES
+        + image_bytes * _DIGEST_CYCLES_PER_BYTE
+        + signed * _SIGNATURE_CYCLES
+        + sent
+        + copied // _WORD * flash_of(board).copy_cycles_per_word
+    )
+
+
+def _program_cycles(program: Program) -> int:
+    """Every segment once to all PEs of the program, by multicast."""
+    return sum(_segment_cycles(len(segment.data), len(program.pes)) for segment in program.segments)
+
+
+def _segment_cycles(size: int, pes: int) -> int:
+    chunks = -(-size // _CHUNK_BYTES)
+    return size * _COPY_CYCLES_PER_BYTE + chunks * (_SEND_CYCLES + pes * _LIST_CYCLES_PER_PE)
+
+
+def _largest(programs: Sequence[Program]) -> int:
+    """The boot controller's copies for the root PE: of one program."""
+    return max(sum(len(segment.data) for segment in program.segments) for program in programs)
