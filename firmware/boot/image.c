@@ -1,5 +1,6 @@
 #include "image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "bytes.h"
@@ -44,7 +45,8 @@ static enum image_verdict read_header(uint32_t slot, struct image *image)
         return IMAGE_ABSENT;
     }
     const uint32_t header_bytes = get16(header + HEADER_BYTES_AT);
-    if (header_bytes < HEADER_BYTES || header_bytes % 4 != 0 || get16(header + PROTECTED_BYTES_AT) != 0) {
+    const bool fits = header_bytes >= HEADER_BYTES && header_bytes <= SLOT_BYTES - TLV_INFO_BYTES;
+    if (!fits || header_bytes % 4 != 0 || get16(header + PROTECTED_BYTES_AT) != 0) {
         return IMAGE_MALFORMED;
     }
     image->payload = slot_offset(slot) + header_bytes;
