@@ -8,11 +8,14 @@
 enum {
     PROTOCOL = 1,
     REPLY = 0x80, /* set in the kind of what goes to the host */
+    LOG = 0xFE,
     FAULT = 0xFF,
     THE_LINKED_PE = 0xFFFF,
     MOST_WINDOW = 8,
     SHORT_REQUEST_BYTES = 28, /* of the frame of any request without data */
     LONGEST_NAME = 96,
+    LONGEST_LINE = 120,
+    FAULT_BYTES = 8,
 };
 
 enum { DEVICE_BYTES = 28, COUNTER_BYTES = 24 };
@@ -205,6 +208,28 @@ _Noreturn void rpc_serve(void)
     }
 }
 
+/* Say what nobody asked for. `packet`: the payload in place, room for the CRC behind it, all else 0. */
+static void tell(uint8_t *packet, uint32_t kind, struct rpc_answer said)
+{
+    packet[1] = (uint8_t)kind;
+    put_reply_header(packet, &said);
+    put16(packet + 6, session);
+    frame_send(packet, RPC_REPLY_HEADER_BYTES + said.size);
+}
+
+void rpc_log(const char *line)
+{
+    uint8_t packet[RPC_REPLY_HEADER_BYTES + LONGEST_LINE + FRAME_CRC_BYTES] = {0};
+    uint32_t size = 0;
+    while (size < LONGEST_LINE && line[size] != 0) {
+        packet[RPC_REPLY_HEADER_BYTES + size] = (uint8_t)line[size];
+        size++;
+    }
+    if (hal_link_present()) {
+        tell(packet, LOG, rpc_done(size));
+    }
+}
+
 void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address)
 {
     net_control->fault_status = code;
@@ -214,10 +239,7 @@ void rpc_report_fault(uint32_t code, uint32_t pc, uint32_t address)
         return;
     }
     /* A packet of its own: the fault may have struck while the frame was in use. */
-    uint8_t packet[RPC_REPLY_HEADER_BYTES + 8 + FRAME_CRC_BYTES] = {0};
-    packet[1] = FAULT;
-    put_reply_header(packet, &(struct rpc_answer){.status = RPC_FAULT, .address = pc});
-    put16(packet + 6, session);
+    uint8_t packet[RPC_REPLY_HEADER_BYTES + FAULT_BYTES + FRAME_CRC_BYTES] = {0};
     put32(put32(packet + RPC_REPLY_HEADER_BYTES, code), address);
-    frame_send(packet, RPC_REPLY_HEADER_BYTES + 8);
+    tell(packet, FAULT, (struct rpc_answer){.status = RPC_FAULT, .address = pc, .size = FAULT_BYTES});
 }

@@ -23,6 +23,10 @@ _Noreturn void rpc_serve(void);
  * PE that has the link. Takes all that has arrived over it. */
 bool rpc_break(void);
 
+/* Tell the host a line of text, 120 bytes at most, without a newline. For drivers and for debugging: the line takes its
+ * time on the link. Silent on a PE without a link; not for exceptions. */
+void rpc_log(const char *line);
+
 /* Note in the control block, and tell the host unasked, that this PE has stopped; for fault handlers. Safe at any point
  * of the program, silent on a PE without a link. `code`: the Configurable Fault Status Register; `pc`: the instruction at
  * fault; `address`: the data address at fault, 0 if unknown. */

@@ -15,7 +15,7 @@ from npukit.link.session import Session
 
 BUILD_ID = bytes(range(16))
 IMAGE = bytes(i * 7 % 256 for i in range(900))
-SHIFT_BY_3, FAIL, STOP = b"\x03\0", b"\0\1", b"\0\2"
+SHIFT_BY_3, FAIL, STOP, TALK = b"\x03\0", b"\0\1", b"\0\2", b"\0\3"
 SHIFTED = bytes((byte + 3) % 256 for byte in IMAGE)
 WRITABLE = 0x2000_1000
 NEIGHBOURS_CONTROL, NEIGHBOURS_WISH = 0x4000, 0x2000_1FFF
@@ -156,6 +156,13 @@ def test_a_fault_tells_where_and_why(session: Session) -> None:
     ) as caught:
         session.run()
     assert caught.value.address == 0xDEADBEEF
+
+
+def test_a_line_of_text_comes_with_the_answer_and_once(session: Session) -> None:
+    session.write_input(1, TALK)
+    session.run(frames=2)
+    assert session.lines() == ("shifting", "shifting")
+    assert session.lines() == ()
 
 
 def test_inputs_of_the_wrong_size_do_not_leave_the_host(session: Session) -> None:

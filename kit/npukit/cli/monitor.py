@@ -26,7 +26,10 @@ def monitor(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show the counters of a running board's PEs until Ctrl-C, or N times. It takes over the link."""
+    """Show the counters of a running board's PEs, and the lines its firmware sends, until Ctrl-C, or N times.
+
+    It takes over the link.
+    """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
         from npukit.measure.target import open_target
@@ -35,8 +38,9 @@ def monitor(
         with open_target(built, on) as target, suppress(KeyboardInterrupt):
             for _ in _ticks(every, times):
                 counters, pes = look(target.session)
-                looks.append(_facts(counters, pes))
-                for line in _lines(counters, pes):
+                said = target.session.lines()
+                looks.append(_facts(counters, pes) | {"lines": list(said)})
+                for line in (*(f"  > {line}" for line in said), *_lines(counters, pes)):
                     terminal.print(line)
         terminal.result({"looks": looks})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,7 @@ from npukit.link.messages import (
     BREAK,
     FAULT,
     LINKED_PE,
+    LOG,
     PROTOCOL,
     Answer,
     Malformed,
@@ -29,6 +31,7 @@ from npukit.link.messages import (
 from npukit.link.transport import Transport, Witness
 
 _ATTEMPTS = 12
+_MOST_LINES = 1000
 _FIRST_PAUSE = 0.5
 """Seconds until a request is repeated; twice as long before each further repetition."""
 
@@ -65,6 +68,8 @@ class Conversation:
         self._sequence = 0
         self._earlier_fault: DeviceFault | None = None
         self.window = 1
+        self.lines: deque[str] = deque(maxlen=_MOST_LINES)
+        """What the device has said unasked."""
 
     def ask(self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE) -> Answer:
         """What the device answers within so many seconds, or the usual number of them, to a request to `pe`."""
@@ -139,6 +144,8 @@ class Conversation:
                 continue
             if reply.kind == FAULT:
                 self._take_fault(reply)
+            if reply.kind == LOG:
+                self.lines.append(reply.text)
             sent = under_way.get(reply.sequence)
             if sent is not None and reply.answers(sent.request, reply.sequence, self._session):
                 found[reply.sequence] = reply

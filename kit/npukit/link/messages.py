@@ -14,6 +14,8 @@ DRAM_PE = 0x8000
 """Stands for a PE, and means the DRAM of the first chip."""
 FAULT = 0xFF
 """The kind of what a PE says unasked when it has stopped."""
+LOG = 0xFE
+"""The kind of a line of text that a PE says unasked."""
 BREAK = bytes(8)
 """Breaks off a run in which the device waits for ever. At any other time it means nothing."""
 

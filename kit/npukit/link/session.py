@@ -191,6 +191,12 @@ class Session:
         """The core's counters since reset."""
         return self._conversation.ask(ReadCounters())
 
+    def lines(self) -> tuple[str, ...]:
+        """The lines of text that the firmware has sent since the last time this was asked, the last 1000 at most."""
+        said = tuple(self._conversation.lines)
+        self._conversation.lines.clear()
+        return said
+
     def _check(self, greeting: Greeting) -> None:
         if not _SMALLEST_PACKET <= greeting.largest_packet <= _LARGEST_PACKET:
             raise NpukitError(

@@ -1,0 +1,77 @@
+"""An update over a line that loses, repeats, cuts and damages frames: the image arrives as it is, or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from boot.boards import build_there_and_back, computes, update_of
+from link.test_faults import cut_end, drop, flip, lose_a_byte, repeat
+from npukit.board.board import load_board
+from npukit.boot.loader import loader_area
+from npukit.boot.signed_image import Version
+from npukit.emulator.flashed import FlashedBoard
+from npukit.link.session import Session
+from npukit.link.update import flash
+from project.identity import toolchain
+
+BOARD = load_board("pe-mesh")
+DAMAGES = [drop, repeat, cut_end, lose_a_byte, flip(0.3, 2), flip(0.8, 6)]
+
+
+class BadLine:
+    """Damages one frame in so many, in each direction, each time otherwise."""
+
+    def __init__(self, board: FlashedBoard, every: int, first: int) -> None:
+        self._board = board
+        self._damages = cycle(DAMAGES)
+        self._every, self._frames = every, first
+        self._unfinished = b""
+        self.damaged = 0
+
+    def restart(self) -> None:
+        self._board.restart()
+
+    def close(self) -> None: ...
+
+    def write(self, data: bytes) -> None:
+        self._board.write(self._through(data))
+
+    def read(self, timeout: float) -> bytes:
+        while data := self._board.read(timeout):
+            arrived = b"".join(self._through(frame) for frame in self._frames_in(data))
+            if arrived:
+                return arrived
+        return b""
+
+    def _frames_in(self, data: bytes) -> Iterator[bytes]:
+        *whole, self._unfinished = (self._unfinished + data).split(b"\0")
+        return (b"\0" + frame + b"\0" for frame in whole if frame)
+
+    def _through(self, frame: bytes) -> bytes:
+        self._frames += 1
+        if self._frames % self._every:
+            return frame
+        self.damaged += 1
+        return next(self._damages)(frame)
+
+
+@pytest.fixture(scope="module")
+def loader() -> bytes:
+    return loader_area(BOARD, None, toolchain("zig"))
+
+
+@pytest.mark.parametrize("first", [0])
+def test_an_update_over_a_bad_line(loader: bytes, first: int, tmp_path: Path) -> None:
+    built = build_there_and_back(BOARD, tmp_path / "net")
+    update = update_of(BOARD, built, Version(1), None)
+    with FlashedBoard(BOARD, tmp_path / "flash", loader) as board:
+        assert isinstance(board, FlashedBoard)
+        line = BadLine(board, 7, first)
+        done = flash(line, update)
+        assert line.damaged >= 6
+        assert done.pages_written == done.pages_in_image
+        assert computes(Session(board, update.build_id))
