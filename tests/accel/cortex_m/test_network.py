@@ -7,12 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from accel.cortex_m import laboratory
+from accel.cortex_m import laboratory, layers
 from helpers import models
 from npukit.accel.core_nodes import CORE, core_nodes
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.kernel import source
-from npukit.accel.cortex_m.network import Node, choose, choose_thriftily
+from npukit.accel.cortex_m.layer import Opaque
+from npukit.accel.cortex_m.network import INPUT, Node, choose, choose_thriftily
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
@@ -66,6 +67,15 @@ def test_a_quarter_of_the_sram_is_worth_a_fiftieth_of_the_time():
     fastest, chosen = choose(nodes("kws_ref_model")), choose_thriftily(nodes("kws_ref_model"))
     assert chosen.live_bytes <= 0.75 * fastest.live_bytes
     assert fastest.time < chosen.time <= 1.02 * fastest.time
+
+
+def test_no_layer_goes_without_a_kernel_for_the_sake_of_sram():
+    """A padded convolution in plain C needs no border, and nobody predicts its time here."""
+    rng = np.random.default_rng(1)
+    first, second = layers.conv(rng, (4, 4, 32), 32), layers.conv(rng, (4, 4, 32), 32, (3, 3), padding=(1, 1, 1, 1))
+    chosen = choose_thriftily([Node(Opaque("input", (4, 4, 32)), (INPUT,)), Node(first, (0,)), Node(second, (1,))])
+    assert [call.kernel is None for call in chosen.calls if call.node] == [False, False, False]
+    assert choose(chosen.nodes, sram=3 * chosen.live_bytes // 4).without_kernel == 2
 
 
 def test_sram_bounds_the_choice():

@@ -60,6 +60,11 @@ class Choice:
         return tuple(call.kernel for call in self.calls if call.kernel is not None)
 
     @property
+    def without_kernel(self) -> int:
+        """How many nodes no kernel makes."""
+        return sum(call.kernel is None for call in self.calls)
+
+    @property
     def instructions(self) -> int:
         return sum(kernel.instructions for kernel in self.kernels)
 
@@ -105,7 +110,8 @@ def choose_thriftily(nodes: Sequence[Node]) -> Choice:
         smaller = choose(nodes, sram=int(fastest.live_bytes * _SRAM_WORTH_TIME))
     except DoesNotFit:
         return fastest
-    return smaller if smaller.time <= fastest.time * _TIME_FOR_SRAM else fastest
+    as_many = smaller.without_kernel == fastest.without_kernel
+    return smaller if as_many and smaller.time <= fastest.time * _TIME_FOR_SRAM else fastest
 
 
 def choose(
