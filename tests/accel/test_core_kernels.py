@@ -62,3 +62,8 @@ def test_what_has_no_kernel_says_why() -> None:
     assert product == "plain C: there are no kernels for multiply"
     (padded,) = (note for name, note in notes.items() if name.startswith("max_pool"))
     assert padded == "plain C: windows reach outside the input by (1, 1, 1, 1)"
+
+
+def test_a_depthwise_convolution_of_what_nobody_makes_planes_of_copies_its_input() -> None:
+    notes = choose_core_kernels(mixed_net(0), "latency").notes
+    assert notes["depthwise_conv2d17"] == "input copied, depthwise planes16 to pixels"

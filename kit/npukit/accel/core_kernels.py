@@ -22,7 +22,7 @@ from npukit.net.requantize import quantization
 CPU = "cpu"
 _ALIGNMENT = 16
 _DIGEST_DIGITS = 8
-_ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "uint16"}
+_ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,8 @@ def core_kernels_alone(net: Net) -> CoreKernels:
 
 def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
     mains = {call.node: call for call in choice.calls if call.kernel and call.inputs != (call.node,)}
+    for call in choice.calls:
+        assert call.kernel or all(choice.layouts[_origin(choice, source)].plain for source in call.inputs), call
     borders = {call.node: call.kernel for call in choice.calls if call.kernel and call.inputs == (call.node,)}
     for node, call in mains.items():
         name = found.owners[node]
@@ -135,6 +137,11 @@ def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterat
             copy = mains[source].kernel if copied else None
             arrangement = _arrangement(choice.layouts[node], zeros[name])
             yield name, OpKernels(copy, call.kernel, borders.get(node), arrangement)
+
+
+def _origin(choice: Choice, node: int) -> int:
+    """The node itself, or what it is a copy of."""
+    return choice.nodes[node].inputs[0] if isinstance(choice.nodes[node].layer, CopyLayer) else node
 
 
 def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from npukit.accel.cortex_m.depthwise import depthwise
 from npukit.accel.cortex_m.from_net import layer_of
-from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, Layer, Opaque, Shape
+from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.layer import INT8, ConvLayer, CopyLayer, DepthwiseLayer, Layer, Opaque, Shape
+from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node
 from npukit.net.net import Net, Op
 from npukit.net.ops import Reshape
@@ -28,7 +31,10 @@ class CoreNodes:
 
 
 def core_nodes(net: Net) -> CoreNodes:
-    """The nodes of a net, in the order of its ops. A padded convolution of a dense tensor begins with a copy."""
+    """The nodes of a net, in the order of its ops.
+
+    A padded convolution of a dense tensor begins with a copy; so does a depthwise one of what nobody makes planes of.
+    """
     return _Builder(net).built()
 
 
@@ -59,9 +65,25 @@ class _Builder:
             for name in op.outputs:
                 self._places[name] = self._add(_opaque(self._net, name), tuple(sources))
             return
-        if isinstance(layer, ConvLayer) and any(layer.padding) and self._homes[op.inputs[0]] in self._dense:
+        if isinstance(layer, ConvLayer | DepthwiseLayer) and self._wants_copy(op, layer):
             sources[0] = self._add(CopyLayer(f"{op.name}_input", layer.input_shape, layer.input_zero), (sources[0],))
         self._places[op.output] = self._add(layer, tuple(sources), op.name)
+
+    def _wants_copy(self, op: Op, layer: ConvLayer | DepthwiseLayer) -> bool:
+        """Whether its input comes without the border or the planes it wants, and a copy would have them."""
+        home = self._homes[op.inputs[0]]
+        if isinstance(layer, ConvLayer):
+            return any(layer.padding) and home in self._dense
+        maker = next((self._layers[each.name] for each in self._net.ops if home in each.outputs), "")
+        readers = (self._layers[each.name] for each in self._net.ops if home in self._homes_read(each))
+        makes_planes = isinstance(maker, ConvLayer | DepthwiseLayer) and layer.input_zero == INT8[0]
+        if home not in self._dense and makes_planes and all(isinstance(reader, DepthwiseLayer) for reader in readers):
+            return False
+        source, target = Layout(Order.PLANES16, layer.input_shape), Layout(Order.PIXELS, layer.output_shape)
+        return isinstance(depthwise(layer, source, target), Kernel)
+
+    def _homes_read(self, op: Op) -> set[str]:
+        return {self._homes[name] for name in self._net.activations(op)}
 
     def _place(self, name: str) -> int:
         return self._places[self._homes[name]]

@@ -13,11 +13,12 @@ import numpy as np
 
 from npukit.accel.core_nodes import CORE, core_nodes
 from npukit.accel.cortex_m.input_ranges import with_ranges
-from npukit.accel.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
+from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
 from npukit.accel.cortex_m.network import Node
 from npukit.net.net import Net, Op
 from npukit.net.tensor import Tensor
 
+_PASSING_ON = CopyLayer | DepthwiseLayer | PoolLayer
 _Kept = Mapping[int, np.ndarray]
 """For each node which of its channels stay."""
 
@@ -50,7 +51,7 @@ def _kept_channels(nodes: Sequence[Node]) -> _Kept:
     for index in reversed(range(len(nodes))):
         layer = nodes[index].layer
         needed = np.ones(layer.output_shape[2], bool)
-        if isinstance(layer, ConvLayer | DepthwiseLayer | DenseLayer | PoolLayer):
+        if isinstance(layer, ConvLayer | DenseLayer | _PASSING_ON):
             needed[:] = False
             for reader, node in enumerate(nodes):
                 if index in node.inputs:
@@ -58,14 +59,14 @@ def _kept_channels(nodes: Sequence[Node]) -> _Kept:
             needed[0] |= not needed.any()
         kept[index] = needed
     for index, node in enumerate(nodes):
-        if isinstance(node.layer, DepthwiseLayer | PoolLayer):
+        if isinstance(node.layer, _PASSING_ON):
             kept[index] = kept[node.inputs[0]]
     return kept
 
 
 def _needed(layer: Layer, kept: np.ndarray, channels: int) -> np.ndarray:
     """Which of its input's channels a layer cannot do without, given which of its outputs stay."""
-    if isinstance(layer, DepthwiseLayer | PoolLayer):
+    if isinstance(layer, _PASSING_ON):
         return kept
     if not isinstance(layer, ConvLayer | DenseLayer) or layer.input_shape[2] != channels:
         return np.ones(channels, bool)

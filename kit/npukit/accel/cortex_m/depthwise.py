@@ -118,8 +118,8 @@ def _refusal(layer: DepthwiseLayer, source: Layout, target: Layout) -> str | Non
         return "reads planes, not pixels"
     if max(layer.kernel) > WIDEST_KERNEL:
         return f"a row of a {layer.kernel[0]}x{layer.kernel[1]} kernel does not fit the registers"
-    if layer.input_zero != INT8[0]:
-        return f"planes need the zero point {INT8[0]}, it is {layer.input_zero}"
+    if source.order is Order.PLANES8 and layer.input_zero != INT8[0]:
+        return f"planes8 need the zero point {INT8[0]}, it is {layer.input_zero}"
     if target.order is not Order.PIXELS and layer.requantization.zero_point != INT8[0]:
         return f"planes need the zero point {INT8[0]}, it is {layer.requantization.zero_point}"
     if source.transposed != target.transposed:
@@ -149,7 +149,7 @@ def _fastest(
     return Kernel(
         symbol=layer.name,
         variant=variant,
-        condition=f"exponents up to {fast.exponents.max()}, input zero point {INT8[0]}",
+        condition=f"exponents up to {fast.exponents.max()}, input zero point {layer.input_zero}",
         routine=routine(body),
         constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
         inputs=(source,),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, PoolLayer, Range
+from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, PoolLayer, Range
 from npukit.accel.cortex_m.network import Node
 from npukit.accel.cortex_m.ranges import output_range
 
@@ -24,7 +24,7 @@ def with_ranges(nodes: Sequence[Node]) -> tuple[Node, ...]:
         result.append(replace(node, layer=layer))
         if isinstance(layer, ConvLayer | DepthwiseLayer | DenseLayer):
             ranges[index] = output_range(layer)
-        elif isinstance(layer, PoolLayer) and found is not None:
+        elif isinstance(layer, CopyLayer | PoolLayer) and found is not None:
             ranges[index] = found
     return tuple(result)
 

@@ -18,11 +18,11 @@ class Order(Enum):
     PLANES8 = "planes8"
     """one plane per channel, bytes holding value - zero point, which the zero point -128 makes 0..255"""
     PLANES16 = "planes16"
-    """the same in halfwords; planes start at words, rows need not"""
+    """the same in halfwords, where any zero point does; planes start at words, rows need not"""
 
 
 _ELEMENT_BYTES = {Order.PIXELS: 1, Order.PLANES8: 1, Order.PLANES16: 2}
-_ELEMENT_TYPES = {Order.PIXELS: np.int8, Order.PLANES8: np.uint8, Order.PLANES16: np.uint16}
+_ELEMENT_TYPES = {Order.PIXELS: np.int8, Order.PLANES8: np.uint8, Order.PLANES16: np.int16}
 
 
 @dataclass(frozen=True)

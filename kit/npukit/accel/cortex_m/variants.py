@@ -26,6 +26,7 @@ from npukit.accel.cortex_m.layer import (
 from npukit.accel.cortex_m.layout import Layout
 from npukit.accel.cortex_m.pool import pool
 from npukit.accel.cortex_m.softmax import softmax
+from npukit.accel.cortex_m.to_planes import copy_to_planes
 from npukit.accel.cortex_m.winograd import winograd
 
 
@@ -49,5 +50,6 @@ def kernels(
             yield pool(layer, sources[0], target)
         case CopyLayer():
             yield copy_with_border(layer.name, sources[0], target, layer.zero_point)
+            yield copy_to_planes(layer.name, sources[0], target, layer.zero_point)
         case SoftmaxLayer():
             yield softmax(layer, sources[0], target)
