@@ -13,7 +13,7 @@ from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import CopyLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
+from npukit.accel.cortex_m.network import Call, Choice, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.arrangement import Arrangement
 from npukit.net.net import Net
@@ -99,8 +99,7 @@ NO_KERNELS = CoreKernels({}, {}, 0)
 def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
     """For the ops of a net that run on the core: kernels and layouts that together are fast, or small."""
     found = core_nodes(net)
-    nodes = with_ranges(found.nodes)
-    choice = choose(nodes, objective=objective) if objective == "memory" else choose_thriftily(nodes)
+    choice = choose_thriftily(with_ranges(found.nodes), "memory" if objective == "memory" else "latency")
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     ops = dict(_by_op(found, choice, zeros))
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}

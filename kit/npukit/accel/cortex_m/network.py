@@ -21,7 +21,7 @@ _MEMORY_BYTE_WORTH = 4
 _NO_KERNEL_COST = 1e12
 """more than any kernel's: a layer goes without only where nothing applies"""
 _CYCLES_WORTH_A_BYTE = 1000
-_SRAM_WORTH_TIME, _TIME_FOR_SRAM = 0.75, 1.02
+_WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,10 @@ class Choice:
         return sum(kernel.constant_bytes for kernel in self.kernels)
 
     @property
+    def flash(self) -> int:
+        return self.constant_bytes + self.code_bytes
+
+    @property
     def code_bytes(self) -> int:
         """Routines that kernels share count once."""
         routines = {kernel.routine.name: kernel.routine.bytes for kernel in self.kernels}
@@ -103,15 +107,16 @@ class _Partial:
 State = tuple[tuple[int, Layout], ...]
 
 
-def choose_thriftily(nodes: Sequence[Node]) -> Choice:
-    """The fastest kernels, but for layouts that save a quarter of the SRAM for at most a fiftieth of the time."""
-    fastest = choose(nodes)
+def choose_thriftily(nodes: Sequence[Node], objective: str = "latency") -> Choice:
+    """What costs least, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
+    best = choose(nodes, objective=objective)
     try:
-        smaller = choose(nodes, sram=int(fastest.live_bytes * _SRAM_WORTH_TIME))
+        smaller = choose(nodes, objective=objective, sram=int(best.live_bytes * _WORTH_SAVING))
     except DoesNotFit:
-        return fastest
-    as_many = smaller.without_kernel == fastest.without_kernel
-    return smaller if as_many and smaller.time <= fastest.time * _TIME_FOR_SRAM else fastest
+        return best
+    as_many = smaller.without_kernel == best.without_kernel
+    as_good = smaller.time <= best.time * _WORTH_SPENDING and smaller.flash <= best.flash * _WORTH_SPENDING
+    return smaller if as_many and as_good else best
 
 
 def choose(
