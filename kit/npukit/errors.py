@@ -11,8 +11,8 @@ class NpukitError(Exception):
     exit_status = 1
 
     def __init__(self, message: str, *, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = _plain(message)
+        super().__init__(self.message)
         self.facts = tuple(facts)
         self.tries = tuple(tries)
 
@@ -21,6 +21,17 @@ class DoesNotFit(NpukitError):
     """The network, image or plan does not fit the board, or does not match it."""
 
     exit_status = 3
+
+
+LONGEST = 1000
+"""Characters of a message; names out of a damaged file may have any number."""
+
+
+def _plain(message: str) -> str:
+    """Without what a terminal would obey: names come out of files that anybody may have made."""
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in message)
 
 
 def first_line(fault: Exception) -> str:

@@ -54,16 +54,6 @@ def both(real: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
     return quantised.dequantize_per_tensor(quantised.quantize_per_tensor(real, *ends), *ends)
 
 
-class Recurrent(nn.Module):
-    def __init__(self, kind: str, **options: Any) -> None:
-        super().__init__()
-        self.cells = getattr(nn, kind)(6, 8, batch_first=True, **options)
-        self.last = nn.Linear(16 if options.get("bidirectional") else 8, CLASSES)
-
-    def forward(self, sound: torch.Tensor) -> torch.Tensor:
-        return self.last(self.cells(sound)[0][:, -1])
-
-
 def exported(module: nn.Module, *shape: int, **options: Any) -> torch.export.ExportedProgram:
     return torch.export.export(module.eval(), (torch.randn(shape),), **options)
 

@@ -1,6 +1,7 @@
 """What the formats call the ops that npukit reads, by the kind of op they become.
 
-A function of one number becomes a lookup, however it is spelled; a clip becomes part of the op before it.
+A function of one number becomes a lookup, however it is spelled; a clip becomes part of the op before it. A recurrent
+layer becomes dense layers, tables, sums and products for each step.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NAMES: Mapping[str, Names] = {
     ),
     "concat": _names("CONCATENATION PACK", "Concat QLinearConcat"),
     "conv2d": _names("CONV_2D", "Conv QLinearConv"),
-    "dense": _names("FULLY_CONNECTED", "Gemm MatMul QGemm QLinearMatMul"),
+    "dense": _names("FULLY_CONNECTED", "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN"),
     "depthwise_conv2d": _names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
     "lookup": _names(
         "ABS DIV ELU EXP GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RSQRT SQRT"

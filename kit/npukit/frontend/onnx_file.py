@@ -12,12 +12,13 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
+from onnx import numpy_helper
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
 
 from npukit.errors import NpukitError, first_line
-from npukit.frontend.onnx_ops import readable_converters
+from npukit.frontend.onnx_ops import CONVERTERS, readable_converters
 from npukit.frontend.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 from npukit.net.check import LARGEST_TENSOR
@@ -94,6 +95,10 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
     for tensor in _tensors(model.graph):
         if any(size < 0 for size in tensor.dims) or prod(tensor.dims) > LARGEST_TENSOR:
             raise NpukitError(f"{name}: tensor {tensor.name!r} has the impossible shape {list(tensor.dims)}")
+        try:
+            numpy_helper.to_array(tensor)
+        except Exception as fault:
+            raise NpukitError(f"{name}: tensor {tensor.name!r} is damaged: {first_line(fault)}") from fault
     try:
         onnx.checker.check_model(_as_the_checker_wants(model))
     except Exception as fault:
@@ -113,13 +118,26 @@ def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _check_ops(model: onnx.ModelProto, name: str) -> None:
-    known = onnx_frontend._get_convert_map()
+    known = {*onnx_frontend._get_convert_map(), *CONVERTERS}
     for index, node in enumerate(model.graph.node):
         if node.domain not in ("", "ai.onnx") or node.op_type not in known:
             raise NpukitError(
                 f"{name}: node {index} ({node.name or 'unnamed'}) is {node.op_type}, which npukit does not read yet",
                 tries=["export the model in QDQ form, with standard ONNX operators"],
             )
+        _check_node(node, f"{name}: node {index} ({node.name or 'unnamed'}, {node.op_type})", model.opset_import)
+
+
+def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
+    """TVM's importer takes it for granted that an op's inputs are there, and dies if they are not."""
+    version = next((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), PER_CHANNEL_OPSET)
+    *_, last = wanted = onnx.defs.get_schema(node.op_type, version).inputs
+    for position, given in enumerate(wanted):
+        optional = given.option == onnx.defs.OpSchema.FormalParameterOption.Optional
+        if not optional and not (position < len(node.input) and node.input[position]):
+            raise NpukitError(f"{place} lacks its input {given.name}")
+    if last.option == onnx.defs.OpSchema.FormalParameterOption.Variadic and not all(node.input[len(wanted) - 1 :]):
+        raise NpukitError(f"{place} lacks one of its inputs")
 
 
 def _inputs(model: onnx.ModelProto) -> list[Any]:

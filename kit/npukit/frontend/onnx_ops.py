@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from tvm import relax
-from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
+from npukit.errors import NpukitError
+from npukit.frontend.onnx_recurrent import RECURRENT
+from npukit.frontend.onnx_values import known, padded
 from npukit.frontend.places import place, taken
 
 OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
@@ -30,7 +32,7 @@ class Clip(onnx_frontend.Clip):
 
     @classmethod
     def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        limits = [known(limit, params) for limit in _padded(inputs, 3)[1:]]
+        limits = [known(limit, params) for limit in padded(inputs, 3)[1:]]
         if any(limit is not None and limit.size != 1 for limit in limits):
             return super()._impl_v13(bb, inputs, attr, params)
         low, high = (
@@ -61,7 +63,7 @@ class Pad(onnx_frontend.Pad):
 
 def _constant_pad(inputs: Any, attr: Any, params: Any) -> Any:
     """Relax's own padding, or None where amounts or value are not known, or the mode is another."""
-    data, pads, value, axes = _padded(inputs, 4)
+    data, pads, value, axes = padded(inputs, 4)
     rank = len(data.ty.shape)
     amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
     places = known(axes, params) if axes is not None else np.arange(rank)
@@ -156,6 +158,17 @@ class Min(OnnxOpConverter):
         return reduce(operators.minimum, inputs)
 
 
+class Unsqueeze(onnx_frontend.Unsqueeze):
+    """TVM's dies of axes that are not known."""
+
+    @classmethod
+    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        axes = known(inputs[1], params)
+        if axes is None or axes.dtype.kind != "i":
+            raise NpukitError("Unsqueeze's axes are computed at run time, or no whole numbers")
+        return super()._impl_v13(bb, inputs, attr, params)
+
+
 CONVERTERS: Mapping[str, Any] = {
     "Clip": Clip,
     "Conv": Conv,
@@ -164,6 +177,8 @@ CONVERTERS: Mapping[str, Any] = {
     "Max": Max,
     "Min": Min,
     "Pad": Pad,
+    "Unsqueeze": Unsqueeze,
+    **RECURRENT,
 }
 
 
@@ -176,15 +191,3 @@ def readable_converters() -> Iterator[None]:
         yield
     finally:
         onnx_frontend._get_convert_map = table
-
-
-def known(expression: Any, params: Any) -> np.ndarray | None:
-    """The value of an input that is constant."""
-    constant = onnx_frontend.get_constant(expression, params) if expression is not None else None
-    return constant.value.numpy() if isinstance(constant, Constant) else None  # type: ignore[attr-defined]
-
-
-def _padded(inputs: Any, length: int) -> list[Any]:
-    """Inputs with the optional ones that are missing as None."""
-    given = list(inputs)
-    return given + [None] * (length - len(given))

@@ -17,6 +17,7 @@ from npukit.net.tensor import Quantization, Tensor
 LARGEST_TENSOR = 1 << 31
 """Elements; a device of this kind holds far fewer, a model that says more is damaged or hostile."""
 
+TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
 OPERANDS = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
@@ -93,11 +94,15 @@ def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
     value = net.constants.get(name)
     if value is not None and (value.shape != tensor.shape or value.dtype != tensor.dtype):
         raise NpukitError(f"its value is {value.dtype}{list(value.shape)}, not {tensor.dtype}{list(tensor.shape)}")
+    if tensor.dtype not in TYPES:
+        raise NpukitError(f"its type is {tensor.dtype}; npukit has {', '.join(TYPES)}")
     if tensor.quantization:
         _check_quantization(tensor, tensor.quantization)
 
 
 def _check_quantization(tensor: Tensor, quantization: Quantization) -> None:
+    if tensor.dtype == "float32":
+        raise NpukitError("it is float32, and has a scale")
     limits = np.iinfo(np.dtype(tensor.dtype))
     if not all(isfinite(scale) and scale > 0 for scale in quantization.scales):
         raise NpukitError("one of its scales is zero, negative or not a number")

@@ -129,7 +129,7 @@ class _Folding:
         for read in variables(value):
             self._settled(builder, read)
         if not isinstance(value, relax.Tuple):
-            self._known[variable] = builder.emit(substituted(value, self._known))
+            self._known[variable] = builder.emit(substituted(value, self._known), variable.name)
 
     def _linear(self, value: Any) -> Linear | None:
         """The linear op that a binding is, or makes of the one before."""
@@ -149,10 +149,10 @@ class _Folding:
     def _settled(self, builder: relax.BlockBuilder, variable: Any) -> Any:
         """The variable in the new function."""
         if variable in self._waiting and variable not in self._known:
-            self._known[variable] = self._written(builder, self._waiting[variable])
+            self._known[variable] = self._written(builder, self._waiting[variable], variable.name)
         return self._known.get(variable, variable)
 
-    def _written(self, builder: relax.BlockBuilder, linear: Linear) -> Any:
+    def _written(self, builder: relax.BlockBuilder, linear: Linear, name: str) -> Any:
         call = linear.call
         data = self._settled(builder, call.args[0])
         weights = relax.const(linear.weights.astype(np.float32))
@@ -162,7 +162,7 @@ class _Folding:
         shape = [1] * len(shape_of(call))
         shape[linear.axis] = -1
         bias = relax.const(np.ascontiguousarray(linear.bias.reshape(shape), np.float32))
-        return builder.emit(operators.add(product, bias))
+        return builder.emit(operators.add(product, bias), name)
 
 
 FOLDS: dict[str, Callable[[Linear, np.ndarray], Linear]] = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from npukit.net.importer.expressions import callee
+from npukit.net.names import group
 from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
 from npukit.net.tensor import Quantization
 from npukit.quantize.function import count_reads, variables
@@ -25,13 +26,33 @@ AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 def choose(points: Points, ranges: Mapping[Any, Range]) -> dict[Any, Quantization]:
     """The quantisation of each of the points' quantised variables."""
     chosen: dict[Any, Quantization] = {}
+    ranges = _alike(ranges)
     for variable in ranges:
         name = callee(points.values.get(points.core(variable)))
         if name in AS_INPUT:
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
-            chosen[variable] = FIXED.get(name) or of_activation(ranges[variable])
+            chosen[variable] = FIXED.get(name) or _of_parts(points, variable, chosen) or of_activation(ranges[variable])
     return chosen | _parts_as_wholes(points, chosen)
+
+
+def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
+    """Of what is joined from parts that are all quantised alike."""
+    value = points.values.get(points.core(variable))
+    if callee(value) != "concat" or points.core(variable) is not variable:
+        return None
+    parts = {chosen.get(points.origin(part)) for part in variables(value)}
+    return parts.pop() if len(parts) == 1 else None
+
+
+def _alike(ranges: Mapping[Any, Range]) -> dict[Any, Range]:
+    """Variables that an importer named alike have one range: that of all of them together."""
+    whole: dict[str, Range] = {}
+    for variable, around in ranges.items():
+        name = group(variable.name)
+        if name:
+            whole[name] = whole[name].joined(around) if name in whole else around
+    return {variable: whole.get(group(variable.name) or "", around) for variable, around in ranges.items()}
 
 
 def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict[Any, Quantization]:

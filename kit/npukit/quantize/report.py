@@ -75,7 +75,8 @@ class _Sums:
     @property
     def decibels(self) -> float:
         """At most that of an error in the last bit of a float."""
-        return round(float(10 * np.log10(max(self.signal, 1e-30) / max(self.error, self.signal * 1e-15, 1e-30))), 1)
+        signal = max(self.signal, 1e-30)
+        return round(float(10 * np.log10(signal / max(self.error, signal * 1e-15))), 1)
 
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]

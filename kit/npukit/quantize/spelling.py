@@ -25,7 +25,7 @@ def respelled(module: IRModule) -> IRModule:
         if not isinstance(value, relax.Tuple):
             call = builder.normalize(substituted(value, known))
             spelled = SPELLINGS[callee(call)](builder, call) if callee(call) in SPELLINGS else None
-            known[variable] = builder.emit(call if spelled is None else spelled)
+            known[variable] = builder.emit(call if spelled is None else spelled, variable.name)
 
     return rewritten(module, emit, lambda _: [known.get(output, output) for output in outputs(module)])
 

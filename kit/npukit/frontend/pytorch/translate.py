@@ -16,6 +16,7 @@ from tvm.ir import IRModule
 from tvm.relax.frontend.torch import from_exported_program
 
 from npukit.frontend.places import place
+from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
 
 operators: Any = relax.op
 Known = Mapping[str, np.ndarray]
@@ -25,11 +26,15 @@ TYPES = {torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.i
 
 def translated(archive: BytesIO) -> IRModule:
     """The program in an archive that `checked_archive` let through."""
-    program = torch.export.load(archive).run_decompositions()
+    table = torch.export.default_decompositions()
+    for kind in KINDS:
+        table.pop(kind, None)
+    program = torch.export.load(archive).run_decompositions(table)
     known = _constants(program)
     converters = {
         **dict.fromkeys(("quantize_per_tensor.default", "quantize_per_channel.default"), partial(_quantize, known)),
         "select.int": _select,
+        **recurrent_converters(known),
         **dict.fromkeys(
             ("dequantize_per_tensor.default", "dequantize_per_channel.default"), partial(_dequantize, known)
         ),

@@ -1,0 +1,78 @@
+# pyright: reportMissingImports=false
+"""PyTorch's LSTM and GRU layers, which are not decomposed but unrolled here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from tvm import relax
+
+from npukit.frontend.places import place
+from npukit.frontend.recurrent import Step, Weights, gru, joined, lstm, unrolled
+
+operators: Any = relax.op
+Known = Mapping[str, np.ndarray]
+
+KINDS: Mapping[Any, tuple[Step, tuple[int, ...]]] = {
+    torch.ops.aten.lstm.input: (lstm, (0, 1, 3, 2)),
+    torch.ops.aten.gru.input: (gru, (1, 0, 2)),
+}
+"""How each is unrolled, and PyTorch's gates in the order of `Weights`."""
+
+
+def recurrent_converters(known: Known) -> dict[str, Any]:
+    """TVM's converters by operator; `known` are the program's arrays."""
+    return {
+        f"{kind.__name__.partition('.')[0]}.input": partial(_layers, known, step, order)
+        for kind, (step, order) in KINDS.items()
+    }
+
+
+def _layers(known: Known, step: Step, order: Sequence[int], node: Any, importer: Any) -> list[Any]:
+    """The whole sequence, and the last states of all layers and directions."""
+    data, initial, arrays, biased, _, _, _, both_ways, batch_first = node.args
+    builder, value = importer.block_builder, importer.env[data]
+    given = initial if isinstance(initial, list | tuple) else [initial]
+    states = [_zero_or(importer, each) for each in given]
+    weights = _weights([known[one.name] for one in arrays], 4 if biased else 2, order)
+    value = builder.emit(operators.permute_dims(value, [1, 0, 2])) if batch_first else value
+    sides, ends = [], []
+    for index, each in enumerate(weights):
+        start = tuple(None if state is None else place(builder, state, 0, index) for state in states)
+        backwards = bool(both_ways and index % 2)
+        steps, last = unrolled(builder, step, value, each, start, backwards=backwards)
+        sides.append(builder.emit(operators.squeeze(joined(builder, steps), [1])))
+        ends.append(last)
+        if backwards or not both_ways:
+            value, sides = _joined(builder, sides, 2), []
+    value = builder.emit(operators.permute_dims(value, [1, 0, 2])) if batch_first else value
+    return [value, *(_joined(builder, _stacked(builder, states), 0) for states in zip(*ends, strict=True))]
+
+
+def _zero_or(importer: Any, state: Any) -> Any:
+    """An initial state, or None if the program makes it of zeros."""
+    name, numbers = str(state.target), [argument for argument in state.args if isinstance(argument, int | float)]
+    return None if "zeros" in name or ("full" in name and not any(numbers)) else importer.env[state]
+
+
+def _weights(arrays: Sequence[np.ndarray], each: int, order: Sequence[int]) -> list[Weights]:
+    """Of each layer and direction, from `each` arrays."""
+    return [_ordered(arrays[start : start + each], order) for start in range(0, len(arrays), each)]
+
+
+def _ordered(arrays: Sequence[np.ndarray], order: Sequence[int]) -> Weights:
+    size = arrays[1].shape[1]
+    both = [*arrays, *(np.zeros(len(arrays[0])),) * (4 - len(arrays))]
+    return Weights(*(np.concatenate([array[gate * size : (gate + 1) * size] for gate in order]) for array in both))
+
+
+def _stacked(builder: relax.BlockBuilder, states: Sequence[Any]) -> list[Any]:
+    return [builder.emit(operators.expand_dims(state, [0])) for state in states]
+
+
+def _joined(builder: relax.BlockBuilder, parts: Sequence[Any], axis: int) -> Any:
+    return parts[0] if len(parts) == 1 else builder.emit(operators.concat(list(parts), axis))

@@ -1,0 +1,156 @@
+"""LSTM, GRU and plain recurrent layers, unrolled into matrix products and elementwise operators.
+
+What is the same in every step has the same name but for a number, so that quantisation gives all steps one scale:
+then they share their weights, biases and tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from npukit.frontend.places import place
+from npukit.net.names import alike
+
+operators: Any = relax.op
+_layers = count()
+
+State = tuple[Any, ...]
+"""The hidden state, and an LSTM's cell state; None where it is zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Gates one below the other. `first` multiplies the input, `second` the hidden state.
+
+    An LSTM's gates are input, forget, output, cell; a GRU's update, reset, new.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    first_bias: np.ndarray
+    second_bias: np.ndarray
+
+    @property
+    def hidden(self) -> int:
+        return self.second.shape[1]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Emits the operators of one layer in one direction."""
+
+    builder: relax.BlockBuilder
+    layer: int
+
+    def __call__(self, expression: Any, what: str = "") -> Any:
+        """`what` names a value that every step has."""
+        return self.builder.emit(expression, alike(f"{self.layer}_{what}") if what else "")
+
+    def product(self, data: Any, weights: np.ndarray, bias: np.ndarray | None, what: str = "") -> Any:
+        made = operators.matmul(data, relax.const(np.ascontiguousarray(weights.T, np.float32)))
+        return self(made, what) if bias is None else self(operators.add(self(made), _constant(bias)), what)
+
+    def gates(self, data: Any, begin: int, end: int, size: int) -> Any:
+        return self(operators.strided_slice(data, [1], [begin * size], [end * size]))
+
+
+def _constant(values: np.ndarray) -> relax.Expr:
+    return relax.const(values.astype(np.float32))
+
+
+Step = Callable[[Writer, Any, Weights, State], State]
+
+
+def unrolled(
+    builder: relax.BlockBuilder, step: Step, data: Any, weights: Weights, state: State, *, backwards: bool = False
+) -> tuple[list[Any], State]:
+    """The hidden state after each step in the input's order, and the last state. `data` is [time, batch, input]."""
+    write = Writer(builder, next(_layers))
+    steps, batch, size = (int(length) for length in data.ty.shape)
+    flat = write(operators.reshape(data, (steps * batch, size)))
+    bias = weights.first_bias if step is gru else weights.first_bias + weights.second_bias
+    product = write.product(flat, weights.first, bias)
+    products = write(operators.reshape(product, (steps, batch, len(weights.first))))
+    hidden: dict[int, Any] = {}
+    for time in reversed(range(steps)) if backwards else range(steps):
+        state = step(write, place(builder, products, 0, time), weights, state)
+        hidden[time] = state[0]
+    return [hidden[time] for time in range(steps)], state
+
+
+def lstm(write: Writer, data: Any, weights: Weights, state: State) -> State:
+    """The biases are in `data`."""
+    (hidden, cell), size = state, weights.hidden
+    gates = data
+    if hidden is not None:
+        gates = write(operators.add(data, write.product(hidden, weights.second, None, "product")), "gates")
+    open_ = write(operators.sigmoid(write.gates(gates, 0, 3, size)))
+    taken, kept, given = (write.gates(open_, gate, gate + 1, size) for gate in range(3))
+    new = write(operators.multiply(taken, write(operators.tanh(write.gates(gates, 3, 4, size)))), "new")
+    if cell is not None:
+        new = write(operators.add(write(operators.multiply(kept, cell), "kept"), new), "cell")
+    return write(operators.multiply(given, write(operators.tanh(new))), "hidden"), new
+
+
+def gru(write: Writer, data: Any, weights: Weights, state: State) -> State:
+    """The reset gate works on the product of the hidden state, as cuDNN, PyTorch and Keras have it."""
+    (hidden,), size = state, weights.hidden
+    total = write.gates(data, 2, 3, size)
+    if hidden is None and not weights.second_bias.any():
+        gates = write(operators.sigmoid(write.gates(data, 0, 2, size)))
+        return _updated(write, gates, total, hidden, size)
+    product = _product(write, data, weights, hidden)
+    opened = write(operators.add(write.gates(data, 0, 2, size), write.gates(product, 0, 2, size)), "gates")
+    gates = write(operators.sigmoid(opened))
+    reset = write(operators.multiply(write.gates(gates, 1, 2, size), write.gates(product, 2, 3, size)), "reset")
+    return _updated(write, gates, write(operators.add(total, reset), "sum"), hidden, size)
+
+
+def _product(write: Writer, data: Any, weights: Weights, hidden: Any) -> Any:
+    """What the hidden state adds to all gates; of none, the bias alone."""
+    if hidden is None:
+        return _constant(np.tile(weights.second_bias, (int(data.ty.shape[0]), 1)))
+    return write.product(hidden, weights.second, weights.second_bias, "product")
+
+
+def gru_reset_first(write: Writer, data: Any, weights: Weights, state: State) -> State:
+    """The reset gate works on the hidden state itself, as ONNX has it by default. The biases are in `data`."""
+    (hidden,), size, second = state, weights.hidden, weights.second
+    opened, total = write.gates(data, 0, 2, size), write.gates(data, 2, 3, size)
+    if hidden is None:
+        return _updated(write, write(operators.sigmoid(opened)), total, hidden, size)
+    product = write.product(hidden, second[: 2 * size], None, "product")
+    gates = write(operators.sigmoid(write(operators.add(opened, product), "gates")))
+    reset = write(operators.multiply(write.gates(gates, 1, 2, size), hidden), "reset")
+    new = write.product(reset, second[2 * size :], None, "change_of_sum")
+    return _updated(write, gates, write(operators.add(total, new), "sum"), hidden, size)
+
+
+def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> State:
+    """The new state, and as much of the old one as the update gate lets through."""
+    update, new = write.gates(gates, 0, 1, size), write(operators.tanh(total))
+    if hidden is None:
+        rest = write(operators.subtract(relax.const(np.float32(1)), update))
+        return (write(operators.multiply(rest, new), "hidden"),)
+    kept = write(operators.multiply(update, write(operators.subtract(hidden, new), "change")), "kept")
+    return (write(operators.add(new, kept), "hidden"),)
+
+
+def plain(write: Writer, data: Any, weights: Weights, state: State) -> State:
+    """The biases are in `data`."""
+    (hidden,) = state
+    if hidden is not None:
+        data = write(operators.add(data, write.product(hidden, weights.second, None, "product")), "sum")
+    return (write(operators.tanh(data)),)
+
+
+def joined(builder: relax.BlockBuilder, steps: Sequence[Any]) -> Any:
+    """[batch, hidden] of each step as [time, 1, batch, hidden]."""
+    parts = [builder.emit(operators.expand_dims(each, [0, 1])) for each in steps]
+    return builder.emit(operators.concat(parts, 0))

@@ -1,0 +1,130 @@
+"""Damage: of bytes, of the integers that formats are made of, and of an ONNX model's fields."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import onnx
+from google.protobuf.message import DecodeError, Message
+
+ODD = (0, 1, 2, 3, 4, 127, 128, 255, 256, 32767, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 8)
+ODD_NUMBERS = (0, 1, -1, 2, 7, -128, 1 << 20, (1 << 31) - 1, -(1 << 31), (1 << 62))
+ODD_FLOATS = (0.0, -1.0, float("nan"), float("inf"), 1e-40, 3e38)
+ODD_NAMES = ("", "x", "*/ int x;", "../../etc/passwd", "a" * 5000, "\u0000\n", "y", "w")
+
+
+def damaged(data: bytes, dice: random.Random) -> bytes:
+    """Damaged in one to four places."""
+    for _ in range(dice.randint(1, 4)):
+        data = dice.choice(BYTES)(data, dice) if data else data
+    return data
+
+
+def damaged_onnx(data: bytes, dice: random.Random) -> bytes:
+    """Mostly a model of sound spelling that makes no sense."""
+    if dice.random() < 0.25:
+        return damaged(data, dice)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        return damaged(data, dice)
+    for _ in range(dice.randint(1, 4)):
+        dice.choice((_change_field, _change_field, _change_field, _move_node, _rewire))(model, dice)
+    return model.SerializeToString()
+
+
+def _flip(data: bytes, dice: random.Random) -> bytes:
+    place = dice.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ (1 << dice.randrange(8))]) + data[place + 1 :]
+
+
+def _odd_word(data: bytes, dice: random.Random) -> bytes:
+    place = dice.randrange(len(data)) & ~3
+    return data[:place] + dice.choice(ODD).to_bytes(4, "little") + data[place + 4 :]
+
+
+def _nudge(data: bytes, dice: random.Random) -> bytes:
+    """A word a little larger or smaller: offsets and lengths that point elsewhere."""
+    place = dice.randrange(len(data)) & ~3
+    word = int.from_bytes(data[place : place + 4], "little") + dice.choice((-8, -4, -1, 1, 4, 8))
+    return data[:place] + (word % 2**32).to_bytes(4, "little") + data[place + 4 :]
+
+
+def _cut(data: bytes, dice: random.Random) -> bytes:
+    return data[: dice.randrange(len(data))]
+
+
+def _copy(data: bytes, dice: random.Random) -> bytes:
+    """A piece written over another."""
+    start, length, target = dice.randrange(len(data)), dice.randint(1, 64), dice.randrange(len(data))
+    piece = data[start : start + length]
+    return data[:target] + piece + data[target + len(piece) :]
+
+
+BYTES: tuple[Callable[[bytes, random.Random], bytes], ...] = (_flip, _odd_word, _odd_word, _nudge, _nudge, _cut, _copy)
+
+
+def _messages(message: Message) -> list[Message]:
+    """A message and all within it."""
+    found = [message]
+    for descriptor, value in message.ListFields():
+        if descriptor.type == descriptor.TYPE_MESSAGE:
+            for part in value if hasattr(value, "__len__") else [value]:
+                found += _messages(part)
+    return found
+
+
+def _change_field(model: onnx.ModelProto, dice: random.Random) -> None:
+    message = dice.choice(_messages(model.graph))
+    fields = message.ListFields()
+    if not fields:
+        return
+    descriptor, value = dice.choice(fields)
+    many = hasattr(value, "append") or hasattr(value, "add")
+    if descriptor.type == descriptor.TYPE_MESSAGE or dice.random() < 0.1:
+        message.ClearField(descriptor.name)
+    elif many and len(value):
+        place = dice.randrange(len(value))
+        value[place] = _odd(value[place], dice)
+    elif not many:
+        _set(message, descriptor.name, _odd(value, dice))
+
+
+def _set(message: Message, name: str, value: object) -> None:
+    try:
+        setattr(message, name, value)
+    except (ValueError, TypeError):
+        message.ClearField(name)
+
+
+def _odd(value: object, dice: random.Random) -> object:
+    if isinstance(value, bytes):
+        return damaged(value, dice)
+    if isinstance(value, str):
+        return dice.choice(ODD_NAMES)
+    if isinstance(value, float):
+        return dice.choice(ODD_FLOATS)
+    number = dice.choice(ODD_NUMBERS)
+    return number if isinstance(value, int) and abs(number) < 1 << 31 else value
+
+
+def _move_node(model: onnx.ModelProto, dice: random.Random) -> None:
+    """A node gone, or twice."""
+    nodes = model.graph.node
+    if nodes:
+        chosen = dice.randrange(len(nodes))
+        if dice.random() < 0.5:
+            del nodes[chosen]
+        else:
+            nodes.append(nodes[chosen])
+
+
+def _rewire(model: onnx.ModelProto, dice: random.Random) -> None:
+    """A node reads another value, perhaps its own."""
+    names = [name for node in model.graph.node for name in (*node.input, *node.output)]
+    readers = [node for node in model.graph.node if node.input]
+    if names and readers:
+        node = dice.choice(readers)
+        node.input[dice.randrange(len(node.input))] = dice.choice(names)

@@ -1,0 +1,84 @@
+"""Imports damaged files of one format, one for each line of standard input, and says what came of each.
+
+A line is a number; the same number is the same file. The answer is `net`, `refused`, or what went wrong.
+Whoever starts this watches for silence and for death.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import sysconfig
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fuzz.models import mutate, seeds
+from npukit.errors import NpukitError
+from npukit.frontend.models import load_net_from_model
+from npukit.net.parse import parse_net
+from npukit.net.text import print_net, stored_values
+
+MEMORY = 8 << 30
+FOLDER = Path(tempfile.mkdtemp(prefix="fuzz"))
+CODE = tuple({*map(str, map(Path.resolve, map(Path, (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib")))))})
+HOME = (*CODE, str(Path(__file__).resolve().parents[3]), str(FOLDER), "/proc/", "/sys/", "/dev/")
+
+CASES: Mapping[str, tuple[Callable[[], tuple[bytes, ...]], Callable[[bytes, random.Random], bytes]]] = {
+    "tflite": (seeds.tflite_seeds, mutate.damaged),
+    "onnx": (seeds.onnx_seeds, mutate.damaged_onnx),
+}
+
+
+def damaged_file(parser: str, number: int) -> bytes:
+    """The file of a line."""
+    sound, damage = CASES[parser]
+    dice = random.Random(number)
+    return damage(dice.choice(sound()), dice)
+
+
+def outcome(parser: str, data: bytes) -> str:
+    """One word if all is well, else what went wrong."""
+    path = FOLDER / f"model.{parser}"
+    path.write_bytes(data)
+    try:
+        net = load_net_from_model(path)
+        parse_net(print_net(net), stored_values(net))
+    except NpukitError as error:
+        return (
+            "refused" if "\n" not in error.message and len(error.message) < 2000 else f"a message of {error.message!r}"
+        )
+    except BaseException as fault:
+        place = traceback.extract_tb(fault.__traceback__)[-1]
+        return f"{type(fault).__name__}: {fault} ({place.filename}:{place.lineno})"
+    return "net"
+
+
+def watched(event: str, arguments: tuple[Any, ...]) -> None:
+    """No file is opened but code and the model's own folder."""
+    if event == "open" and isinstance(arguments[0], str) and not str(Path(arguments[0]).resolve()).startswith(HOME):
+        touched.append(arguments[0])
+
+
+touched: list[str] = []
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    parser = sys.argv[1]
+    sound, _ = CASES[parser]
+    sound()
+    sys.addaudithook(watched)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        touched.clear()
+        said = outcome(parser, damaged_file(parser, int(line)))
+        said = f"it opened {touched[0]!r}" if touched else said
+        print(said.encode("unicode_escape").decode(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
