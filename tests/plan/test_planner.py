@@ -173,6 +173,5 @@ def test_a_plan_prints_every_step_and_buffer() -> None:
         assert buffer.name in text
 
 
-def test_the_larger_image_net_needs_more_than_one_pe() -> None:
-    with pytest.raises(DoesNotFit):
-        one_pe(image_net())
+def test_the_larger_image_net_takes_streams_on_one_pe() -> None:
+    assert one_pe(image_net()).streams

@@ -10,10 +10,10 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.plan.graph import Graph
-from npukit.plan.memory import shortfall
+from npukit.plan.memory import missing_bytes, shortfall
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Compute, PePlan, Plan
-from npukit.plan.search import missing_bytes, smallest_plan
+from npukit.plan.search import smallest_plan
 
 Engines = Mapping[str, Accelerator]
 

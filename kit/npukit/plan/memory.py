@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Board
-from npukit.plan.plan import MemoryUse
+from npukit.plan.plan import MemoryUse, Plan
 
 ALIGNMENT = 16
 """The MAC array and the DMA move 16 bytes at a time."""
@@ -128,6 +128,11 @@ def shortfall(board: Board, use: MemoryUse) -> int:
     """Bytes that the fullest memory of the PE is too small; 0 if all fits."""
     parts = {"code": use.code, "constants": use.constants, "activations": use.activations, "stack": use.stack}
     return max(0, *(-_free(board, parts, kind) for kind in ("constants", "activations")))
+
+
+def missing_bytes(board: Board, plan: Plan) -> int:
+    """By how much the fullest memory of any PE is too small."""
+    return max(shortfall(board, pe.memory) for pe in plan.pes)
 
 
 def _free(board: Board, parts: dict[str, int], kind: str) -> int:

@@ -35,7 +35,7 @@ def plan_with_kernels(net: Net, board: Board, engines: Engines, objective: str, 
     if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
         for kernels in _choices(net, objective):
             plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
-            if plan:
+            if plan and (max_pes == 1 or board.pe_count == 1 or not plan.streams):
                 return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
     return _on_mesh(net, board, engines, objective, max_pes)
 

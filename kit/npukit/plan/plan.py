@@ -196,6 +196,11 @@ class Plan:
     def by_pe(self) -> dict[int, PePlan]:
         return {pe.pe: pe for pe in self.pes}
 
+    @property
+    def streams(self) -> bool:
+        """Whether constants lie in DRAM until they are needed."""
+        return any(not buffer.tensor for buffer in self.dram)
+
     def __str__(self) -> str:
         from npukit.plan.text import print_plan
 

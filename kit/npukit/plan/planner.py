@@ -10,9 +10,10 @@ from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.fit import refuse_what_does_not_fit
 from npukit.plan.graph import Graph
+from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
-from npukit.plan.search import fastest_plan, missing_bytes, smallest_plan
+from npukit.plan.search import fastest_plan, smallest_plan
 from npukit.plan.throughput import densest_plan
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
@@ -28,13 +29,14 @@ def plan_network(
 ) -> Plan:
     """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
 
-    Without a limit: one PE if that holds the net, else the whole board.
+    Without a limit: one PE if that holds the net, else the whole board, which `throughput` takes at once.
     """
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
     search, graph, order = OBJECTIVES[objective], Graph(net), pes_in_order(board)
-    plan = search(graph, board, engines, order[: max_pes or 1])
-    if max_pes is None and missing_bytes(board, plan):
+    first = len(order) if objective == "throughput" else 1
+    plan = search(graph, board, engines, order[: max_pes or first])
+    if max_pes is None and (missing_bytes(board, plan) or plan.streams):
         plan = search(graph, board, engines, order)
     refuse_what_does_not_fit(net, board, engines, plan)
     return plan

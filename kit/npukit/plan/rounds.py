@@ -57,6 +57,8 @@ class Round:
     waves: int = 1
     streamed: frozenset[str] = frozenset()
     slice_bytes: int = SLICE_BYTES
+    fetched: bool = True
+    """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,9 @@ class _RoundEmitter:
     def __init__(self, graph: Graph, board: Board, engines: Engines, wanted: Round) -> None:
         root = pes_in_order(board)[0]
         self._graph, self._engines, self._round = graph, engines, wanted
-        self.emitter = Emitter(graph, board, engines, wanted.groups * (wanted.lanes * wanted.waves), Ends(DRAM, root))
+        self.emitter = Emitter(
+            graph, board, engines, wanted.groups * (wanted.lanes * wanted.waves), _ends(wanted, root)
+        )
         self._traffic = self.emitter.traffic
         self._to_stream: dict[int, deque[_Slice]] = {}
         self._done: dict[int, Block] = {}
@@ -103,10 +107,13 @@ class _RoundEmitter:
 
     def emit(self) -> None:
         self._go()
+        if not self._round.fetched:
+            self._bring_inputs(0)
         for streamer in self._to_stream:
             for _ in range(SLICES_IN_MEMORY):
                 self._stream_next(streamer)
-        self._bring_inputs(0)
+        if self._round.fetched:
+            self._bring_inputs(0)
         for wave in range(self._round.waves):
             self._wave(wave)
         self.emitter.end()
@@ -211,7 +218,7 @@ class _RoundEmitter:
         end = max(len(program.steps) for program in self._traffic.programs.values()) - 1
         slices = dict.fromkeys(slice_.source for slices in self._to_compute.values() for slice_ in slices)
         wanted = [(block.name, "", block.box, block.bytes) for block in slices]
-        for frame in range(len(self.emitter.assignments)):
+        for frame in range(len(self.emitter.assignments) if self._round.fetched else 0):
             for name in self._graph.net.inputs:
                 whole = Box.whole(self._graph.shape(name))
                 wanted.append((in_frame(name, frame), name, whole, self._graph.net.tensor(name).bytes))
@@ -219,6 +226,10 @@ class _RoundEmitter:
         for name, tensor, box, size in wanted:
             yield Buffer(name, tensor, box, size, offset, 0, end)
             offset += aligned(size)
+
+
+def _ends(wanted: Round, root: int) -> Ends:
+    return Ends(DRAM if wanted.fetched else root, root)
 
 
 def _signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:

@@ -12,14 +12,17 @@ from npukit.plan.assignment import Assignment
 from npukit.plan.emit import emit_plan
 from npukit.plan.graph import Graph
 from npukit.plan.latency import Effort, LatencySearch
-from npukit.plan.memory import shortfall
+from npukit.plan.memory import missing_bytes
 from npukit.plan.plan import Plan, Predicted
 from npukit.plan.simulate import simulate
+from npukit.plan.streaming import frame_with_streams
 
 Engines = Mapping[str, Accelerator]
 
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles a byte of constants costs: raised until the plan fits."""
+
+STREAMING_PRICES = (0.0, 0.06)
 
 SMALL_MESH = 20
 THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
@@ -27,16 +30,35 @@ THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 
 
 def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
-    """One frame as fast as possible on these PEs. If nothing fits, the plan that comes closest."""
-    effort = THOROUGH if len(order) <= SMALL_MESH else QUICK
-    search = LatencySearch(graph, board, engines, order, effort)
-    return _first_that_fits(board, (_emitted(graph, board, engines, search.best(p), "latency") for p in PRICES))
+    """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
+
+    If nothing fits, the plan that comes closest.
+    """
+    search = _search(graph, board, engines, order)
+    plan = _resident(graph, board, engines, search)
+    if not missing_bytes(board, plan) or board.noc is None:
+        return plan
+    tried = (frame_with_streams(graph, board, engines, search.best(price)) for price in STREAMING_PRICES)
+    return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=plan)
 
 
 def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
-    """The fewest of these PEs that hold the net, and on them the fastest frame."""
-    plans = (fastest_plan(graph, board, engines, order[:count]) for count in _counts(graph, board, engines, len(order)))
-    return replace(_first_that_fits(board, plans), objective="memory")
+    """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
+    counts = _counts(graph, board, engines, len(order))
+    searches = (_search(graph, board, engines, order[:count]) for count in counts)
+    plan = _first_that_fits(board, (_resident(graph, board, engines, search) for search in searches))
+    if missing_bytes(board, plan):
+        plan = fastest_plan(graph, board, engines, order)
+    return replace(plan, objective="memory")
+
+
+def _search(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> LatencySearch:
+    return LatencySearch(graph, board, engines, order, THOROUGH if len(order) <= SMALL_MESH else QUICK)
+
+
+def _resident(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan:
+    """The fastest frame with all constants in the PEs, or what comes closest."""
+    return _first_that_fits(board, (_emitted(graph, board, engines, search.best(p), "latency") for p in PRICES))
 
 
 def _counts(graph: Graph, board: Board, engines: Engines, most: int) -> list[int]:
@@ -46,11 +68,6 @@ def _counts(graph: Graph, board: Board, engines: Engines, most: int) -> list[int
     least = -(-constants // board.memory_for("constants").size)
     counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
     return [*(count for count in counts if count >= least), most]
-
-
-def missing_bytes(board: Board, plan: Plan) -> int:
-    """By how much the fullest memory of any PE is too small."""
-    return max(shortfall(board, pe.memory) for pe in plan.pes)
 
 
 def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from npukit.board.board import Board
-from npukit.errors import DoesNotFit
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
+from npukit.plan.memory import missing_bytes
 from npukit.plan.plan import Plan, Predicted
 from npukit.plan.programs import Engines
-from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
-from npukit.plan.search import QUICK, fastest_plan, missing_bytes
+from npukit.plan.rounds import Round
+from npukit.plan.search import QUICK, fastest_plan
 from npukit.plan.simulate import simulate
-from npukit.plan.splits import CORE
+from npukit.plan.streaming import SLICES, first_that_fits
 
 ROUNDS = 3
 """Rounds simulated to see the interval."""
 
-LANES = (1, 2, 4)
-SLICES = (2 * SLICE_BYTES, 4 * SLICE_BYTES)
+LANES = (1, 2, 4, 6)
 WAVES = (2, 4)
 """Waves tried of the best round, once it is found: more of them hide more of its ends."""
 
@@ -38,28 +36,42 @@ def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
     best = replace(fastest_plan(graph, board, engines, order), objective="throughput")
     chosen: Round | None = None
     for wanted in _rounds(graph, board, engines, order) if board.noc else ():
-        # Rounds that would not be better even if nothing but engines took time are not tried.
-        if missing_bytes(board, best) or _engine_cycles(graph, engines, wanted) < best.predicted.interval_cycles:
-            better = _better(graph, board, best, _first_that_fits(graph, board, engines, wanted))
+        for plan, tried in _in_lanes(graph, board, engines, wanted, best):
+            better = _better(graph, board, best, plan)
             if better is not best:
-                best, chosen = better, wanted
-    return _refined(graph, board, engines, best, chosen) if chosen else best
+                best, chosen = better, tried
+    return _in_waves(graph, board, engines, chosen, best) if chosen else best
 
 
-def _refined(graph: Graph, board: Board, engines: Engines, best: Plan, chosen: Round) -> Plan:
-    """The best round with larger slices, if it streams, then with more waves, as long as that helps."""
-    larger = [{"slice_bytes": size} for size in SLICES] if any(not buffer.tensor for buffer in best.dram) else []
-    for changes in (*larger, *({"waves": waves} for waves in WAVES)):
-        wanted = replace(chosen, **changes)
-        better = _better(graph, board, best, _first_that_fits(graph, board, engines, wanted))
-        if better is best and "waves" in changes:
+def _in_waves(graph: Graph, board: Board, engines: Engines, chosen: Round, best: Plan) -> Plan:
+    """The best round with more waves, as long as they help."""
+    for waves in WAVES:
+        longer = first_that_fits(graph, board, engines, replace(chosen, waves=waves))
+        better = _better(graph, board, best, longer)
+        if better is best:
             break
-        best, chosen = (better, wanted) if better is not best else (best, chosen)
+        best = better
     return best
 
 
+def _in_lanes(graph: Graph, board: Board, engines: Engines, wanted: Round, best: Plan) -> Iterator[tuple[Plan, Round]]:
+    """A round in more and more lanes, with small slices and large ones, as long as it fits.
+
+    Nothing if it would not be better than the best even if nothing but engines took time.
+    """
+    if not missing_bytes(board, best) and _engine_cycles(graph, engines, wanted) >= best.predicted.interval_cycles:
+        return
+    for slice_bytes in (SLICES[0], SLICES[-1]):
+        for lanes in LANES:
+            tried = replace(wanted, lanes=lanes, slice_bytes=slice_bytes)
+            plan = first_that_fits(graph, board, engines, tried)
+            if plan is None or (slice_bytes > SLICES[0] and not plan.streams):
+                break
+            yield plan, tried
+
+
 def _better(graph: Graph, board: Board, best: Plan, plan: Plan | None) -> Plan:
-    """Of two plans the one with the shorter interval, if it fits."""
+    """Of two plans the one with the shorter interval, if it fits; more frames must be worth it."""
     if plan is None:
         return best
     timed = _timed(graph, board, plan)
@@ -69,7 +81,7 @@ def _better(graph: Graph, board: Board, best: Plan, plan: Plan | None) -> Plan:
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[Round]:
-    """For each size of group, price of constants, and number of lanes."""
+    """For each size of group and price of constants."""
     size = 1
     while size <= len(order):
         search = LatencySearch(graph, board, engines, order[:size], QUICK, fetched=True)
@@ -78,8 +90,7 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
             assignment = search.best(price)
             if assignment not in assignments:
                 assignments.append(assignment)
-                groups = tuple(_groups(assignment, order, size))
-                yield from (Round(groups, lanes) for lanes in LANES)
+                yield Round(tuple(_groups(assignment, order, size)))
         size *= 2
 
 
@@ -97,31 +108,6 @@ def _groups(assignment: Assignment, order: Sequence[int], size: int) -> Iterator
     for start in range(0, len(order) - size + 1, size):
         moved = dict(zip(order[:size], order[start : start + size], strict=True))
         yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}
-
-
-def _first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
-    """With as few ops streamed as will do, those with the most constants first."""
-    heaviest = _heaviest(graph, engines, wanted.groups[0])
-
-    def emitted(count: int) -> Plan | None:
-        try:
-            plan = emit_round(graph, board, engines, replace(wanted, streamed=frozenset(heaviest[:count])))
-        except DoesNotFit:
-            return None
-        return None if missing_bytes(board, plan) else plan
-
-    count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
-    return emitted(count)
-
-
-def _heaviest(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:
-    """Ops whose constants can be streamed, the heaviest first."""
-    sizes = {
-        op.name: max(engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in assignment[op.name])
-        for op in graph.ops
-        if op.engine != CORE and any(name in graph.net.constants for name in op.inputs)
-    }
-    return sorted(sizes, key=lambda name: (-sizes[name], name))
 
 
 def _timed(graph: Graph, board: Board, plan: Plan) -> Plan:

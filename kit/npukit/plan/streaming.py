@@ -1,0 +1,65 @@
+"""Which constants to stream when not all of them fit: as few as will do, those of the heaviest ops first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.errors import DoesNotFit
+from npukit.plan.assignment import Assignment, useful
+from npukit.plan.graph import Graph
+from npukit.plan.memory import missing_bytes
+from npukit.plan.plan import Plan, Predicted
+from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
+from npukit.plan.simulate import simulate
+from npukit.plan.splits import CORE
+
+Engines = Mapping[str, Accelerator]
+
+SLICES = (SLICE_BYTES, 2 * SLICE_BYTES, 4 * SLICE_BYTES)
+"""Sizes of slices worth trying: small ones leave more memory, large ones keep the engines at work."""
+
+
+def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
+    """The round with as few ops streamed as will do, or None if it fits in no way."""
+    heaviest = _heaviest(graph, engines, wanted.groups[0])
+
+    @cache
+    def emitted(count: int) -> Plan | None:
+        try:
+            plan = emit_round(graph, board, engines, replace(wanted, streamed=frozenset(heaviest[:count])))
+        except DoesNotFit:
+            return None
+        return None if missing_bytes(board, plan) else plan
+
+    count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
+    return emitted(count)
+
+
+def frame_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan | None:
+    """The fastest frame of an assignment whose constants do not fit, or None if it fits in no way."""
+    plans = list(_frames_with_streams(graph, board, engines, assignment))
+    return min(plans, key=lambda plan: plan.predicted.latency_cycles, default=None)
+
+
+def _frames_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Iterator[Plan]:
+    for size in SLICES:
+        wanted = Round((useful(graph, assignment),), slice_bytes=size, fetched=False)
+        plan = first_that_fits(graph, board, engines, wanted)
+        if plan:
+            cycles = simulate(graph.net, board, plan).latency_cycles
+            yield replace(plan, objective="latency", predicted=Predicted(cycles, cycles))
+
+
+def _heaviest(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:
+    """Ops whose constants can be streamed, the heaviest first."""
+    sizes = {
+        op.name: max(engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in assignment[op.name])
+        for op in graph.ops
+        if op.engine != CORE and assignment[op.name] and any(name in graph.net.constants for name in op.inputs)
+    }
+    return sorted(sizes, key=lambda name: (-sizes[name], name))

@@ -1,0 +1,42 @@
+"""What does not fit is streamed without anybody asking, and only then."""
+
+from __future__ import annotations
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.plan.graph import Graph
+from npukit.plan.memory import missing_bytes
+from npukit.plan.placement import pes_in_order
+from npukit.plan.planner import plan_network
+from npukit.plan.search import smallest_plan
+from plan.engines import engines
+from plan.networks import keyword_net
+from plan.test_rounds import assert_exact, heavy
+
+BOARD = load_board("pe-mesh")
+
+
+@pytest.mark.parametrize("pes", [1, 2])
+def test_a_net_that_its_pes_cannot_hold_is_streamed(pes: int) -> None:
+    plan = plan_network(heavy(), BOARD, engines(BOARD), max_pes=pes)
+    assert plan.streams
+    assert not missing_bytes(BOARD, plan)
+    assert plan.frames == 1
+    assert_exact(heavy(), plan)
+
+
+def test_without_a_limit_more_pes_are_taken_rather_than_streams() -> None:
+    plan = plan_network(heavy(), BOARD, engines(BOARD))
+    assert not plan.streams
+    assert len(plan.pes) > 1
+
+
+def test_what_fits_is_not_streamed() -> None:
+    assert not plan_network(keyword_net(), BOARD, engines(BOARD), max_pes=1).dram
+
+
+def test_the_fewest_pes_are_those_that_hold_the_net() -> None:
+    plan = smallest_plan(Graph(heavy()), BOARD, engines(BOARD), pes_in_order(BOARD))
+    assert not plan.streams
+    assert plan.objective == "memory"
