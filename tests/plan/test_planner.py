@@ -83,9 +83,16 @@ def test_scratch_lives_for_its_step() -> None:
     assert (scratch.first, scratch.last, scratch.bytes) == (index, index, 40)
 
 
+def wide(side: int) -> Net:
+    """Activations of more than one PE: no stream helps."""
+    b = Builder("wide")
+    x = b.conv(b.input(1, side, side, 4), 16, 3, stride=2)
+    return b.net(b.dense(b.flatten(b.global_pool(b.conv(x, 32, 3))), 10))
+
+
 def test_what_does_not_fit_is_named_with_the_shortfall() -> None:
     with pytest.raises(DoesNotFit) as refused:
-        one_pe(wake_word_net())
+        one_pe(wide(128))
     assert "PE 0" in refused.value.message
     assert "bytes more than" in refused.value.message
     assert refused.value.exit_status == 3
@@ -94,15 +101,18 @@ def test_what_does_not_fit_is_named_with_the_shortfall() -> None:
 
 def test_the_remedy_it_names_works() -> None:
     with pytest.raises(DoesNotFit) as refused:
-        one_pe(wake_word_net())
+        one_pe(wide(128))
     (pes,) = [int(number) for number in re.findall(r"--pes (\d+): fits", " ".join(refused.value.tries))]
     assert pes > 1
-    assert len(plan_network(wake_word_net(), BOARD, engines(BOARD), max_pes=pes).pes) <= pes
+    assert len(plan_network(wide(128), BOARD, engines(BOARD), max_pes=pes).pes) <= pes
 
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
+    """The root has no room for the output."""
+    b = Builder("large")
+    net = b.net(b.conv(b.input(1, 256, 256, 4), 4, 1))
     with pytest.raises(DoesNotFit) as refused:
-        plan_network(mobile_net("large", 64, 2.0, 1000), BOARD, engines(BOARD), max_pes=2)
+        plan_network(net, BOARD, engines(BOARD), max_pes=2)
     assert any("still missing" in remedy for remedy in refused.value.tries)
 
 

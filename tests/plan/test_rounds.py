@@ -19,6 +19,7 @@ from npukit.plan.plan import DRAM, Plan
 from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
 from npukit.plan.search import fastest_plan
 from npukit.plan.simulate import simulate
+from npukit.plan.streaming import first_that_fits
 from npukit.plan.throughput import densest_plan
 from plan.engines import engines
 from plan.networks import Builder, keyword_net
@@ -75,7 +76,9 @@ def test_what_does_not_fit_is_streamed_in_slices_to_all_groups_at_once() -> None
     assert alone.streams
     assert missing_bytes(BOARD, alone) == 0
     assert_exact(net, alone)
-    plan = densest_plan(Graph(net), BOARD, engines(BOARD), pes_in_order(BOARD)[:2])
+    groups = tuple(on_one_pe(Graph(net), pe) for pe in pes_in_order(BOARD)[:2])
+    plan = first_that_fits(Graph(net), BOARD, engines(BOARD), Round(groups))
+    assert plan is not None
     assert missing_bytes(BOARD, plan) == 0
     slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert slices

@@ -50,11 +50,12 @@ class _Pe:
 
 @dataclass
 class _Flight:
-    """A message that has left and not arrived, and the PE whose DMA carries it."""
+    """A message that has not arrived, and the PE whose DMA carries it. Its bytes are read as it leaves."""
 
     message: Message
     sender: _Pe
     landings: list[Landing]
+    value: np.ndarray | None = None
 
 
 class Execution:
@@ -101,7 +102,8 @@ class Execution:
         ready: list[Callable[[], None]] = [
             lambda pe=pe: self._advance(pe) for pe in self._pes.values() if self._may_advance(pe, root)
         ]
-        ready += [lambda flight=flight: self._arrive(flight) for flight in self._flights]
+        ready += [lambda flight=flight: self._leave(flight) for flight in self._next_to_leave()]
+        ready += [lambda flight=flight: self._arrive(flight) for flight in self._flights if flight.value is not None]
         if not ready:
             stuck = {pe.plan.pe: str(pe.plan.steps[pe.step]) for pe in self._pes.values() if pe.plan.steps}
             raise PlanError(f"nothing can go on: {stuck}")
@@ -130,17 +132,27 @@ class Execution:
             case Wait(flag, count):
                 pe.flags[flag] -= count
 
-    def _arrive(self, flight: _Flight) -> None:
-        """One landing of a message; with the last one its source is free."""
-        landing = flight.landings.pop(self._random.integers(len(flight.landings)))
+    def _next_to_leave(self) -> list[_Flight]:
+        """Of each PE's DMA the first of its messages: it carries them one after the other."""
+        waiting = [flight for flight in self._flights if flight.value is None]
+        return list({flight.sender.plan.pe: flight for flight in reversed(waiting)}.values())
+
+    def _leave(self, flight: _Flight) -> None:
+        """Then its source is free."""
         source = self._pes.get(flight.message.source_pe, self._dram)
-        target = self._pes[landing.pe]
         signal = not flight.message.tensor and source is not self._dram
-        value = np.zeros(landing.view.box.shape, np.uint8) if signal else self._read(source, flight.message.source)
-        self._write(target, landing.view, value)
+        empty = np.zeros(flight.message.source.box.shape, np.uint8)
+        flight.value = empty if signal else self._read(source, flight.message.source)
+        flight.sender.flags[SENT_FLAG] += source is not self._dram
+
+    def _arrive(self, flight: _Flight) -> None:
+        """One landing of a message; they may come in any order."""
+        assert flight.value is not None
+        landing = flight.landings.pop(self._random.integers(len(flight.landings)))
+        target = self._pes[landing.pe]
+        self._write(target, landing.view, flight.value)
         target.flags[landing.flag] += 1
         if not flight.landings:
-            flight.sender.flags[SENT_FLAG] += source is not self._dram
             self._flights.remove(flight)
 
     def _compute(self, pe: _Pe, step: Compute) -> None:

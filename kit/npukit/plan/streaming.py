@@ -42,13 +42,18 @@ def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round)
 
 def frame_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan | None:
     """The fastest frame of an assignment whose constants do not fit, or None if it fits in no way."""
-    plans = list(_frames_with_streams(graph, board, engines, assignment))
-    return min(plans, key=lambda plan: plan.predicted.latency_cycles, default=None)
+    for fetched in (False, True):  # an input that the root cannot hold may lie in DRAM as well
+        plans = list(_frames_with_streams(graph, board, engines, assignment, fetched))
+        if plans:
+            return min(plans, key=lambda plan: plan.predicted.latency_cycles)
+    return None
 
 
-def _frames_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Iterator[Plan]:
+def _frames_with_streams(
+    graph: Graph, board: Board, engines: Engines, assignment: Assignment, fetched: bool
+) -> Iterator[Plan]:
     for size in SLICES:
-        wanted = Round((useful(graph, assignment),), slice_bytes=size, fetched=False)
+        wanted = Round((useful(graph, assignment),), slice_bytes=size, fetched=fetched)
         plan = first_that_fits(graph, board, engines, wanted)
         if plan:
             cycles = simulate(graph.net, board, plan).latency_cycles
