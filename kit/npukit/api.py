@@ -147,11 +147,11 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
     from npukit.measure.trace import timeline_of
 
     built = load(folder)
-    net = built.net()
+    net, plan = built.net(), built.plan()
     cases, clock = _cases(built, net, None, None), built.board.core.clock_hz
     with open_target(built, on) as target:
-        seen = timeline_of(built, cases, 1) if target.name == "emulator" else None
-        return measure(target, net, built.plan(), cases, clock, frames, progress or Silent(), seen)
+        seen = timeline_of(built, cases, 1) if target.name == "emulator" and plan.frames == 1 else None
+        return measure(target, net, plan, cases, clock, frames, progress or Silent(), seen)
 
 
 def trace(

@@ -15,7 +15,7 @@ from npukit.plan.plan import Buffer, Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.store import load_plan, save_plan
 from plan.engines import engines
-from plan.networks import Builder, autoencoder, image_net, keyword_net, mobile_net, wake_word_net
+from plan.networks import Builder, autoencoder, image_net, keyword_net, wake_word_net
 
 BOARD = load_board("pe-mesh")
 
