@@ -48,6 +48,10 @@ class Options:
     """The shapes of inputs that the model leaves open, by name."""
     calibration: Path | None = None
     """For a float model: an npz file of real inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
+    in_float: bool = False
+    """Compute a float model in float, on the core, instead of quantising it."""
+    keep_float: tuple[str, ...] = ()
+    """With calibration: layers of the int8 network, by name, to compute in float all the same."""
     ranges: str = "minmax"
     """What calibration takes as an activation's range: `minmax`, or `percentile` to leave out the rarest values."""
     preprocess: tuple[str, ...] = ()

@@ -89,6 +89,8 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
         calibration=options.calibration,
         ranges=options.ranges,
         declared=declared_for(model, options.preprocess, options.postprocess),
+        in_float=options.in_float,
+        keep_float=options.keep_float,
     )
     plugins = plugins_of(board)
     engines = with_core(plugins)

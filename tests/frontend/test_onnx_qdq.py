@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from onnx_models import Graph, run_onnx, saved
 
-from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
+from npukit.net.ops import TvmCode
 from npukit.net.reference import run_reference
 
 SHAPE = (1, 6, 7, 5)
@@ -135,10 +135,12 @@ def test_softmax(tmp_path: Path) -> None:
     compared(graph, "y", tmp_path, x=int8(12, 20, 12))
 
 
-def test_weights_that_are_not_symmetric_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_not_symmetric_are_computed_in_float(tmp_path: Path) -> None:
     graph = Graph()
     graph.constant("w", int8(10, 12, 9))
     graph.node("MatMul", [graph.dequantized("x", 0.03, 1), graph.dequantized("w", 0.01, 3)], "product")
     graph.quantized("product", 0.3, 7, "y")
-    with pytest.raises(NpukitError, match=r"model: op matmul .*: its weights are not symmetric int8"):
-        load_net_from_model(saved(graph.model({"x": (20, 12)}, "y"), tmp_path))
+    net = compared(graph, "y", tmp_path, x=int8(12, 20, 12))
+    (op,) = net.ops
+    assert isinstance(op.attributes, TvmCode)
+    assert op.attributes.why == "its weights are not symmetric int8"

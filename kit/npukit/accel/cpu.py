@@ -24,7 +24,9 @@ from npukit.accel.interface import (
     Tile,
 )
 from npukit.board.board import Board
+from npukit.data import data_folder
 from npukit.net.box import Box
+from npukit.net.c_function import cycles
 from npukit.net.net import Net, Op
 from npukit.net.ops import (
     Add,
@@ -46,6 +48,7 @@ from npukit.net.ops import (
     Subtract,
     TopK,
     TransposeConv2d,
+    TvmCode,
 )
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import output_channel_axis, quantization, requantization
@@ -93,6 +96,8 @@ class Cpu:
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
+        if isinstance(op.attributes, TvmCode):
+            return Cost(cycles(op.attributes.code), constants, op.attributes.work_bytes)
         per_output, per_product = _CYCLES.get(op.kind, _CYCLES_OF_A_MOVE)
         return Cost(output.elements * (per_output + per_product * _products(net, op)), constants)
 
@@ -104,11 +109,13 @@ class Cpu:
             *(operand.address for operand in tile.inputs),
             *(Address(array.symbol) for array in constants),
             tile.output.address,
+            *([tile.scratch] if tile.scratch else []),
         )
         return Lowered(constants, Call(tile.name, addresses))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
-        return ()
+        """Of the functions that code in float may call."""
+        return tuple(sorted((data_folder("firmware") / "libm").glob("*.c")))
 
     def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
         return op.name in self.kernels.ops and output == Box.whole(net.tensor(op.output).shape)

@@ -12,7 +12,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Reshape
+from npukit.net.ops import Reshape, TvmCode
 
 CPU = "cpu"
 
@@ -58,6 +58,8 @@ def refuse_cpu_ops(net: Net) -> None:
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool) -> Op:
     if op.kind == Reshape.kind:
         return op.placed(CPU, "no work: its output lies on its input")
+    if isinstance(op.attributes, TvmCode):
+        return op.placed(CPU, f"{op.attributes.what} by TVM's own code: {op.attributes.why}".removesuffix(": "))
     if only_cpu:
         return op.placed(CPU, "--engine cpu")
     accelerators = [engine for name, engine in engines.items() if name != CPU and not engine.abilities.subgraphs]

@@ -14,7 +14,9 @@ from npukit.cli.options import (
     AsJson,
     BoardName,
     Calibration,
+    InFloat,
     InputShapes,
+    KeepFloat,
     Model,
     Objective,
     OnlyEngine,
@@ -49,6 +51,8 @@ def build(
     ranges: ActivationRanges = Ranges.MINMAX,
     preprocess: Preprocess = None,
     postprocess: Postprocess = None,
+    in_float: InFloat = False,
+    keep_float: KeepFloat = None,
     toolchain: Annotated[
         Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
     ] = None,
@@ -71,6 +75,8 @@ def build(
             ranges=ranges,
             preprocess=tuple(preprocess or ()),
             postprocess=tuple(postprocess or ()),
+            in_float=in_float,
+            keep_float=tuple(keep_float or ()),
         )
         built = api.build(model, board=board, output=output, options=options, progress=terminal)
         terminal.result(built.manifest.summary)

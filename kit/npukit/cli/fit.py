@@ -10,7 +10,9 @@ from npukit.cli.options import (
     AsJson,
     BoardName,
     Calibration,
+    InFloat,
     InputShapes,
+    KeepFloat,
     Model,
     Objective,
     OnlyEngine,
@@ -40,6 +42,8 @@ def fit(
     ranges: ActivationRanges = Ranges.MINMAX,
     preprocess: Preprocess = None,
     postprocess: Postprocess = None,
+    in_float: InFloat = False,
+    keep_float: KeepFloat = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -58,6 +62,8 @@ def fit(
             ranges=ranges,
             preprocess=tuple(preprocess or ()),
             postprocess=tuple(postprocess or ()),
+            in_float=in_float,
+            keep_float=tuple(keep_float or ()),
         )
         try:
             summary = api.fit(model, board=board, options=options, progress=terminal)

@@ -68,6 +68,13 @@ Faults = Annotated[
     Path | None,
     typer.Option("--faults", metavar="FILE", help="What goes wrong on the emulated board: docs/emulators.md."),
 ]
+InFloat = Annotated[
+    bool, typer.Option("--float", help="Computes a float model in float, on the core alone, instead of quantising it.")
+]
+KeepFloat = Annotated[
+    list[str] | None,
+    typer.Option("--keep-float", metavar="LAYER", help="With --calibration: a layer to compute in float; repeatable."),
+]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from npukit.codegen.c_expressions import Symbols, tidy_expression
 
@@ -12,6 +12,7 @@ _FUNCTION = re.compile(r"^TVM_DLL [\w ]+?\*? (\w+)\([^\n]*\) \{\n(.*?)^\}", re.M
 _LOOP = re.compile(r"for \((\w+) (\w+) = (.*); \2 < (.*); \+\+\2\) \{")
 _BRANCH = re.compile(r"if \((.*)\) \{")
 _SCALAR = re.compile(r"(\w+) (\w+)\[1\];")
+_DECLARATION = re.compile(r"\w+ (?:\w+(?:\[\d+\])?|\*\w+ = \(.*\)\(work \+ \d+\));")
 _RETURN = re.compile(r"return (.*);")
 _ASSIGNMENT = re.compile(r"((?:\w+ )?\w+(?:\[.*\])?) = (.*);")
 
@@ -43,21 +44,42 @@ def function_bodies(source: str, symbols: Symbols = lambda name, offset: None) -
     return {name: wrapped("\n".join(_tidied(body.splitlines(), symbols))) for name, body in _FUNCTION.findall(source)}
 
 
-def _tidied(lines: Iterable[str], symbols: Symbols) -> Iterator[str]:
-    """Arrays of one element become variables, declared where they get their first value."""
+def tidied_body(body: str) -> str:
+    """The same of the statements of one function."""
+    return wrapped("\n".join(_tidied(body.splitlines(), lambda name, offset: None)))
+
+
+def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
+    """Arrays of one element become variables, declared where they get their first value if only that block has them."""
     renamed: dict[str, str] = {}
     undeclared: dict[str, str] = {}
-    for line in lines:
+    for index, line in enumerate(lines):
         statement = line.strip()
         scalar = _SCALAR.fullmatch(statement)
         if scalar:
-            renamed[scalar[2]] = scalar[2].replace("_ptr", "")
-            undeclared[renamed[scalar[2]]] = scalar[1]
+            name = renamed[scalar[2]] = scalar[2].replace("_ptr", "")
+            if _in_one_block(scalar[2], lines[index + 1 :]):
+                undeclared[name] = scalar[1]
+            else:
+                yield f"{'    ' * (_depth(line))}{scalar[1]} {name} = 0;"
             continue
         for array, variable in renamed.items():
             statement = re.sub(rf"\b{array}\[0\]", variable, statement)
-        indent = "    " * ((len(line) - len(line.lstrip())) // 2)
+        indent = "    " * _depth(line)
         yield indent + _declared(_statement(statement, symbols), undeclared)
+
+
+def _depth(line: str) -> int:
+    return (len(line) - len(line.lstrip())) // 2
+
+
+def _in_one_block(name: str, lines: Sequence[str]) -> bool:
+    """Whether the first line that has the name is in the block of all others that have it."""
+    found = [index for index, line in enumerate(lines) if re.search(rf"\b{name}\b", line)]
+    if not found:
+        return True
+    block = lines[found[0] : found[-1] + 1]
+    return min(map(_depth, block)) >= _depth(block[0])
 
 
 def _declared(statement: str, undeclared: dict[str, str]) -> str:
@@ -66,7 +88,7 @@ def _declared(statement: str, undeclared: dict[str, str]) -> str:
 
 
 def _statement(text: str, symbols: Symbols) -> str:
-    if text in ("", "}", "} else {"):
+    if text in ("", "}", "} else {") or _DECLARATION.fullmatch(text):
         return text
     for pattern, write in _FORMS:
         found = pattern.fullmatch(text)

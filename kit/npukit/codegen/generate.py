@@ -9,13 +9,16 @@ from npukit.accel.interface import Accelerator, Call
 from npukit.board.board import Board
 from npukit.codegen.names import c_string, foreign_arena
 from npukit.codegen.own import own_data
+from npukit.codegen.parts import Part
 from npukit.codegen.program import CPU, Program, gather
 from npukit.codegen.render import Ends, PeRow, Titles, render
 from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import Piece
 from npukit.codegen.tensors import input_rows, output_rows
+from npukit.net.c_function import math_functions
 from npukit.net.net import Net
+from npukit.net.ops import TvmCode
 from npukit.plan.memory import CODE_BYTES, STACK_BYTES
 from npukit.plan.plan import Plan
 
@@ -63,6 +66,11 @@ def _ends(net: Net, plan: Plan, program: Program) -> Ends:
     return Ends(input_rows(net, plan, program), output_rows(net, plan, program), pes)
 
 
+def _calls_libm(part: Part) -> bool:
+    attributes = part.tile.op.attributes
+    return isinstance(attributes, TvmCode) and bool(math_functions(attributes.code))
+
+
 def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
     for part in program.parts:
         caller = (part.tile.op.name, part.engine.name)
@@ -74,5 +82,5 @@ def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _drivers(program: Program, board: Board) -> tuple[Path, ...]:
-    used = {part.engine.name: part.engine for part in program.parts}
+    used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CPU or _calls_libm(part)}
     return tuple(path for _, engine in sorted(used.items()) for path in engine.sources(board))

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from math import prod
 
 from npukit.accel.interface import ConstantArray, Tile
-from npukit.codegen.c_text import function_bodies, wrapped
+from npukit.codegen.c_text import function_bodies, tidied_body, wrapped
 from npukit.codegen.tir_ops import blend, elementwise, filters, movement, pooling, softmax, transposed
 from npukit.codegen.tir_ops.fixed_point import helper_functions
 from npukit.codegen.tvm_door import Function, Parameter, define, print_c
 from npukit.errors import NpukitError
+from npukit.net.c_function import C_TYPES, declaration, pointers
+from npukit.net.ops import TvmCode
 
 KERNELS: Mapping[str, Callable[..., None]] = {
     "add": elementwise.add,
@@ -45,22 +47,13 @@ KERNELS: Mapping[str, Callable[..., None]] = {
 
 _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 
-C_TYPES = {
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "float32": "float",
-}
-
 
 @dataclass(frozen=True)
 class Kernel:
-    """A tile the core computes, as a TIR function."""
+    """A tile the core computes, as a TIR function; without one its op is C already."""
 
     tile: Tile
-    function: Function
+    function: Function | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +68,8 @@ class CFunction:
 
 def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> Kernel:
     """The kernel of a tile of any kind the core has."""
+    if isinstance(tile.op.attributes, TvmCode):
+        return Kernel(tile, None)
     if tile.op.kind not in KERNELS:
         raise NpukitError(f"{tile.op.name}: the core has no kernel for {tile.op.kind}", tries=["npukit ops"])
     body = KERNELS[tile.op.kind]
@@ -98,19 +93,27 @@ def helpers_as_c() -> list[CFunction]:
 
 def kernels_as_c(kernels: list[Kernel]) -> tuple[list[CFunction], dict[str, str]]:
     """The distinct kernels, and for every tile's name the kernel that computes it."""
-    bodies = function_bodies(print_c([k.function for k in kernels])) if kernels else {}
+    made = [each.function for each in kernels if each.function]
+    bodies = function_bodies(print_c(made)) if made else {}
     alike: dict[tuple[str, str], list[Kernel]] = {}
     for each in kernels:
-        name = each.function.name
-        alike.setdefault((signature(each.function).replace(name, "", 1), bodies[name]), []).append(each)
+        name, code = each.tile.name, each.tile.op.attributes
+        body = tidied_body(code.code) if isinstance(code, TvmCode) else bodies[name]
+        alike.setdefault((_signature(each).replace(name, "", 1), body), []).append(each)
     functions = [_shared(same, body) for (_, body), same in alike.items()]
-    return functions, {k.function.name: same[0].function.name for same in alike.values() for k in same}
+    return functions, {each.tile.name: same[0].tile.name for same in alike.values() for each in same}
 
 
 def _shared(same: list[Kernel], body: str) -> CFunction:
-    first = same[0].function
     comment = "\n".join(describe(each.tile, "the core") for each in same)
-    return CFunction(first.name, signature(first), body, comment)
+    return CFunction(same[0].tile.name, _signature(same[0]), body, comment)
+
+
+def _signature(kernel: Kernel) -> str:
+    if kernel.function:
+        return signature(kernel.function)
+    parameters = (declaration(p.dtype, p.name, written=p.written) for p in pointers(kernel.tile.net, kernel.tile.op))
+    return wrapped(f"void {kernel.tile.name}({', '.join(parameters)})")
 
 
 def describe(tile: Tile, engine: str) -> str:
@@ -131,7 +134,6 @@ def signature(function: Function) -> str:
 
 
 def _declaration(parameter: Parameter) -> str:
-    kind = C_TYPES[parameter.dtype]
     if parameter.access == "value":
-        return f"{kind} {parameter.name}"
-    return f"{'const ' if parameter.access == 'read' else ''}{kind} *restrict {parameter.name}"
+        return f"{C_TYPES[parameter.dtype]} {parameter.name}"
+    return declaration(parameter.dtype, parameter.name, written=parameter.access == "write")

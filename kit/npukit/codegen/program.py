@@ -9,10 +9,10 @@ from functools import cached_property
 from npukit.accel.interface import Accelerator, Address, Call, ConstantArray, Routine, Routines
 from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
-from npukit.codegen.kernels import C_TYPES
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
+from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes
 from npukit.plan.plan import Compute, PePlan, Plan, Send, Step, Wait

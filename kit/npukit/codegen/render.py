@@ -13,12 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
 from npukit.codegen.frame import frame_as_c, frame_function, renamed
-from npukit.codegen.kernels import C_TYPES, CFunction, helpers_as_c, kernel, kernels_as_c
+from npukit.codegen.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.places import OWN, Places
 from npukit.codegen.roles import Role, foreign_pes
 from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
+from npukit.net.c_function import C_TYPES, math_functions
 
 NETWORK = "net.c"
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", NETWORK)
@@ -102,11 +103,14 @@ def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:
 
 
 def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[str, str]:
+    kernels = _kernels(role)[0]
     known = {
         "version": __version__,
         "program": role.first,
         "role": role,
-        "kernels": _kernels(role)[0],
+        "kernels": kernels,
+        "calls_math": any(math_functions(kernel.body) for kernel in kernels),
+        "has_bool": any("bool " in f"{kernel.signature} {kernel.body}" for kernel in kernels),
         "members": list(_members(role, _places(role))),
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(role)),
@@ -175,8 +179,14 @@ def _array(member: Array) -> _Member:
 
 def _numbers(values: np.ndarray) -> str:
     floating = values.dtype.kind == "f"
-    text = ", ".join(f"{float(v).hex()}f" if floating else str(int(v)) for v in values.ravel())
+    text = ", ".join(_float(float(v)) if floating else str(int(v)) for v in values.ravel())
     return "{\n" + textwrap.fill(text, LINE, initial_indent="    ", subsequent_indent="    ") + ",\n}"
+
+
+def _float(value: float) -> str:
+    if value != value:
+        return '__builtin_nanf("")'
+    return f"{value.hex()}f" if abs(value) < float("inf") else f"{'-' if value < 0 else ''}__builtin_inff()"
 
 
 @dataclass(frozen=True)

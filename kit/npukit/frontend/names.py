@@ -2,6 +2,8 @@
 
 A function of one number becomes a lookup, however it is spelled; a clip becomes part of the op before it. A recurrent
 layer becomes dense layers, tables, sums and products for each step.
+
+Whatever else TVM's importer reads becomes `tvm_code`, of which the commonest are named here.
 """
 
 from __future__ import annotations
@@ -55,4 +57,9 @@ NAMES: Mapping[str, Names] = {
     "top_k": Names(),
     "transpose": _names("TRANSPOSE", "Transpose"),
     "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
+    "tvm_code": _names(
+        "",
+        "Cos CumSum Equal Gather Greater InstanceNormalization LayerNormalization Less Pow ReduceMax ReduceMin"
+        " ReduceSum ReduceSumSquare Sin Tan Where",
+    ),
 }

@@ -17,7 +17,6 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.engines import assign_engines
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
-from npukit.codegen.kernels import C_TYPES
 from npukit.codegen.names import LONGEST, c_string, comment_text
 from npukit.codegen.program import CPU, gather
 from npukit.codegen.render import library_frame, render_library
@@ -25,6 +24,7 @@ from npukit.codegen.roles import Role, alone
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.data import data_folder
 from npukit.errors import NpukitError
+from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.net.tensor import Tensor
 from npukit.plan.on_core import plan_with_kernels

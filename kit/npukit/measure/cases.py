@@ -95,13 +95,15 @@ def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> n
 
 
 def _noise(net: Net, name: str) -> np.ndarray:
-    """Of every value that an integer can have; of floats from -2 to 2."""
+    """Any integers; floats from -8 to 8; 0 or 1 where integers stand for nothing else, and so may be places."""
     tensor = net.tensor(name)
-    dtype = np.dtype("int16" if tensor.dtype == "float32" else tensor.dtype)
-    seed = f"{net.name} {name}".encode()
-    raw = hashlib.shake_128(seed).digest(GOLDEN_CASES * tensor.elements * dtype.itemsize)
-    values = np.frombuffer(raw, dtype).reshape(GOLDEN_CASES, *tensor.shape)
-    return values.astype(np.float32) / np.float32(1 << 14) if tensor.dtype == "float32" else values
+    counts = tensor.quantization is None and tensor.dtype in ("bool", "int32", "int64")
+    drawn = np.dtype("uint8" if counts else "int16" if tensor.dtype == "float32" else tensor.dtype)
+    raw = hashlib.shake_128(f"{net.name} {name}".encode()).digest(GOLDEN_CASES * tensor.elements * drawn.itemsize)
+    values = np.frombuffer(raw, drawn).reshape(GOLDEN_CASES, *tensor.shape)
+    if tensor.dtype == "float32":
+        return (values / 4096).astype(np.float32)
+    return (values & 1).astype(tensor.dtype) if counts else values
 
 
 def stack(outputs: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:

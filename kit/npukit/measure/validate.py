@@ -152,8 +152,13 @@ def _differing_outputs(
     return found
 
 
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Floats that are equal may have other bits, and NaN equals nothing."""
+    return values.view(np.uint32) if values.dtype == np.float32 else values
+
+
 def _first_difference(case: int, name: str, got: np.ndarray, want: np.ndarray) -> list[Mismatch]:
-    places = np.argwhere(got != want)
+    places = np.argwhere(_bits(got) != _bits(want))
     if not len(places):
         return []
     index = tuple(int(i) for i in places[0])

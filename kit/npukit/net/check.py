@@ -9,8 +9,9 @@ from math import isfinite
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.net.c_function import check_code
 from npukit.net.net import Fused, Net, Op, fuse
-from npukit.net.ops import KINDS
+from npukit.net.ops import KINDS, TvmCode
 from npukit.net.shapes import output_shape
 from npukit.net.tensor import Quantization, Tensor
 
@@ -22,7 +23,7 @@ LONGEST_NAME = 256
 OPERANDS = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
     **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
-    "concat": (1, 1 << 16),
+    **dict.fromkeys(("concat", "tvm_code"), (1, 1 << 16)),
     "quantize": (3, 3),
 }
 """How few and how many inputs each kind takes, if not just one."""
@@ -37,7 +38,7 @@ UNCHANGED = (
 )
 """Kinds whose inputs and output are quantised alike."""
 
-FREE = ("argmax", "quantize", "reshape", "slice", "top_k", "transpose")
+FREE = ("argmax", "quantize", "reshape", "slice", "top_k", "transpose", "tvm_code")
 """Kinds that need no quantisation."""
 
 
@@ -129,6 +130,8 @@ def _check_ends_of(net: Net, op: Op, known: set[str], names: set[str]) -> None:
 
 def _check_op(net: Net, op: Op) -> None:
     _check_operands(net, op)
+    if isinstance(op.attributes, TvmCode):
+        check_code(op.attributes.code)
     _check_shape(net, op)
     _check_types(net, op)
 

@@ -16,6 +16,8 @@ _DEPTHWISE = "constant w: int8[1,1,1,4] scale 1.0 zero 0 = [1, 1, 1, 1]"
 _MATRIX = "constant w: int8[4,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]"
 _SLOPES = "constant w: int8[1,1,1,4] scale 0.5 zero 0 = [1, 1, 1, 1]"
 
+_CODE = 'tvm_code(x) what="dequantize" code="for (int i = 0; i < 16; ++i) { output[i] = (float)p0[i]; }"'
+
 _RESULTS: Mapping[str, tuple[str, str]] = {
     "add": (_IMAGE, "add(x, x)"),
     "argmax": ("int32[1,2,2]", "argmax(x) axis=3"),
@@ -44,6 +46,7 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
     "top_k": ("int32[1,2,2,2]", "top_k(x) count=2"),
     "transpose": (_IMAGE, "transpose(x) axes=[0, 2, 1, 3]"),
     "transpose_conv2d": (_IMAGE, "transpose_conv2d(x, w)"),
+    "tvm_code": ("float32[1,2,2,4]", _CODE),
 }
 _SOURCES: Mapping[str, str] = {"dense": _ROWS, "matmul": _ROWS, "quantize": "float32[1,2,2,4]"}
 _CONSTANTS: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from npukit.net.ops import Attributes
+from npukit.net.ops import Attributes, TvmCode
 from npukit.net.tensor import Tensor
 
 LONGEST_TITLE = 3
@@ -38,7 +38,7 @@ class Op:
     @property
     def title(self) -> str:
         """What it does, for people: its kind, or those of its parts."""
-        kinds = [part.kind for part in self.parts]
+        kinds = [part.attributes.what if isinstance(part.attributes, TvmCode) else part.kind for part in self.parts]
         return " + ".join(kinds) if len(kinds) <= LONGEST_TITLE else f"{len(kinds)} ops"
 
     @property

@@ -251,6 +251,21 @@ class TopK(Attributes):
     values: bool = False
 
 
+@dataclass(frozen=True)
+class TvmCode(Attributes):
+    """What is none of the kinds above, as C that TVM made: the body of a function, in float or in integers.
+
+    inputs: activations, then constants, of any type, known to the C as p0, p1, ...; its other parameters are `output`
+    and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops.
+    """
+
+    kind: ClassVar[str] = "tvm_code"
+    what: str = ""
+    code: str = ""
+    work_bytes: int = 0
+    why: str = ""
+
+
 def _kinds() -> dict[str, type[Attributes]]:
     return {kind.kind: kind for kind in Attributes.__subclasses__()}
 

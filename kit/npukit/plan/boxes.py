@@ -13,7 +13,8 @@ Boxes = np.ndarray
 
 
 def from_boxes(boxes: Sequence[Box]) -> Boxes:
-    return np.array([list(zip(box.start, box.stop, strict=True)) for box in boxes], np.int64)
+    rows = [list(zip(box.start, box.stop, strict=True)) for box in boxes]
+    return np.array(rows, np.int64).reshape(len(rows), len(rows[0]) if rows else 0, 2)
 
 
 def to_boxes(boxes: Boxes) -> list[Box]:

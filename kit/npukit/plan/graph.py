@@ -89,12 +89,13 @@ class Graph:
 
 def reshaped(boxes: Boxes, shape: tuple[int, ...], other: tuple[int, ...]) -> Boxes:
     """Boxes of a shape as boxes of another shape of the same elements; all of it where no box is the same elements."""
-    whole = np.broadcast_to(np.array([(0, size) for size in other], np.int64), (len(boxes), len(other), 2)).copy()
+    row = np.array([(0, size) for size in other], np.int64).reshape(len(other), 2)
+    whole = np.broadcast_to(row, (len(boxes), len(other), 2)).copy()
     if [n for n in shape if n != 1] == [n for n in other if n != 1]:
         whole[:, [i for i, n in enumerate(other) if n != 1]] = boxes[:, [i for i, n in enumerate(shape) if n != 1]]
     return whole
 
 
 def reshaped_box(box: Box, shape: tuple[int, ...], other: tuple[int, ...]) -> Box:
-    row = reshaped(np.array([list(zip(box.start, box.stop, strict=True))], np.int64), shape, other)[0]
+    row = reshaped(from_boxes([box]), shape, other)[0]
     return Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist()))

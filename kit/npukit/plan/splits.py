@@ -11,7 +11,7 @@ import numpy as np
 from npukit.accel.interface import Accelerator, Cost
 from npukit.net.box import Box
 from npukit.net.net import Op
-from npukit.plan.boxes import Boxes, extents, grid, to_boxes, volumes
+from npukit.plan.boxes import Boxes, extents, from_boxes, grid, to_boxes, volumes
 from npukit.plan.graph import Graph
 from npukit.plan.receptive import cuttable_axes
 
@@ -37,6 +37,8 @@ class Splits:
     def _tiles(self, tensor: str, split: Split) -> Boxes:
         """The boxes of a tensor in a layout."""
         shape = self._graph.shape(tensor)
+        if not shape:
+            return from_boxes([Box((), ())])
         grains = (*(1 for _ in shape[:-1]), _channel_grain(shape[-1], split[-1]))
         return grid(shape, split, grains)
 
@@ -49,7 +51,7 @@ class Splits:
         """The slowest tile's cycles, the largest tile's constants."""
         op = self._graph.ops[index]
         tiles = self.tiles(op.output, split)
-        _, first = np.unique(extents(tiles), axis=0, return_index=True)
+        _, first = np.unique(extents(tiles), axis=0, return_index=True) if split else ([], [0])
         costs = [self._tile_cost(op, box) for box in to_boxes(tiles[first])]
         return Cost(
             max(cost.cycles for cost in costs),
@@ -93,7 +95,7 @@ class Splits:
 
     @staticmethod
     def _rows_only(ranked: list[Split]) -> list[Split]:
-        return [split for split in ranked if split[-1] == 1][:2]
+        return [split for split in ranked if split[-1:] in ((), (1,))][:2]
 
     @staticmethod
     def _channels_only(ranked: list[Split]) -> list[Split]:

@@ -12,7 +12,7 @@ from npukit.board.board import Board
 from npukit.codegen.sources import OwnData, Sources
 from npukit.project.layout import activation_address
 
-Tuning = Literal["speed", "size", "libc"]
+Tuning = Literal["speed", "size", "libc", "libm"]
 
 _SOURCE_SUFFIXES = (".c", ".S", ".s")
 
@@ -126,8 +126,8 @@ def _role(sources: Sources, alone: bool, root: int) -> Role:
 
 def _tuning(source: PurePosixPath) -> Tuning:
     """The firmware is compiled for size, what computes layers for speed."""
-    if source.parts[1] == "libc":
-        return "libc"
+    if source.parts[1] in ("libc", "libm"):
+        return "libc" if source.parts[1] == "libc" else "libm"
     return "speed" if source.parts[1] in _ENGINE_FOLDERS else "size"
 
 

@@ -115,6 +115,7 @@ def _readme_values(project: Project, about: About) -> dict[str, Any]:
         "board": project.board,
         "about": shown,
         "engines": ", ".join(f"`firmware/{name}/`" for name in engines),
+        "libm": (firmware / "libm").is_dir(),
         "noc": (firmware / "noc").is_dir(),
     }
 

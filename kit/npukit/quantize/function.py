@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
 from tvm import relax
 from tvm.ir import Call, Constant, IRModule
 
-from npukit.net.importer.expressions import callee
+from npukit.net.importer.expressions import callee, operands
 
 Variables = Mapping[Any, Any]
 """What stands in the new function for a variable of the old one."""
@@ -39,20 +39,6 @@ def outputs(module: IRModule) -> list[Any]:
     while isinstance(result, relax.Var) and isinstance(values.get(result), relax.Var | relax.Tuple):
         result = values[result]
     return list(result.fields) if isinstance(result, relax.Tuple) else [result]
-
-
-def operands(value: Any) -> Iterator[Any]:
-    """What a binding's value reads, the parts of a tuple one by one."""
-    if isinstance(value, relax.Tuple):
-        for part in value.fields:
-            yield from operands(part)
-    elif isinstance(value, relax.TupleGetItem):
-        yield value.tuple_value
-    elif isinstance(value, Call):
-        for argument in value.args:
-            yield from operands(argument)
-    elif isinstance(value, relax.Var | Constant):
-        yield value
 
 
 def variables(value: Any) -> list[Any]:
@@ -90,7 +76,9 @@ def substituted(value: Any, known: Variables) -> Any:
 
 def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]]) -> IRModule:
     """`main` with the same parameters, its bindings as `emit` writes them, returning what `results` names."""
-    builder = relax.BlockBuilder()
+    functions: Any = module
+    others = {name: function for name, function in functions.functions.items() if name.name_hint != "main"}
+    builder = relax.BlockBuilder(IRModule(others))
     with builder.function("main", parameters(module)):
         with builder.dataflow():
             for variable, value in bindings(module):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tvm.ir import Call, IRModule
+from tvm.ir import IRModule
 
 from npukit.application.apply import applied
 from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
@@ -18,12 +18,12 @@ from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
 from npukit.net.importer import is_float, net_and_views, net_from_relax
-from npukit.net.importer.expressions import callee, dtype_of, shape_of
+from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.net import Net
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import choose
-from npukit.quantize.function import bindings, outputs, parameters
+from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import Range, extremes, percentiles, runner
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
@@ -49,19 +49,29 @@ def load_model(
     calibration: Path | None = None,
     ranges: str = "minmax",
     declared: Declared = NOTHING,
+    in_float: bool = False,
+    keep_float: Sequence[str] = (),
 ) -> Loaded:
-    """The integer network of a model file, with what is declared of its inputs and outputs compiled into it.
+    """The network of a model file, with what is declared of its inputs and outputs compiled into it.
 
-    A float model is quantised with the calibration data, which are what the network then takes.
+    A float model is quantised with the calibration data, which are what the network then takes, or computed in float.
     """
     module, name = import_model(path, input_shapes=input_shapes), name_of(path)
     layout = layout_of(path) if declared != NOTHING else "NCHW"
-    if calibration is None:
+    if keep_float and calibration is None:
+        raise NpukitError("--keep-float is for a model that is quantised here", tries=["give --calibration"])
+    if not in_float and calibration is None:
         return Loaded(applied(net_from_relax(module, name), declared, layout))
     if not is_float(module):
-        raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration out"])
+        raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration and --float out"])
+    if calibration is None:
+        return Loaded(applied(net_from_relax(canonical(module), name, in_float=True), declared, layout))
+    if in_float:
+        raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
     wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in parameters(module)]
-    loaded = quantize_module(module, name, _sensed(calibration, wanted, declared, layout, name), CUT[ranges])
+    loaded = quantize_module(
+        module, name, _sensed(calibration, wanted, declared, layout, name), CUT[ranges], keep_float
+    )
     return replace(loaded, net=applied(loaded.net, declared, layout))
 
 
@@ -82,25 +92,40 @@ def _as_sensed(wanted: Wanted, declared: SensorInput, layout: Layout) -> Wanted:
     return Wanted(wanted.name, shape, declared.type or wanted.dtype)
 
 
-def quantize_module(module: IRModule, name: str, data: Calibration, cut: float) -> Loaded:
-    """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end."""
-    _refuse_loops(module, name)
+def quantize_module(
+    module: IRModule, name: str, data: Calibration, cut: float, keep_float: Sequence[str] = ()
+) -> Loaded:
+    """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end.
+
+    The layers named in `keep_float`, as the int8 network calls them, stay in float.
+    """
     points = Points(canonical(module)).find()
     order = points.in_order()
     run = runner(points.module, [*order, outputs(points.module)[0]])
     chosen = choose(points, dict(zip(order, _ranges(run, data, cut), strict=False)))
-    written = rewrite(points, chosen)
-    net, views = net_and_views(written.module, name)
-    layers = _layers(net, written, views, order)
+    net, layers = _network(points, chosen, name, order)
+    if keep_float:
+        net, layers = _network(points, chosen, name, order, _named(layers, keep_float, name))
     inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
     return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))
 
 
-def _refuse_loops(module: IRModule, name: str) -> None:
-    """What TVM's importer turned into loops of its own has no int8 form."""
-    for variable, value in bindings(module):
-        if isinstance(value, Call) and callee(value) in ("", "call_tir"):
-            raise NpukitError(f"{name}: op {variable.name} has no int8 form in npukit yet", tries=["npukit ops"])
+def _network(
+    points: Points, chosen: Any, name: str, order: Sequence[Any], kept: Collection[Any] = ()
+) -> tuple[Net, dict[Any, Layer]]:
+    """The network, and its layers by the float variables that they stand for."""
+    written = rewrite(points, chosen, kept)
+    net, views = net_and_views(written.module, name, kept=frozenset(written.integers[each] for each in kept))
+    return net, _layers(net, written, views, order)
+
+
+def _named(layers: dict[Any, Layer], names: Sequence[str], model: str) -> list[Any]:
+    """The variables of the layers of these names."""
+    known = {layer.name: variable for variable, layer in layers.items()}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise NpukitError(f"{model} has no layer {unknown[0]!r}", tries=["its layers are: " + ", ".join(known)])
+    return [known[name] for name in names]
 
 
 def _ranges(run: Any, data: Calibration, cut: float) -> list[Range]:

@@ -11,11 +11,11 @@ import numpy as np
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.net.importer.expressions import callee, dtype_of
+from npukit.net.importer.expressions import callee, dtype_of, operands
 from npukit.net.importer.movement import MOVEMENTS
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.quantize.canonical import is_bias
-from npukit.quantize.function import bindings, constant, count_reads, operands, outputs, parameters, variables
+from npukit.quantize.function import bindings, constant, count_reads, outputs, parameters, variables
 
 REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", "reshape", "squeeze")
 """Moves that an op's activation may come behind."""
@@ -67,6 +67,11 @@ class Points:
         else:
             taken = callee(before) == "multiply" and _is_scalar(before.args[1])
         return source if taken and self._reads[source] == 1 else None
+
+    def parts(self, variable: Any) -> list[Any]:
+        """The variables that a quantised one is computed by: itself, the op that it activates, what that takes in."""
+        core = self.core(variable)
+        return [part for part in (variable, core, self.inside(core)) if part is not None]
 
     def origin(self, variable: Any) -> Any:
         """The variable whose values this one has, before they were moved."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ class QdqModule:
     integers: Mapping[Any, Any]
 
 
-def rewrite(points: Points, chosen: Mapping[Any, Quantization]) -> QdqModule:
-    """The points' module in QDQ form."""
-    return _Rewriting(points, chosen).done()
+def rewrite(points: Points, chosen: Mapping[Any, Quantization], kept: Collection[Any] = ()) -> QdqModule:
+    """The points' module in QDQ form; what `kept` names is computed in float, and passed on in float among them."""
+    return _Rewriting(points, chosen, frozenset(kept)).done()
 
 
 @dataclass
@@ -37,6 +38,7 @@ class _Rewriting:
 
     points: Points
     chosen: Mapping[Any, Quantization]
+    kept: frozenset[Any] = frozenset()
     real: dict[Any, Any] = field(default_factory=dict)
     read: dict[Any, Any] = field(default_factory=dict)
     integers: dict[Any, Any] = field(default_factory=dict)
@@ -59,7 +61,8 @@ class _Rewriting:
         self._take_inputs(builder)
         if isinstance(value, relax.Tuple):
             return
-        if self.points.leaf(variable) is variable and isinstance(value, Call):
+        integer = self.points.leaf(variable) is variable and variable not in self._in_float
+        if integer and isinstance(value, Call):
             value = self._with_integer_constants(builder, variable, value)
         sources = {source: self._source(variable, source) for source in variables(value)}
         self._define(builder, variable, builder.emit(substituted(value, sources)))
@@ -70,7 +73,13 @@ class _Rewriting:
         activates = self.points.core(variable) is not variable
         within = leaf is not variable and not leaf.same_as(source)
         taken_in = inside is not None and inside.same_as(source)
-        return (self.real if activates or within or taken_in else self.read).get(source, source)
+        kept = variable in self._in_float and self.points.origin(source) in self.kept
+        return (self.real if activates or within or taken_in or kept else self.read).get(source, source)
+
+    @cached_property
+    def _in_float(self) -> set[Any]:
+        """The variables that the kept results are computed by."""
+        return {part for variable in self.kept for part in self.points.parts(variable)}
 
     def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
         self.real[variable] = self.read[variable] = emitted

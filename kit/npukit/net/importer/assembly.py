@@ -68,7 +68,7 @@ class Assembly:
         return name
 
     def constant(self, name: str, value: np.ndarray, quantization: Quantization | None) -> str:
-        self.constants[name] = np.ascontiguousarray(value)
+        self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
         return self.tensor(name, value.shape, str(value.dtype), quantization)
 
     def quantization(self, name: str) -> Quantization | None:

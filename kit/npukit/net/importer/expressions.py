@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -56,6 +57,29 @@ def resolve(expression: Any, definitions: Definitions) -> Any:
     while isinstance(expression, relax.Var) and expression in definitions:
         expression = definitions[expression]
     return expression
+
+
+def operands(value: Any) -> Iterator[Any]:
+    """What a binding's value reads, the parts of a tuple one by one."""
+    if isinstance(value, relax.Tuple):
+        for part in value.fields:
+            yield from operands(part)
+    elif isinstance(value, relax.TupleGetItem):
+        yield value.tuple_value
+    elif isinstance(value, Call):
+        for argument in value.args:
+            yield from operands(argument)
+    elif isinstance(value, relax.Var | Constant):
+        yield value
+
+
+def reads_of(module: Any) -> Counter[Any]:
+    """How often each variable of `main` is read, the function's own result included."""
+    main: Any = module["main"]
+    values = [binding.value for block in main.body.blocks for binding in block.bindings]
+    return Counter(
+        operand for value in (*values, main.body.body) for operand in operands(value) if isinstance(operand, relax.Var)
+    )
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from tvm import relax
@@ -19,9 +21,11 @@ from npukit.net.importer.expressions import (
     dtype_of,
     integer_constant,
     quantization_of,
+    reads_of,
     resolve,
     shape_of,
 )
+from npukit.net.importer.islands import Islands
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
 from npukit.net.importer.reduction import argmax, cast_result
@@ -32,12 +36,21 @@ from npukit.net.simplify import fold_padding
 from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
 
+IN_FLOAT = "the model computes it in float"
+"""Why an op is none in integers whose result nobody quantises."""
+AS_ASKED = "as asked"
+
 
 @dataclass
 class Walk:
     """What is known so far: float variables by definition, integer variables by tensor."""
 
     assembly: Assembly
+    module: Any
+    floats: frozenset[Any] = frozenset()
+    """The float inputs that somebody reads as they are."""
+    kept: frozenset[Any] = frozenset()
+    """The integer variables that shall be computed in float."""
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, View] = field(default_factory=dict)
     _moved: dict[Any, View] = field(default_factory=dict)
@@ -89,6 +102,11 @@ class Walk:
     def constant(self, expression: Any) -> IntegerConstant | None:
         return integer_constant(expression, self.definitions)
 
+    @cached_property
+    def islands(self) -> Islands:
+        """What is computed in float."""
+        return Islands(self, self.module, reads_of(self.module))
+
     def view(self, expression: Any) -> View | None:
         """The tensor that an integer variable stands for."""
         while expression not in self.views and isinstance(expression, relax.Var) and expression in self.definitions:
@@ -125,16 +143,25 @@ def as_int8(quantization: Quantization, dtype: str) -> Quantization:
     return Quantization(quantization.scales, shifted, quantization.axis)
 
 
-def net_from_relax(module: IRModule, name: str) -> Net:
-    """The integer network that function `main` of a module in QDQ form describes."""
-    return net_and_views(module, name)[0]
+def net_from_relax(module: IRModule, name: str, *, in_float: bool = False) -> Net:
+    """The network that function `main` of a module describes: integers where it is in QDQ form, floats where it is not.
+
+    A module without any quantisation is refused unless it is to be computed `in_float`.
+    """
+    return net_and_views(module, name, in_float=in_float)[0]
 
 
-def net_and_views(module: IRModule, name: str) -> tuple[Net, Mapping[Any, View]]:
-    """The network, and which of its tensors each integer variable of the module stands for."""
+def net_and_views(
+    module: IRModule, name: str, *, in_float: bool = False, kept: frozenset[Any] = frozenset()
+) -> tuple[Net, Mapping[Any, View]]:
+    """The network, and which of its tensors each integer variable of the module stands for.
+
+    What the integer variables `kept` hold is computed in float, even if there is an integer op for it.
+    """
     main = module["main"]
-    _refuse_float(module, name)
-    walk = Walk(Assembly(name))
+    if not in_float:
+        _refuse_float(module, name)
+    walk = Walk(Assembly(name), module, _read_in_float(module), kept)
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
@@ -163,10 +190,22 @@ def _refuse_float(module: IRModule, name: str) -> None:
             f"{name} is a float model: its first op, {first}, has no int8 quantisation",
             tries=[
                 "quantise it here: --calibration FILE.npz, with arrays in0, in1, ... of a hundred real inputs",
+                "compute it in float, on the core alone: --float",
                 "convert it to TFLite with full integer quantisation (int8)",
                 "or quantise the ONNX file with onnxruntime.quantization.quantize_static (QDQ)",
             ],
         )
+
+
+def _read_in_float(module: IRModule) -> frozenset[Any]:
+    """The inputs that are not just quantised, once and for all."""
+    main: Any = module["main"]
+    parameters, quantised = (
+        set(main.params),
+        Counter(value.args[0] for value in _values(module) if callee(value) == "quantize"),
+    )
+    reads = reads_of(module)
+    return frozenset(p for p in parameters if dtype_of(p).startswith("float") and reads[p] != quantised[p])
 
 
 def _is_quantisation(value: Any) -> bool:
@@ -183,16 +222,18 @@ def _input(walk: Walk, parameter: Any) -> str:
 
 def _output(walk: Walk, expression: Any) -> str:
     """An output lies in memory as the model says; a dequantise at the end is the reader's."""
-    view = walk.view(expression) or walk.operand(expression)
-    if view is None:
-        source = resolve(expression, walk.definitions)
-        raise NpukitError(
-            f"{walk.assembly.name}: op {callee(source) or 'none'} computes an output in float",
-            tries=["quantise the whole model to int8"],
-        )
+    view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
     if dtype_of(expression) == "uint8":
         view = _as_uint8(walk, view)
     return walk.assembly.arranged(view, straight(len(view.order)))
+
+
+def _float_output(walk: Walk, expression: Any) -> View:
+    try:
+        return walk.islands.tensor(expression, IN_FLOAT)
+    except NpukitError as error:
+        source = callee(resolve(expression, walk.definitions)) or "none"
+        raise NpukitError(f"{walk.assembly.name}: op {source}: {error.message}", tries=error.tries) from error
 
 
 def _as_uint8(walk: Walk, view: View) -> View:
@@ -207,7 +248,7 @@ def _bind(walk: Walk, binding: Any) -> None:
     walk.definitions[binding.var] = binding.value
     try:
         if callee(binding.value) == "quantize":
-            walk.views[binding.var] = _quantize(walk, binding.value)
+            walk.views[binding.var] = _quantize(walk, binding.value, as_asked=binding.var in walk.kept)
         elif callee(binding.value) == "argmax":
             walk.views[binding.var] = argmax(walk, binding.value)
         elif callee(binding.value) == "astype" and walk.view(binding.value.args[0]):
@@ -235,14 +276,20 @@ def _move(walk: Walk, call: Any) -> View:
     return MOVEMENTS[callee(call)](walk, source, call)
 
 
-def _quantize(walk: Walk, call: Any) -> View:
+def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
+    """`as_asked`: computed in float."""
     dtype = str(call.attrs.out_dtype)
     if dtype not in ("int8", "uint8"):
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
     quantization = as_int8(quantization_of(call, walk.definitions), dtype)
     if quantization.axis is not None:
         raise NpukitError("its result has a scale for each channel; activations have one")
-    return _computed(walk, site_of(Site(call.args[0], quantization, "int8"), walk.definitions))
+    if as_asked:
+        return walk.islands.quantized(call, quantization, AS_ASKED)
+    try:
+        return _computed(walk, site_of(Site(call.args[0], quantization, "int8"), walk.definitions))
+    except NpukitError as error:
+        return walk.islands.quantized(call, quantization, error.message)
 
 
 def _computed(walk: Walk, site: Site) -> View:
@@ -261,6 +308,8 @@ def _computed(walk: Walk, site: Site) -> View:
 def _quantized_input(walk: Walk, site: Site) -> View:
     """A float input quantised at once: the net takes it as int8, and keeps the scale."""
     view = walk.views[site.core]
+    if site.core in walk.floats:
+        raise NpukitError("the input is read in float too")
     if walk.assembly.quantization(view.name) is None:
         walk.assembly.tensor(view.name, site.shape, "int8", site.quantization)
     return walk.settled(view, site)

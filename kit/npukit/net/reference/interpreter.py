@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
-from npukit.net.reference import arithmetic, blend, convolution, movement, pooling, softmax
+from npukit.net.reference import arithmetic, blend, convolution, movement, pooling, softmax, tvm_code
 
 Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
 """Computes an op's output from its inputs. All activations carry a leading axis of cases; constants do not."""
@@ -41,6 +41,7 @@ KERNELS: Mapping[str, Kernel] = {
     "top_k": movement.top_k,
     "transpose": movement.transpose,
     "transpose_conv2d": convolution.transpose_conv2d,
+    "tvm_code": tvm_code.tvm_code,
 }
 
 

@@ -1,0 +1,96 @@
+"""The C function of a `tvm_code` op: its parameters, what it may call, what it costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
+
+C_TYPES = {
+    "bool": "bool",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "float32": "float",
+}
+
+_NAMES = """acosf acoshf asinf asinhf atan2f atanf atanhf ceilf copysignf cosf coshf erff exp10f exp2f expf expm1f
+    fabsf floorf fmodf hypotf ldexpf log10f log1pf log2f logf nearbyintf powf rintf roundf sinf sinhf sqrtf tanf tanhf
+    truncf"""
+MATH = frozenset(_NAMES.split())
+"""What the code may call: the functions of `firmware/libm`."""
+
+_KEYWORDS = {"for", "if", "while", "return", "else"}
+_CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_FOREIGN = re.compile(r"[#\"'\\`@$]|\b(?:asm|__asm__|goto|extern|sizeof)\b")
+_LOOP = re.compile(r"for \(\w+ \w+ = (\d+); \w+ < (\d+);")
+_OPERATION = re.compile(r"[-+*/%<>?]|\[")
+
+_CYCLES_OF_A_CALL = 60
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A parameter. `tensor` is empty for the workspace."""
+
+    name: str
+    dtype: str
+    tensor: str
+    written: bool = False
+
+
+def pointers(net: Net, op: Op) -> list[Pointer]:
+    """The parameters in their order: inputs, output, workspace."""
+    attributes = op.attributes
+    assert isinstance(attributes, TvmCode)
+    inputs = [Pointer(f"p{index}", net.tensor(name).dtype, name) for index, name in enumerate(op.inputs)]
+    work = [Pointer("work", "uint8", "", written=True)] if attributes.work_bytes else []
+    return [*inputs, Pointer("output", net.tensor(op.output).dtype, op.output, written=True), *work]
+
+
+def declaration(kind: str, name: str, *, written: bool) -> str:
+    """A pointer parameter."""
+    return f"{'' if written else 'const '}{C_TYPES[kind]} *restrict {name}"
+
+
+def math_functions(code: str) -> frozenset[str]:
+    """Which functions of `firmware/libm` the code calls."""
+    return MATH & set(_CALLED.findall(code))
+
+
+def check_code(code: str) -> None:
+    """An error if this is no plain arithmetic: a net may come from a file."""
+    if _FOREIGN.search(code):
+        raise NpukitError("its code is not plain C arithmetic")
+    for name in _CALLED.findall(code):
+        if name not in MATH | _KEYWORDS:
+            raise NpukitError(f"its code calls {name}")
+
+
+def cycles(code: str) -> int:
+    """Roughly what running the code takes on the core."""
+    return sum(times * _cost(line) for times, line in _lines(code))
+
+
+def _cost(line: str) -> int:
+    calls = len(math_functions(line)) and sum(line.count(f"{name}(") for name in math_functions(line))
+    return _CYCLES_OF_A_CALL * calls + len(_OPERATION.findall(line))
+
+
+def _lines(code: str) -> Iterator[tuple[int, str]]:
+    """How often each line is run."""
+    depths = [1]
+    for line in map(str.strip, code.splitlines()):
+        if line.startswith("}"):
+            depths = depths[:-1] or [1]
+        yield depths[-1], line
+        if line.endswith("{"):
+            loop = _LOOP.match(line)
+            depths.append(depths[-1] * (max(int(loop[2]) - int(loop[1]), 0) if loop else 1))

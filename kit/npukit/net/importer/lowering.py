@@ -1,0 +1,238 @@
+"""From Relax operators to C without a runtime: legalised, fused into one function, inlined, printed by TVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import relax, s_tir, tirx
+from tvm.ir import IRModule, PointerType, PrimType
+
+from npukit.errors import NpukitError
+from npukit.net.c_function import MATH
+
+transforms: Any = relax.transform
+backend: Any = relax.backend
+schedules: Any = s_tir.transform
+passes: Any = tirx.transform
+
+ISLAND = "island"
+"""What the Relax function that is to be lowered is called."""
+
+LARGEST_LOCAL = 64
+"""Bytes of an array that stays on the stack; the others are in the workspace."""
+ALIGNMENT = 8
+_REDUCTION = 2
+"""TVM's number of the axes that are summed over."""
+
+_BODY = re.compile(rf"^[^\n]*\b{ISLAND}\([^\n]*\) \{{\n(.*?)^\}}", re.M | re.S)
+_WORK = re.compile(r"(\w+)\* (\w+) = \(\(\1\*\)\(\(void\*\)\(\(char\*\)work \+ (\d+)\)\)\);")
+_NUMBER = re.compile(r"FLOAT_OF\((-?\d+)\)")
+
+
+@dataclass(frozen=True)
+class Code:
+    """The body of a function of p0, p1, ..., output and, if there are bytes for it, work."""
+
+    body: str
+    work_bytes: int
+
+
+def code_of(module: IRModule) -> Code:
+    """The C of the Relax function `island`, whose parameters are tensors."""
+    try:
+        return _printed(_scheduled(_fused(module)))
+    except NpukitError:
+        raise
+    except Exception as fault:
+        said = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
+        raise NpukitError(f"TVM cannot make code of it: {said!r}") from fault
+
+
+def _fused(module: IRModule) -> Any:
+    """One TIR function for all of it."""
+    island: Any = module[ISLAND]
+    builder = relax.BlockBuilder(module)
+    arguments: list[Any] = [relax.Var(parameter.name, parameter.ty) for parameter in island.params]
+    with builder.function("main", arguments):
+        with builder.dataflow():
+            result = builder.emit_output(tvm.ir.Call(module.get_global_var(ISLAND), arguments))
+        builder.emit_func_output(result)
+    whole = builder.finalize()
+    whole[ISLAND] = island.with_attr("Primitive", True)
+    with tvm.target.Target("c"):
+        scanned: Any = backend.DispatchSortScan()(whole)
+    fused = transforms.FuseTIR()(transforms.LegalizeOps()(scanned))
+    function = fused[ISLAND]
+    if not isinstance(function, tirx.PrimFunc):
+        raise NpukitError("TVM does not make loops of it")
+    return function
+
+
+def _scheduled(function: Any) -> Any:
+    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read."""
+    schedule = s_tir.Schedule(
+        IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)}), error_render_level="none"
+    )
+    for block in _blocks(schedule):
+        readers = schedule.get_consumers(block)
+        if len(readers) == 1 or (readers and _is_cheap(schedule.get(block))):
+            if not _try(schedule.compute_inline, block):
+                _try(schedule.reverse_compute_inline, block)
+        elif not readers:
+            _try(schedule.reverse_compute_inline, block)
+    for block in _blocks(schedule):
+        _place_reduction(schedule, block)
+    return schedule.mod
+
+
+def _blocks(schedule: Any) -> list[Any]:
+    return list(schedule.get_child_blocks(schedule.get_sblock("root", ISLAND)))
+
+
+def _place_reduction(schedule: Any, block: Any) -> None:
+    """Each sum begins before its loop, and goes on to its one reader as soon as it is complete."""
+    loops, kinds = schedule.get_loops(block), [int(axis.iter_type) for axis in schedule.get(block).iter_vars]
+    if _REDUCTION not in kinds or len(loops) != len(kinds):
+        return
+    outer = kinds.index(_REDUCTION)
+    readers = schedule.get_consumers(block)
+    if outer and len(readers) == 1:
+        _try(schedule.reverse_compute_at, readers[0], loops[outer - 1])
+    _try(schedule.decompose_reduction, block, loops[outer])
+
+
+def _try(primitive: Any, *arguments: Any) -> bool:
+    try:
+        primitive(*arguments)
+    except s_tir.ScheduleError:
+        return False
+    return True
+
+
+def _is_cheap(block: Any) -> bool:
+    """No calls, no division."""
+    costly: list[Any] = []
+
+    def note(node: Any) -> None:
+        costly.append(node)
+
+    tvm_ffi.structural_walk(block.body, ((tvm.ir.Call, tirx.Div), note))
+    return not costly
+
+
+def _printed(module: IRModule) -> Code:
+    target = tvm.target.Target("c")
+    lowered = tvm.transform.Sequential([passes.BindTarget(target), *_LOWERING])(module)
+    function, work_bytes = _unpacked(lowered[ISLAND])
+    ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
+    exact = IRModule({ISLAND: _with_exact_numbers(_with_functions(ready[ISLAND]))})
+    source = tvm.get_global_func("target.build.c")(exact, target).inspect_source()
+    found = _BODY.search(source)
+    if found is None:
+        raise NpukitError("TVM prints no function for it")
+    return Code(_WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1])), work_bytes)
+
+
+_LOWERING = (
+    schedules.CanonicalizeLoop(),
+    schedules.LowerInitBlock(),
+    schedules.PlanAndUpdateBufferAllocationLocation(),
+    schedules.ConvertBlocksToOpaque(),
+    schedules.CompactBufferAllocation(),
+    schedules.LowerMatchBuffer(),
+    schedules.StmtSimplify(),
+    schedules.LowerOpaqueBlock(),
+    passes.FlattenBuffer(),
+    passes.NarrowDataType(32),
+    schedules.LoopPartition(),
+    passes.VectorizeLoop(False),
+    passes.StorageRewrite(),
+    schedules.HoistIfThenElse(),
+    passes.UnrollLoop(),
+    schedules.RenormalizeSplitPattern(),
+    passes.StmtSimplify(),
+    passes.RemoveNoOp(),
+    schedules.RewriteUnsafeSelect(),
+    passes.CommonSubexprElim(),
+    passes.VerifyMemory(),
+)
+"""TVM's own order, without what belongs to its runtime."""
+
+
+def _unpacked(function: Any) -> tuple[Any, int]:
+    """The function with plain pointers for buffers, and the bytes of its workspace."""
+    body, work, work_bytes = _with_workspace(function.body)
+    names = [*(f"p{index}" for index in range(len(function.params) - 1)), "output"]
+    pointers = [
+        tirx.Var(name, PointerType(PrimType(str(given.ty.dtype.dtype))))
+        for name, given in zip(names, function.params, strict=True)
+    ]
+    declared = [tirx.DeclBuffer(given, data=new) for given, new in zip(function.params, pointers, strict=True)]
+    parameters = [*pointers, *([work] if work_bytes else [])]
+    whole = tirx.stmt_seq(*declared, body)
+    return tirx.PrimFunc(parameters, whole, ret_type=function.ret_type, attrs=function.attrs), work_bytes
+
+
+def _with_workspace(body: Any) -> tuple[Any, Any, int]:
+    """Large local arrays as parts of one workspace."""
+    used, work = 0, tirx.Var("work", PointerType(PrimType("uint8")))
+
+    def placed(node: Any) -> Any:
+        nonlocal used
+        size = _bytes(node.buffer)
+        if size <= LARGEST_LOCAL:
+            return node
+        start, used = used, -(-(used + size) // ALIGNMENT) * ALIGNMENT
+        return tirx.DeclBuffer(node.buffer, data=tirx.handle_add_byte_offset(work, start))
+
+    return tvm_ffi.structural_map(body, (tirx.AllocBuffer, placed)), work, used
+
+
+def _bytes(buffer: Any) -> int:
+    return prod(_sizes(buffer.ty.shape)) * np.dtype(str(buffer.ty.dtype.dtype)).itemsize
+
+
+def _sizes(shape: Sequence[Any]) -> list[int]:
+    return [int(size) for size in shape]
+
+
+def _with_functions(function: Any) -> Any:
+    """What TVM has no C for, as a call of libm."""
+
+    def named(call: Any) -> Any:
+        name = getattr(call.op, "name", "").removeprefix("tirx.") + "f"
+        return tirx.call_extern("float32", name, *call.args) if name in MATH else call
+
+    body = tvm_ffi.structural_map(function.body, (tvm.ir.Call, named))
+    return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
+
+
+def _with_exact_numbers(function: Any) -> Any:
+    """TVM prints seven digits of a float; these are as many as it takes."""
+
+    def exact(node: Any) -> Any:
+        if str(node.ty.dtype if hasattr(node.ty, "dtype") else node.dtype) != "float32":
+            raise NpukitError(f"it computes in {node.ty}; npukit computes in float32")
+        bits = np.float32(node.value).view(np.int32)
+        return tirx.call_extern("float32", "FLOAT_OF", tirx.const(int(bits), "int32"))
+
+    body = tvm_ffi.structural_map(function.body, (tirx.FloatImm, exact))
+    return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
+
+
+def _spelled(bits: re.Match[str]) -> str:
+    """A float in C with as many digits as it takes, and in parentheses if it has a sign."""
+    value = np.int32(bits[1]).view(np.float32)
+    if np.isnan(value):
+        return "(0.0f / 0.0f)"
+    if np.isinf(value):
+        return "(1.0f / 0.0f)" if value > 0 else "(-1.0f / 0.0f)"
+    digits = str(value) if "." in str(value) else str(value).replace("e", ".0e")
+    return f"{digits}f" if value >= 0 else f"({digits}f)"

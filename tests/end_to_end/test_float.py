@@ -1,0 +1,83 @@
+"""Networks with float in them, whole and in part: on the emulator and QEMU bit for bit what the reference says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+
+FEATURES = 12
+
+
+def node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs.split(), output.split(), **attributes)
+
+
+def transformer(path: Path) -> None:
+    """Attention and a feed-forward layer, whose norms and nothing else are float once it is quantised."""
+    random = np.random.default_rng(5)
+    shapes = {**dict.fromkeys("qkvo", (FEATURES, FEATURES)), "u": (FEATURES, 24), "d": (24, FEATURES)}
+    constants = {name: random.standard_normal(shape) / np.sqrt(shape[0]) for name, shape in shapes.items()}
+    constants |= {name: 1 + random.standard_normal(FEATURES) / 9 for name in ("s1", "b1", "s2", "b2")}
+    constants["root"] = np.array(1 / np.sqrt(FEATURES))
+    nodes = [
+        *(node("MatMul", f"x {name}", f"x{name}") for name in "qkv"),
+        node("Transpose", "xk", "xkt", perm=[0, 2, 1]),
+        node("MatMul", "xq xkt", "raw"),
+        node("Mul", "raw root", "scaled"),
+        node("Softmax", "scaled", "shares"),
+        node("MatMul", "shares xv", "mixed"),
+        node("MatMul", "mixed o", "attended"),
+        node("Add", "attended x", "sum1"),
+        node("LayerNormalization", "sum1 s1 b1", "norm1"),
+        node("MatMul", "norm1 u", "up"),
+        node("Gelu", "up", "active"),
+        node("MatMul", "active d", "down"),
+        node("Add", "down norm1", "sum2"),
+        node("LayerNormalization", "sum2 s2 b2", "y"),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 8, FEATURES)) for name in "xy"]
+    values = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "transformer", ends[:1], ends[1:], values)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+
+
+def proved(folder: Path) -> None:
+    found = api.validate(folder)
+    assert found.passed, found.mismatches
+
+
+@pytest.mark.parametrize("board", ["pe-mesh", "mps2-an386"])
+def test_a_float_network(board: str, tmp_path: Path) -> None:
+    if board == "mps2-an386" and not shutil.which("qemu-system-arm"):
+        pytest.skip("qemu-system-arm is not here")
+    build(DIGITS / "digits_float.onnx", tmp_path / "out", board, in_float=True)
+    proved(tmp_path / "out")
+    digits = np.load(DIGITS / "digits.npz")["float0"][:5].astype(np.float32)
+    np.savez(tmp_path / "inputs.npz", in0=digits)
+    (got,) = api.run(tmp_path / "out", inputs=tmp_path / "inputs.npz")
+    session = onnxruntime.InferenceSession(DIGITS / "digits_float.onnx", providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    expected = np.stack([np.asarray(session.run(None, {name: each.reshape(1, 1, 8, 8)})[0]) for each in digits])
+    np.testing.assert_allclose(got.reshape(expected.shape), expected, atol=1e-6)
+
+
+def test_a_transformer_with_norms_in_float(tmp_path: Path) -> None:
+    transformer(tmp_path / "transformer.onnx")
+    samples = np.random.default_rng(6).standard_normal((60, 1, 8, FEATURES)).astype(np.float32)
+    np.savez(tmp_path / "samples.npz", in0=samples)
+    built = build(tmp_path / "transformer.onnx", tmp_path / "out", calibration=tmp_path / "samples.npz", pes=1)
+    kinds = [op["op"] for op in built.manifest.summary["ops"]]
+    assert kinds.count("tvm_code") == 2
+    assert {"dense", "matmul", "softmax", "lookup", "add"} <= set(kinds)
+    assert min(layer["sqnr_db"] for layer in built.manifest.summary["quantization"]) > 20
+    proved(tmp_path / "out")
