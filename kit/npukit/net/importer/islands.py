@@ -137,6 +137,11 @@ class _Island:
         value = resolve(expression, walk.definitions)
         if isinstance(value, Constant):
             return self._constant(value)
+        view = self._integers(expression)
+        if view is not None:
+            quantization = walk.assembly.quantization(view.name)
+            assert quantization is not None
+            return self._real(self._activation(view, "int8"), quantization, "int8")
         if callee(value) == "dequantize":
             return self._dequantized(value)
         if walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
@@ -170,7 +175,7 @@ class _Island:
         value = resolve(argument, self.islands.walk.definitions)
         if isinstance(value, Constant):
             return self._constant(value, reader)
-        if callee(value) == "dequantize" or self.islands.belongs(reader, argument, free=self._free):
+        if self._is_dequantized(argument) or self.islands.belongs(reader, argument, free=self._free):
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
             return self._argument(reader, value)
@@ -189,19 +194,25 @@ class _Island:
         begin = sum(sizes[: value.index])
         return operators.strided_slice(source, [axis], [begin], [begin + sizes[value.index]])
 
+    def _integers(self, expression: Any) -> View | None:
+        """The int8 tensor whose numbers an expression is, perhaps moved."""
+        try:
+            return self.islands.walk.operand(expression)
+        except NpukitError:
+            return None
+
+    def _is_dequantized(self, expression: Any) -> bool:
+        value = resolve(expression, self.islands.walk.definitions)
+        return callee(value) == "dequantize" or self._integers(expression) is not None
+
     def _dequantized(self, call: Any) -> Any:
         """Integers become real numbers inside, whatever they are stored as."""
         walk, given = self.islands.walk, quantization_of(call, self.islands.walk.definitions)
         held = constant_value(call.args[0], walk.definitions)
         if held is not None:
             return self._real(self._parameter(held, given), given, str(held.dtype))
-        view = walk.operand(call)
-        if view is None:
-            source = self._activation(self.islands.tensor(call.args[0], self.why), dtype_of(call.args[0]))
-            return self._real(source, given, dtype_of(call.args[0]))
-        quantization = walk.assembly.quantization(view.name)
-        assert quantization is not None
-        return self._real(self._activation(view, "int8"), quantization, "int8")
+        source = self._activation(self.islands.tensor(call.args[0], self.why), dtype_of(call.args[0]))
+        return self._real(source, given, dtype_of(call.args[0]))
 
     def _real(self, integers: Any, given: Quantization, dtype: str) -> Any:
         if given.axis is None:
