@@ -17,14 +17,9 @@ from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
 from npukit.net.cost import macs
 from npukit.net.net import Net
-from npukit.plan.graph import Graph
-from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Plan
 from npukit.plan.planner import OBJECTIVES, plan_network
-from npukit.plan.throughput import densest_plan
 
 MACS_PER_CYCLE = 64
-THROUGHPUT = "throughput"
 
 
 def main() -> None:
@@ -41,7 +36,7 @@ def main() -> None:
 def _row(net: Net, board: Board, engines: Mapping[str, Accelerator], pes: int, objective: str) -> str:
     start = perf_counter()
     try:
-        plan = _plan(net, board, engines, pes, objective)
+        plan = plan_network(net, board, engines, objective=objective, max_pes=pes)
     except DoesNotFit as error:
         return f"  {error.message}"
     cycles, used = plan.predicted, len(plan.pes)
@@ -50,19 +45,12 @@ def _row(net: Net, board: Board, engines: Mapping[str, Accelerator], pes: int, o
     return f"{used:6}{cycles.latency_cycles:12,}{cycles.interval_cycles:12,}{share:13.1%}{seconds:9.2f}"
 
 
-def _plan(net: Net, board: Board, engines: Mapping[str, Accelerator], pes: int, objective: str) -> Plan:
-    """Rounds for throughput can be planned and simulated, though no code is generated for them yet."""
-    if objective == THROUGHPUT:
-        return densest_plan(Graph(net), board, engines, pes_in_order(board)[:pes])
-    return plan_network(net, board, engines, objective=objective, max_pes=pes)
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--board", default="pe-mesh")
     parser.add_argument("--pes", nargs="+", type=int, default=[1, 2, 4, 8, 16])
-    parser.add_argument("--objective", default="latency", choices=[*sorted(OBJECTIVES), THROUGHPUT])
+    parser.add_argument("--objective", default="latency", choices=sorted(OBJECTIVES))
     return parser.parse_args()
 
 
