@@ -5,6 +5,7 @@ The work is done by `worker/`, a process of its own under the GPL; this side hol
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,12 +64,17 @@ class Emulator:
         strict: bool = False,
         plan: FaultPlan | None = None,
         senders: Senders | None = None,
+        workers: int | None = None,
     ) -> None:
-        """`senders`: whose messages count which flag, as far as it is known, to explain waits."""
+        """`senders`: whose messages count which flag, as far as it is known, to explain waits.
+
+        `workers`: on how many of this machine's cores PEs run, by default on all. What comes out does not depend on it.
+        """
         _check(board)
         self._board = board
         self._models = dict(models or {})
         self._strict, self._plan, self._senders = strict, plan, dict(senders or {})
+        self._workers = workers or os.cpu_count() or 1
         self._images = tuple(images)
         self._dram = dram
         self._output = b""
@@ -179,6 +185,7 @@ class Emulator:
             root=_root(self._board),
             programs=[{"pes": image.pes, **stack_and_code(image.elf)} for image in self._images],
             strict=self._strict,
+            workers=self._workers,
             faults=self._plan.for_worker(self._board) if self._plan else None,
             debug=self._debugged(),
             flash=self._flash(),

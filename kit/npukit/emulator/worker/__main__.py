@@ -72,6 +72,7 @@ class Worker:
 
     def _watch(self, board: EmulatedBoard) -> None:
         request = self._created
+        board.set_workers(request["workers"])
         if request["strict"]:
             board.be_strict()
         if request["debug"] is not None:

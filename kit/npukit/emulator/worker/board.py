@@ -94,6 +94,10 @@ class EmulatedBoard:
         for pe, other in links:
             self._core.mesh_set_link_dead(self._mesh, pe, other)
 
+    def set_workers(self, workers: int) -> None:
+        """On how many of the host's cores PEs run; what comes out does not depend on it. Before the board runs."""
+        self._core.mesh_set_workers(self._mesh, workers)
+
     def be_strict(self) -> None:
         """Misaligned accesses fault. Before PEs are powered up."""
         self._core.mesh_be_strict(self._mesh)

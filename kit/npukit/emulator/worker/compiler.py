@@ -17,6 +17,7 @@ import unicorn
 
 _SOURCES = Path(__file__).resolve().parent / "core"
 _FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Wshadow")
+_THREADS = () if sys.platform == "win32" else ("-pthread",)
 _SECONDS = 300
 
 
@@ -92,6 +93,7 @@ def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -
         command = [
             *_compiler(),
             *_FLAGS,
+            *_THREADS,
             f"-I{headers}",
             *map(str, sources),
             "-o",

@@ -284,12 +284,12 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     if (pe == NULL) {
         return;
     }
-    fault->kind = mesh->fault_kind;
+    fault->kind = pe->fault_kind;
     fault->pe = pe->number;
-    fault->address = mesh->fault_address;
+    fault->address = pe->fault_address;
     fault->other = mesh->fault_other;
     core_registers(pe, fault->registers);
-    fault->registers[15] = mesh->fault_pc != 0 ? mesh->fault_pc : pe->pc;
+    fault->registers[15] = pe->fault_pc != 0 ? pe->fault_pc : pe->pc;
 }
 
 void mesh_wait(const struct mesh *mesh, uint32_t number, struct wait *wait)
@@ -361,6 +361,7 @@ static void power_down(struct pe *pe)
 /* The worker's process ends with its mesh, or with the last of a few: what is small is not given back. */
 void mesh_free(struct mesh *mesh)
 {
+    side_by_side_end(mesh);
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         power_down(&mesh->pes[i]);
     }

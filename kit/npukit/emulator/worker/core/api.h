@@ -91,6 +91,9 @@ API void mesh_injected(const struct mesh *mesh, uint32_t *times);
 /* Before they run: PEs begin with what the first one's SRAM holds, and share its pages while they do not write. */
 API void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count);
 
+/* Before the board runs: on how many of the host's cores. What comes out does not depend on it. */
+API void mesh_set_workers(struct mesh *mesh, uint32_t workers);
+
 API void mesh_count(const struct mesh *mesh, uint32_t pe, struct counters *counters);
 API void mesh_fault(const struct mesh *mesh, struct fault *fault);
 

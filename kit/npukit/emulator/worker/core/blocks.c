@@ -7,6 +7,10 @@
  * it is undone first: the core stops before that instruction, and the count is wound back to it. */
 #include <stdlib.h>
 
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
 #include "mesh.h"
 
 struct block unknown_block;
@@ -19,6 +23,12 @@ static uint32_t block_start(const struct pe *pe)
 static struct progress *progress_at(const struct pe *pe, uint32_t address)
 {
     return &pe->block->progress[(address - block_start(pe)) / 2];
+}
+
+static void stop_core(struct pe *pe, enum stop reason)
+{
+    pe->stop = reason;
+    pe->mesh->unicorn->emu_stop(pe->core);
 }
 
 static void on_instruction(uc_engine *core, uint64_t address, uint32_t size, void *user)
@@ -36,15 +46,11 @@ static void on_instruction(uc_engine *core, uint64_t address, uint32_t size, voi
     if ((remarks & SENDS_EVENT) != 0) {
         pe->event = true;
     }
-    if ((remarks & BEFORE_REGISTERS) != 0) {
+    if (pe->alone && (remarks & BEFORE_ACCESS) != 0) {
+        stop_core(pe, STOP_WAIT_FOR_OTHERS); /* who knows what it accesses */
+    } else if ((remarks & BEFORE_REGISTERS) != 0) {
         bus_meet_the_others(pe);
     }
-}
-
-static void stop_before_block(struct pe *pe, enum stop reason)
-{
-    pe->stop = reason;
-    pe->mesh->unicorn->emu_stop(pe->core);
 }
 
 static bool instrumented(const struct pe *pe, uint32_t from, uint32_t to)
@@ -69,7 +75,7 @@ static bool has_remarks(const struct block *block)
     return (remarks & (SENDS_EVENT | BEFORE_ACCESS)) != 0;
 }
 
-static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
+static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_t size)
 {
     struct image *image = pe->image;
     struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
@@ -80,7 +86,34 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
     block->key = block->watched || block->joint.stack_bytes > 0 ? 0 : (uint16_t)size;
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
-    image->blocks[address / 2] = block; /* the one before may still be run by another PE: it is kept */
+    __atomic_store_n(&image->blocks[address / 2], block, __ATOMIC_RELEASE); /* the one before may still be run by another PE: it is kept */
+    return block;
+}
+
+#ifdef _WIN32
+static void lock(void) {}
+static void unlock(void) {}
+#else
+static pthread_mutex_t learning = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock(void)
+{
+    pthread_mutex_lock(&learning);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&learning);
+}
+#endif
+
+/* PEs that run side by side may share the image. */
+static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
+{
+    lock();
+    struct block *known = pe->image->blocks[address / 2];
+    struct block *block = known->size == size ? known : learn_locked(pe, address, size);
+    unlock();
     return block;
 }
 
@@ -130,7 +163,7 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
     }
     if (block->watched && !instrumented(pe, address, address + size)) {
         blocks_instrument(pe, address, address + size);
-        stop_before_block(pe, STOP_AND_GO_ON);
+        stop_core(pe, STOP_AND_GO_ON);
         return;
     }
     if (watch_stack(pe, block, address)) {
@@ -144,7 +177,7 @@ static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *use
     (void)core;
     if (pe->cycles >= pe->limit) {
         if (pe->cycles >= pe->slice_end) {
-            stop_before_block(pe, STOP_LIMIT);
+            stop_core(pe, STOP_LIMIT);
             return;
         }
         pe->limit = pe->slice_end;

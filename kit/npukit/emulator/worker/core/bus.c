@@ -52,6 +52,10 @@ static bool begin_shared(struct pe *pe)
     if (!begin(pe)) {
         return false;
     }
+    if (pe->alone) {
+        stop_before_access(pe, STOP_WAIT_FOR_OTHERS);
+        return false;
+    }
     return blocks_site_conditional(pe) ? go_on_with_others_behind(pe) : bus_meet_the_others(pe);
 }
 

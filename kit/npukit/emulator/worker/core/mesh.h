@@ -174,6 +174,7 @@ struct pe {
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
     uint32_t stop;
     uint64_t slice_end;
+    bool alone; /* it stops before anything that others can change or see */
 
     struct mesh *mesh;
     struct image *image;
@@ -196,6 +197,7 @@ struct pe {
     bool watched;          /* every instruction says that it is next: watch.c */
     uint32_t read_address; /* the flag read last, 0 if an accelerator since; and what was read */
     uint32_t read_value;
+    uint32_t fault_kind, fault_address, fault_pc;
 
     uint8_t *sram;
     struct port_use *port_uses;
@@ -219,6 +221,7 @@ void pe_set_event(struct pe *pe);
 void pe_fault(struct pe *pe, uint32_t kind, uint32_t address);
 void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc);
 void pe_kill(struct pe *pe);
+void pe_report_fault(struct pe *pe);
 uint32_t pe_register(const struct pe *pe, int name);
 
 /* blocks.c */
@@ -376,6 +379,7 @@ struct trace; /* trace.c */
 /* Does nothing unless the trace is on. */
 void trace_record(struct mesh *mesh, struct trace_record record);
 void trace_switch(struct mesh *mesh, bool on);
+bool trace_is_on(const struct mesh *mesh);
 
 /* From now on, say when the PE comes to this instruction. */
 void trace_mark(struct pe *pe, uint32_t address);
@@ -447,7 +451,7 @@ struct mesh {
     struct uart uart;
     bool output; /* the UART has sent what it had to send */
     struct pe *faulted;
-    uint32_t fault_kind, fault_address, fault_pc, fault_other;
+    uint32_t fault_other;
     struct noc *noc;
     struct flash *flash;
     struct trace *trace;
@@ -459,6 +463,7 @@ struct mesh {
     struct injection *injections;
     size_t injection_count;
     uint32_t chance;
+    struct crew *crew; /* side_by_side.c */
 };
 
 /* What ends a board's time from within. */
@@ -478,6 +483,13 @@ enum outcome {
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);
 void schedule_add(struct mesh *mesh, struct pe *pe);
 bool schedule_settle(struct mesh *mesh, uint64_t time);
+uint64_t schedule_slice_end(const struct pe *pe, uint64_t until);
+size_t schedule_take_behind(struct mesh *mesh, uint64_t until, struct pe **batch);
+void schedule_add_running(struct mesh *mesh, struct pe *pe);
+
+/* side_by_side.c */
+bool side_by_side_run(struct mesh *mesh, uint64_t behind, uint64_t until);
+void side_by_side_end(struct mesh *mesh);
 
 struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to);
 

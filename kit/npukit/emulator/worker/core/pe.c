@@ -39,15 +39,24 @@ static void write_register(struct pe *pe, int name, uint32_t value)
 /* Something the core must not do, at `pc` or, if that is 0, where it is: the run ends here. */
 void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc)
 {
-    struct mesh *mesh = pe->mesh;
-    if (mesh->faulted == NULL) {
-        mesh->faulted = pe;
-        mesh->fault_kind = kind;
-        mesh->fault_address = address;
-        mesh->fault_pc = pc;
+    if (pe->fault_kind == FAULT_NONE) {
+        pe->fault_kind = kind;
+        pe->fault_address = address;
+        pe->fault_pc = pc;
+    }
+    if (!pe->alone) {
+        pe_report_fault(pe);
     }
     pe->stop = STOP_FAULT;
-    mesh->unicorn->emu_stop(pe->core);
+    pe->mesh->unicorn->emu_stop(pe->core);
+}
+
+/* The board stands still for the fault of this PE, if it does not for another's. */
+void pe_report_fault(struct pe *pe)
+{
+    if (pe->mesh->faulted == NULL) {
+        pe->mesh->faulted = pe;
+    }
 }
 
 void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)

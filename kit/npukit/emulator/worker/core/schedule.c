@@ -60,18 +60,41 @@ bool schedule_settle(struct mesh *mesh, uint64_t time)
     return first_time(mesh) >= time;
 }
 
+uint64_t schedule_slice_end(const struct pe *pe, uint64_t until)
+{
+    const uint64_t end = pe->cycles + QUANTUM;
+    return end < until ? end : until;
+}
+
+void schedule_add_running(struct mesh *mesh, struct pe *pe)
+{
+    if (pe->state == PE_RUNNING) {
+        schedule_add(mesh, pe);
+    }
+}
+
 static void run_first(struct mesh *mesh, uint64_t until)
 {
     struct pe *pe = take_first(mesh);
-    const uint64_t slice_end = pe->cycles + QUANTUM;
     if (pe->state != PE_RUNNING) {
         return; /* killed */
     }
     mesh->now = pe->cycles;
-    pe_run(pe, slice_end < until ? slice_end : until);
-    if (pe->state == PE_RUNNING) {
-        schedule_add(mesh, pe);
+    pe_run(pe, schedule_slice_end(pe, until));
+    schedule_add_running(mesh, pe);
+}
+
+/* Takes the PEs that are behind a cycle out of the queue. Returns how many. */
+size_t schedule_take_behind(struct mesh *mesh, uint64_t until, struct pe **batch)
+{
+    size_t count = 0;
+    while (first_time(mesh) < until) {
+        struct pe *pe = take_first(mesh);
+        if (pe->state == PE_RUNNING) {
+            batch[count++] = pe;
+        }
     }
+    return count;
 }
 
 /* When the last PE fell asleep, or something last happened. */
@@ -110,6 +133,7 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
         const uint64_t event = events_first_time(mesh);
         const uint64_t core = first_time(mesh);
         const uint64_t injection = inject_next(mesh);
+        const uint64_t end = injection < until ? injection : until;
         if (stop_at_output && mesh->output) {
             return RAN_TO_OUTPUT;
         }
@@ -121,8 +145,8 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
             inject_due(mesh, injection);
         } else if (event <= core) {
             events_happen(mesh);
-        } else {
-            run_first(mesh, injection < until ? injection : until);
+        } else if (!side_by_side_run(mesh, event < end ? event : end, end)) {
+            run_first(mesh, end);
         }
         if (out_of_time(&slices, deadline)) {
             return RAN_OUT_OF_TIME;

@@ -12,10 +12,15 @@ struct trace {
     size_t count, room;
 };
 
+bool trace_is_on(const struct mesh *mesh)
+{
+    return mesh->trace != NULL && mesh->trace->on;
+}
+
 void trace_record(struct mesh *mesh, struct trace_record record)
 {
     struct trace *trace = mesh->trace;
-    if (trace == NULL || !trace->on) {
+    if (!trace_is_on(mesh)) {
         return;
     }
     trace->records = grow(trace->records, &trace->room, trace->count + 1, sizeof record);
