@@ -1,6 +1,6 @@
 """How fast the built-in emulator is, against what it should be.
 
-    python benchmarks/emulator_speed.py [--only one mesh chip board]
+    python benchmarks/emulator_speed.py [--only one strict mesh chip board]
 
 An int8 matrix product in plain C, compiled with Zig, that only computes: on one PE, on 16, on all 152 of a chip; and
 a board of 7296 PEs, made and started. On a busy machine look at the rate of CPU time: what the worker's process used.
@@ -92,12 +92,17 @@ def one(elf: Path) -> None:
     _rate(elf, "pe-mesh", 1, "150")
 
 
+def strict(elf: Path) -> None:
+    """With a look at every instruction, as `npukit validate` and gdb have it."""
+    _rate(elf, "pe-mesh", 1, "none", strict=True)
+
+
 def mesh(elf: Path) -> None:
     _rate(elf, "pe-mesh", 16, "100")
 
 
-def _rate(elf: Path, board: str, pes: int, goal: str) -> None:
-    with Emulator(load_board(board), [Image(elf, tuple(range(pes)))]) as emulator:
+def _rate(elf: Path, board: str, pes: int, goal: str, *, strict: bool = False) -> None:
+    with Emulator(load_board(board), [Image(elf, tuple(range(pes)))], strict=strict) as emulator:
         emulator.run(1_000_000)
         before, cpu, start = _instructions(emulator, pes), _usage(emulator)[0], perf_counter()
         while perf_counter() - start < _SECONDS:
@@ -105,7 +110,8 @@ def _rate(elf: Path, board: str, pes: int, goal: str) -> None:
         done, seconds = _instructions(emulator, pes) - before, perf_counter() - start
         used = _usage(emulator)[0] - cpu
     rates = f"{done / seconds / 1e6:.0f} million instructions a second, {done / used / 1e6:.0f} of CPU time"
-    print(f"{pes} PE{'s' if pes > 1 else ''} of {board}: {rates} (goal: {goal})")
+    what = f"{pes} PE{'s' if pes > 1 else ''} of {board}{', strict' if strict else ''}"
+    print(f"{what}: {rates} (goal: {goal})")
 
 
 def chip(elf: Path) -> None:
@@ -130,7 +136,7 @@ def board(elf: Path) -> None:
     print(f"{pes} PEs: made in {made:.1f} s, {used:.1f} s of CPU time (goal: 20 s); {memory:.1f} GB (goal: 12 GB)")
 
 
-MEASURES: dict[str, Callable[[Path], None]] = {"one": one, "mesh": mesh, "chip": chip, "board": board}
+MEASURES: dict[str, Callable[[Path], None]] = {"one": one, "strict": strict, "mesh": mesh, "chip": chip, "board": board}
 
 
 def _usage(emulator: Emulator) -> tuple[float, float]:
