@@ -42,6 +42,8 @@ class Options:
     pes: int | None = None
     engine: str | None = None
     objective: str = "latency"
+    plan: str | None = None
+    """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
     strict: bool = False
     toolchain: str | None = None
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()

@@ -24,7 +24,7 @@ from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.net import Net, Op
 from npukit.net.store import save_net
-from npukit.plan.on_core import Planned, plan_with_kernels
+from npukit.plan.on_core import Planned, plan_as_pinned, plan_with_kernels
 from npukit.plan.plan import Plan
 from npukit.plan.store import save_plan
 from npukit.progress import Progress
@@ -99,7 +99,10 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")
-    planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
+    if options.plan:
+        planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
+    else:
+        planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
     return _Compiled(net, board, plugins, planned, pruned.removed, loaded.report)
 
 

@@ -40,6 +40,10 @@ BoardName = Annotated[str, typer.Option("--board", "-b", metavar="NAME", help="A
 Pes = Annotated[int | None, typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs.")]
 OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]
 Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
+OwnPlan = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="FILE", help="Your own mapping, or a part of it: a file, or a mapper's name."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Any op off the accelerator is an error.")]
 InputShapes = Annotated[
     list[str] | None,

@@ -31,23 +31,26 @@ def on_one_pe(graph: Graph, pe: int) -> Assignment:
 def check_assignment(graph: Graph, assignment: Assignment, live: Sequence[int]) -> None:
     """NpukitError if it is not an assignment of this net to live PEs."""
     for op in graph.ops:
-        fault = _fault(graph.shape(op.output), assignment.get(op.name, ()), set(live))
+        fault = fault_of(graph.shape(op.output), assignment.get(op.name, ()), set(live))
         if fault:
             raise NpukitError(f"assignment of {op.name}: {fault}", tries=["leave the op out of the assignment"])
 
 
-def _fault(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:
+def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:
+    """Why these are not the tiles of an output of that shape on live PEs, or None if they are."""
     whole = Box.whole(shape)
     dead = [tile.pe for tile in tiles if tile.pe not in live]
     if dead:
         return f"PE {dead[0]} is dead, or not on the board"
-    if len({tile.pe for tile in tiles}) < len(tiles):
-        return "one PE has two tiles"
-    outside = [tile.box for tile in tiles if tile.box.empty or not whole.contains(tile.box)]
+    twice = [tile.pe for tile in tiles if sum(tile.pe == other.pe for other in tiles) > 1]
+    if twice:
+        return f"PE {twice[0]} has two tiles"
+    outside = [tile for tile in tiles if tile.box.empty or not whole.contains(tile.box)]
     if outside:
-        return f"{outside[0]} is not inside {whole}"
-    if any(not a.box.intersection(b.box).empty for a, b in combinations(tiles, 2)):
-        return "two tiles overlap"
+        return f"{outside[0].box} of PE {outside[0].pe} is not inside {whole}"
+    over = next((pair for pair in combinations(tiles, 2) if not pair[0].box.intersection(pair[1].box).empty), None)
+    if over:
+        return f"the tiles of PE {over[0].pe} and PE {over[1].pe} overlap"
     missing = whole.elements - sum(tile.box.elements for tile in tiles)
     return f"{missing} elements of {whole} are on no PE" if missing else None
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from npukit.accel.core_kernels import CoreKernels, choose_core_kernels, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
-from npukit.errors import DoesNotFit
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Reshape
+from npukit.plan.graph import Graph
 from npukit.plan.memory import shortfall, with_code
+from npukit.plan.pins import read_pins
 from npukit.plan.plan import PePlan, Plan
-from npukit.plan.planner import plan_network
+from npukit.plan.planner import plan_network, plan_with_pins
 
 Engines = Mapping[str, Accelerator]
 _PLAIN_C = "plain C: kernels in assembly want the whole op on one PE, and room for code and constants"
@@ -37,20 +39,33 @@ def plan_with_kernels(net: Net, board: Board, engines: Engines, objective: str, 
             plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
             if plan and (max_pes == 1 or board.pe_count == 1 or not plan.streams):
                 return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
-    return _on_mesh(net, board, engines, objective, max_pes)
+    return _on_mesh(
+        net, board, engines, lambda known: plan_network(net, board, known, objective=objective, max_pes=max_pes)
+    )
 
 
-def _on_mesh(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Planned:
+def plan_as_pinned(
+    net: Net, board: Board, engines: Engines, source: str, objective: str, max_pes: int | None
+) -> Planned:
+    """As a file or a mapper has it (`pins.py`), which speaks of single frames."""
+    if objective != "latency":
+        raise NpukitError(
+            f"plan {source} says where a frame's ops run, which --objective {objective} would change",
+            tries=["--objective latency"],
+        )
+    pins = read_pins(source, Graph(net), board)
+    return _on_mesh(net, board, engines, lambda known: plan_with_pins(net, board, known, pins, max_pes))
+
+
+def _on_mesh(net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan]) -> Planned:
     """Ops that one PE computes whole have their kernels in assembly, if their code finds room there."""
     alone = core_kernels_alone(net)
     with_kernels = {**engines, Cpu.name: Cpu(alone)}
-    plan = plan_network(net, board, with_kernels, objective=objective, max_pes=max_pes)
+    plan = planned(with_kernels)
     whole = _computed_whole(net, plan) & alone.ops.keys()
     fuller = replace(plan, pes=tuple(_with_kernels(board, pe, alone, whole) for pe in plan.pes))
     if any(shortfall(board, pe.memory) for pe in fuller.pes):
-        return Planned(
-            plan_network(net, board, engines, objective=objective, max_pes=max_pes), engines, _plain(net, frozenset())
-        )
+        return Planned(planned(engines), engines, _plain(net, frozenset()))
     notes = {name: note for name, note in alone.notes.items() if name in whole}
     return Planned(fuller, with_kernels, _plain(net, whole) | notes)
 

@@ -42,6 +42,13 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
     return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=plan)
 
 
+def completed_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int], pins: Assignment) -> Plan:
+    """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
+    search = LatencySearch(graph, board, engines, order, THOROUGH if len(order) <= SMALL_MESH else QUICK)
+    assignments = ({**search.best(price), **pins} for price in PRICES)
+    return _first_that_fits(board, (_emitted(graph, board, engines, each, "latency") for each in assignments))
+
+
 def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
     counts = _counts(graph, board, engines, len(order))
