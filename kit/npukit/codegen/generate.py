@@ -19,7 +19,6 @@ from npukit.codegen.tensors import input_rows, output_rows
 from npukit.net.c_function import math_functions
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
-from npukit.plan.memory import CODE_BYTES, STACK_BYTES
 from npukit.plan.plan import Plan
 
 
@@ -28,13 +27,13 @@ def generate(
 ) -> list[Sources]:
     """One program for each role of the plan's PEs. `build_id` is what the device says it runs, 16 bytes."""
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, min(board.uart.receive_bytes, 0xFFFF))
-    roles = roles_of([gather(net, plan, pe, accelerators) for pe in plan.pes], _room(board))
+    roles = roles_of([gather(net, plan, pe, accelerators) for pe in plan.pes], _room(board, plan))
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
 
-def _room(board: Board) -> int:
-    """Bytes that constants and activations of a PE may take together."""
-    return board.memory_for("activations").size - CODE_BYTES - STACK_BYTES
+def _room(board: Board, plan: Plan) -> int:
+    """Bytes that constants and activations of any PE may take together."""
+    return board.memory_for("activations").size - max(pe.memory.code + pe.memory.stack for pe in plan.pes)
 
 
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:
