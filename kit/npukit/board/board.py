@@ -158,6 +158,14 @@ class AcceleratorSlot(_Part):
         return plugin.name if plugin else None
 
 
+class Energy(_Part):
+    """What operations take, in picojoules: of an accelerator's product, a core's instruction, a byte over one link."""
+
+    pj_per_mac: float = Field(ge=0)
+    pj_per_instruction: float = Field(ge=0)
+    pj_per_byte_hop: float = Field(ge=0)
+
+
 class Qemu(_Part):
     machine: str
     instructions_per_tick: int
@@ -191,6 +199,7 @@ class Board(_Part):
     programmer: Programmer | None = None
     accelerator: tuple[AcceleratorSlot, ...] = ()
     qemu: Qemu | None = None
+    energy: Energy | None = None
     renode: Renode | None = None
 
     @model_validator(mode="after")

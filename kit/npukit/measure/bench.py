@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, rounds
+from npukit.measure.energy import estimated_nanojoules
 from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
@@ -69,10 +71,17 @@ class Bench:
     clock_hz: int
     layers: tuple[LayerCost, ...]
     pes: tuple[PeCost, ...]
+    energy_estimate_nj: float | None = None
+    """By the figures of the board file's `[energy]`, if it has any."""
     timeline: Timeline | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(replace(self, timeline=None))
+
+    def _repr_html_(self) -> str:
+        rows = [(each.name, each.engine, each.cycles, each.predicted_cycles, each.instructions) for each in self.layers]
+        title = f"{self.engine}: {self.latency_cycles or 0:,} cycles, {self.instructions:,} instructions a frame"
+        return table(title, ("layer", "engine", "cycles", "predicted", "instructions"), rows)
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Bench:
@@ -107,9 +116,10 @@ def bench(
     first = [tile for tile in tiles if tile.step.frame == 0]
     cycles = slowest.result.cycles if target.counts_cycles else None
     work = total_macs(net)
+    instructions = sum(pe.instructions for pe in slowest.pes.values()) // plan.frames
     return Bench(
         engine=target.name,
-        instructions=sum(pe.instructions for pe in slowest.pes.values()) // plan.frames,
+        instructions=instructions,
         latency_cycles=cycles,
         interval_cycles=interval if target.counts_cycles else None,
         predicted_latency_cycles=plan.predicted.latency_cycles,
@@ -120,6 +130,7 @@ def bench(
             _layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)
         ),
         pes=_pes(slowest, tiles, port_cycles(net, plan)) if target.counts_cycles else (),
+        energy_estimate_nj=estimated_nanojoules(target.board, net, plan, instructions),
         timeline=timeline,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, rounds, tile_digest
@@ -53,6 +54,11 @@ class Validation:
     @property
     def passed(self) -> bool:
         return self.outputs_equal and not self.mismatches
+
+    def _repr_html_(self) -> str:
+        title = f"{self.cases} cases on {self.engine}: {'equal bit for bit' if self.passed else 'NOT equal'}"
+        rows = [(each.case, each.tensor, each.pe, str(each.index), each.got, each.want) for each in self.mismatches]
+        return table(title, ("case", "tensor", "PE", "index", "got", "want"), rows)
 
     def to_json(self) -> dict[str, Any]:
         told = asdict(self)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from npukit import __version__
 from npukit.board.board import Board
+from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.store import load_net
@@ -110,6 +111,12 @@ class Build:
     @property
     def build_id(self) -> bytes:
         return bytes.fromhex(self.manifest.build_id)
+
+    def _repr_html_(self) -> str:
+        told = self.manifest.summary
+        rows = [(op["name"], op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"]) for op in told["ops"]]
+        title = f"{told['model']} on {told['board']}: {told['pes_used']} PEs, in {self.folder}"
+        return table(title, ("layer", "op", "engine", "PEs", "cycles, predicted"), rows)
 
     def net(self) -> Net:
         return load_net(self.folder)

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from npukit.board.board import Board
+from npukit.measure.links import link_bytes
 from npukit.net.net import Net
-from npukit.plan.plan import DRAM, Message, Plan
-from npukit.plan.routes import Link, Routes
+from npukit.plan.plan import Plan
+from npukit.plan.routes import Link
 
 GAP = 2
 """Squares between chips."""
@@ -58,7 +57,7 @@ class MeshPicture:
 def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float]) -> MeshPicture:
     """`shares`: by PE, the part of a frame in which it computes."""
     mesh = board.mesh
-    traffic = _traffic(board, net, plan)
+    traffic = link_bytes(board, net, plan)
     return MeshPicture(
         columns=mesh.chips.columns * (mesh.pes.columns + GAP) - GAP,
         rows=mesh.chips.rows * (mesh.pes.rows + GAP) - GAP,
@@ -85,29 +84,6 @@ def _cell(board: Board, pe: int, shares: Mapping[int, float]) -> Cell:
     share = shares[pe]
     shade = min(1 + int(share * SHADES), SHADES)
     return Cell(pe, x, y, shade, f"{share:.0%}", f"PE {pe}: computes {share:.0%} of a frame")
-
-
-def _traffic(board: Board, net: Net, plan: Plan) -> Counter[Link]:
-    """Bytes of a frame, or of a round of frames, by link."""
-    found: Counter[Link] = Counter()
-    if board.noc is None:
-        return found
-    routes = Routes(board)
-    for message in plan.messages:
-        targets = [landing.pe for landing in message.landings if landing.pe < DRAM]
-        for link in routes.tree(_router(board, message.source_pe), targets):
-            found[link] += _bytes(net, message)
-    return found
-
-
-def _router(board: Board, place: int) -> int:
-    """The DRAM of a chip is at its first PE's router."""
-    return place if place < DRAM else (place - DRAM) * board.mesh.pes.count
-
-
-def _bytes(net: Net, message: Message) -> int:
-    item = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
-    return message.source.box.elements * item
 
 
 def _arrow(board: Board, link: Link, count: int, most: int) -> Arrow:
