@@ -77,8 +77,13 @@ def _summary(measured: Bench) -> str:
     return (
         f"{measured.latency_cycles:,} cycles a frame ({milliseconds:.3g} ms at {measured.clock_hz / 1e6:g} MHz, on"
         f" {measured.engine}), {measured.interval_cycles:,} between frames; {instructions};"
-        f" {measured.macs_per_cycle:g} MACs a cycle"
+        f" {measured.macs_per_cycle:g} MACs a cycle{_energy(measured)}"
     )
+
+
+def _energy(measured: Bench) -> str:
+    estimate = measured.energy_estimate_nj
+    return "" if estimate is None else f"; about {estimate:,.0f} nJ, estimated from the board file's figures"
 
 
 def _row(layer: LayerCost) -> tuple[str, ...]:
