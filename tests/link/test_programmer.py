@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, build
-from npukit.board.board import Programmer, load_board
+from npukit.board.board import load_board
 from npukit.cli.main import app
 from npukit.data import data_folder
 from npukit.emulator.qemu import QemuMachine
@@ -110,9 +110,17 @@ def test_a_key_is_of_no_use_there(stock: Build, tool: Path) -> None:
     assert "no loader that would check a signature" in output
 
 
-def test_pyocd_restarts_by_itself() -> None:
-    programmer = Programmer(tool="pyocd", target="nrf52840")
-    assert tool_command(programmer, "pe0.elf") == ("pyocd", "load", "--target", "nrf52840", "pe0.elf")
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("stm32f4-disco", ("openocd", "-f", "board/stm32f4discovery.cfg", "-c", "program pe0.elf verify reset exit")),
+        ("nrf52840-dk", ("pyocd", "load", "--target", "nrf52840", "pe0.elf")),
+    ],
+)
+def test_the_stock_boards_commands(name: str, command: tuple[str, ...]) -> None:
+    programmer = load_board(name).programmer
+    assert programmer is not None
+    assert tool_command(programmer, "pe0.elf") == command
 
 
 def test_doctor_explains_the_tools() -> None:

@@ -17,6 +17,8 @@ from npukit.errors import NpukitError
 _HEADER = struct.Struct("<II")
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_TO_END = 2.0
+_SECONDS_TO_DIE = 60.0
+"""Of a killed process: the memory of thousands of PEs is not given back at once."""
 _MOST_DIAGNOSTICS = 2000
 
 
@@ -54,7 +56,7 @@ class WorkerProcess:
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
-            self._process.wait(_SECONDS_TO_END)
+            self._process.wait(_SECONDS_TO_DIE)
         for stream in (self._process.stdin, self._process.stdout, self._diagnostics):
             if stream is not None:
                 _close_quietly(stream)
