@@ -117,6 +117,22 @@ def test_int16_activations(tmp_path: Path) -> None:
     refused(tflite_file(tmp_path, model), r"op 0 \(RELU\) works on int16 activations")
 
 
+def test_a_recurrent_layer_of_tflite_and_the_way_out(tmp_path: Path) -> None:
+    model = Model()
+    model.input("x", (1, 4, 5), 0.05)
+    model.tensor("y", (1, 4, 6), 0.05, -3)
+    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", ["x"], ["y"])
+    error = refused(tflite_file(tmp_path, model), "op 0 is UNIDIRECTIONAL_SEQUENCE_LSTM, whose state has 16 bits")
+    assert any("unroll=True" in way for way in error.tries)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2Jgone", "a" * 5000, "x\u202ey"])
+def test_names_in_messages_are_plain(name: str, tmp_path: Path) -> None:
+    error = refused(saved(relu_graph(0.0).model({name: SHAPE}, "y"), tmp_path), "scale is zero")
+    assert error.message.isprintable()
+    assert len(error.message) < 1100
+
+
 def test_a_float_model_names_its_first_op_and_the_way_out(tmp_path: Path) -> None:
     model = Model()
     model.inputs.append(model.tensor("x", SHAPE, dtype="float32"))

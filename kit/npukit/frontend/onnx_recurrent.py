@@ -52,10 +52,10 @@ class _Recurrent(OnnxOpConverter):
 
     @classmethod
     def _weights(cls, arrays: Any, direction: int) -> Weights:
-        first, second, bias = (None if array is None else array[direction] for array in arrays[:3])
-        size = second.shape[1]
-        bias = np.zeros(2 * len(second)) if bias is None else bias
-        halves = bias[: len(second)], bias[len(second) :]
+        first, second = arrays[0][direction], arrays[1][direction]
+        rows, size = second.shape
+        bias = np.zeros(2 * rows) if arrays[2] is None else arrays[2][direction]
+        halves = bias[:rows], bias[rows:]
 
         def ordered(value: np.ndarray) -> np.ndarray:
             return np.concatenate([value[gate * size : (gate + 1) * size] for gate in cls.order])

@@ -136,7 +136,7 @@ def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> S
     """The new state, and as much of the old one as the update gate lets through."""
     update, new = write.gates(gates, 0, 1, size), write(operators.tanh(total))
     if hidden is None:
-        rest = write(operators.subtract(relax.const(np.float32(1)), update))
+        rest = write(operators.subtract(relax.const(np.array(1, np.float32)), update))
         return (write(operators.multiply(rest, new), "hidden"),)
     kept = write(operators.multiply(update, write(operators.subtract(hidden, new), "change")), "kept")
     return (write(operators.add(new, kept), "hidden"),)

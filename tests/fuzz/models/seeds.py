@@ -15,7 +15,7 @@ from helpers import CHECKOUT
 from npukit.frontend.names import NAMES
 
 sys.path.append(str(CHECKOUT / "tests/frontend"))
-from tflite_models import Model
+from tflite_models import Model  # pyright: ignore[reportMissingImports]
 
 DIGITS = CHECKOUT / "examples/digits"
 SMALL = 20_000

@@ -116,6 +116,7 @@ def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.
 
 
 def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:
+    _refuse_recurrent(op, name)
     _refuse_int16(emitter, op, name)
     if op.kind not in converters:
         raise NpukitError(
@@ -129,6 +130,17 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
         raise NpukitError(f"{name}: op {op.index} ({op.kind}) is malformed: {reason[0]}") from error
+
+
+def _refuse_recurrent(op: TfliteOp, name: str) -> None:
+    if "LSTM" in op.kind or "RNN" in op.kind:
+        raise NpukitError(
+            f"{name}: op {op.index} is {op.kind}, whose state has 16 bits or is float; npukit does not read it",
+            tries=[
+                "convert the layer unrolled: keras.layers.LSTM(..., unroll=True)",
+                "or give the float model as ONNX or PyTorch, with --calibration",
+            ],
+        )
 
 
 def _refuse_int16(emitter: Emitter, op: TfliteOp, name: str) -> None:
