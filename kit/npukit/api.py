@@ -84,13 +84,17 @@ def build(
 def fit(
     model: Model, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
 ) -> dict[str, Any]:
-    """What a build would be, before anything is compiled: engines, PEs, memory, predicted cycles. Or `DoesNotFit`."""
+    """What a build would be, before anything is compiled: engines, PEs, memory, predicted cycles, what is kept busy.
+
+    Or `DoesNotFit`.
+    """
     from npukit.frontend.models import model_file
     from npukit.pipeline import compile_network, summary
+    from npukit.plan.load import load_of
 
     with model_file(model) as path:
         compiled = compile_network(path, load_board(board), options, progress or Silent())
-    return summary(compiled, compiled.plan)
+    return {**summary(compiled, compiled.plan), "load": asdict(load_of(compiled.net, compiled.board, compiled.plan))}
 
 
 def load(folder: Path | str) -> Build:

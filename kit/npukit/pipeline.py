@@ -117,6 +117,7 @@ def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
         "dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in compiled.removed_channels.items()],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
+        "frames": plan.frames,
         **(compiled.quantization.to_json() if compiled.quantization else {}),
     }
 

@@ -22,7 +22,21 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     latency = summary["predicted"]["latency_cycles"]
     used = "1 PE" if summary["pes_used"] == 1 else f"{summary['pes_used']} PEs, each"
     terminal.print(f"{used} with at least {least:,} bytes free; {latency:,} cycles predicted")
+    if "load" in summary:
+        terminal.print(_load(summary))
     _show_quantization(terminal, summary)
+
+
+def _load(summary: dict[str, Any]) -> str:
+    """What the plan keeps busy."""
+    load, interval = summary["load"], summary["predicted"]["interval_cycles"]
+    parts = [f"{interval:,} cycles between frames", f"PEs compute {load['computing']:.0%} of the time"]
+    if load["busiest_link"]:
+        here, there = load["busiest_link"]
+        parts.append(f"the busiest link, from PE {here} to {there}, is taken {load['busiest_link_share']:.0%}")
+    if load["streamed_bytes"]:
+        parts.append(f"{load['streamed_bytes']:,} bytes of constants streamed from DRAM for {summary['frames']} frames")
+    return "; ".join(parts)
 
 
 def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
