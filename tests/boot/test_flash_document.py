@@ -1,0 +1,58 @@
+"""The vectors in docs/flash.md are what host and loader really send."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from helpers import CHECKOUT
+from npukit.board.board import load_board
+from npukit.boot.loader import loader_area
+from npukit.emulator.flashed import FlashedBoard
+from npukit.link import flash
+from npukit.link.frames import encode_frame
+from npukit.link.messages import Request, pack_request
+from project.identity import toolchain
+
+SESSION = 0x1234
+REQUESTS: list[Request] = [
+    flash._Identify(),
+    flash._DescribeSlot(0),
+    flash._ErasePage(0, 0),
+    flash._WriteSlot(0, 0, bytes([0x3D, 0xB8, 0xF3, 0x96, 0, 0, 0, 0])),
+    flash._WriteSlot(0, 0, bytes([0xFF] * 4)),
+    flash._TrySlot(0, False, bytes(32)),
+    flash._Abandon(),
+]
+
+
+def vectors() -> list[tuple[str, str]]:
+    """The frames after `>` and `<` in the document."""
+    text = (CHECKOUT / "docs" / "flash.md").read_text()
+    pairs = re.findall(r"((?:^> [0-9a-f ]+\n)+)((?:^< [0-9a-f ]+\n)+)", text, re.MULTILINE)
+    return [(_joined(sent), _joined(got)) for sent, got in pairs]
+
+
+def _joined(lines: str) -> str:
+    return " ".join(re.findall(r"\b[0-9a-f]{2}\b", lines))
+
+
+def exchanged(board: FlashedBoard) -> list[tuple[str, str]]:
+    board.restart()
+    frames = [encode_frame(pack_request(request, number, SESSION)) for number, request in enumerate(REQUESTS, 1)]
+    return [(frame.hex(" "), _answer(board, frame).hex(" ")) for frame in frames]
+
+
+def _answer(board: FlashedBoard, frame: bytes) -> bytes:
+    board.write(frame)
+    received = b""
+    while data := board.read(30):
+        received += data
+    return received
+
+
+def test_host_and_loader_say_what_the_document_says(tmp_path: Path) -> None:
+    board = load_board("pe-mesh")
+    with FlashedBoard(board, tmp_path / "flash", loader_area(board, None, toolchain("zig"))) as running:
+        assert isinstance(running, FlashedBoard)
+        assert exchanged(running) == vectors()
