@@ -1,0 +1,46 @@
+"""One network on the stock boards of every emulator that is here: the same bytes, and as many instructions."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+from npukit.emulator.renode.program import find_renode
+from npukit.errors import NpukitError
+
+MODEL = DIGITS / "digits_int8.tflite"
+BOARDS = {"netduinoplus2": "qemu", "stm32f4-disco": "renode", "nrf52840-dk": "renode"}
+MOST_DIFFERENCE = 0.005
+"""What differs: how the firmware sleeps, and counts, on each board; and where a compiler puts constants."""
+
+
+@pytest.fixture(scope="module")
+def on_the_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The network on one PE of the mesh, all on its core."""
+    folder = tmp_path_factory.mktemp("core") / "build"
+    build(MODEL, folder, engine="cpu", pes=1)
+    return folder
+
+
+def need(emulator: str) -> None:
+    if emulator == "qemu" and shutil.which("qemu-system-arm") is None:
+        pytest.skip("qemu-system-arm is not installed")
+    if emulator == "renode":
+        try:
+            find_renode()
+        except NpukitError as error:
+            pytest.skip(f"{error.message}: nothing runs on the real Renode")
+
+
+@pytest.mark.parametrize("board", list(BOARDS))
+def test_the_same_layers_and_outputs_and_as_many_instructions(board: str, on_the_core: Path, tmp_path: Path) -> None:
+    need(BOARDS[board])
+    build(MODEL, tmp_path / "build", board)
+    assert api.validate(tmp_path / "build", on=BOARDS[board]).passed
+    ours, theirs = api.bench(on_the_core, on="emulator"), api.bench(tmp_path / "build", on=BOARDS[board])
+    counted = theirs.instructions or theirs.latency_cycles  # on Renode an instruction of a stock board takes a cycle
+    assert counted == pytest.approx(ours.instructions, rel=MOST_DIFFERENCE)
