@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
-from npukit.plan.memory import Lifetime, code_bytes, control_bytes, extent, memory_use, pack_sharing
+from npukit.plan.memory import Lifetime, aligned, code_bytes, control_bytes, extent, memory_use, pack_sharing
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Buffer, Compute, PePlan, Plan, Step
 from npukit.plan.program import Block, Held, Program
@@ -41,7 +41,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
         role = roles.setdefault(tuple(_code_of(step) for step in program.steps), len(roles))
         tensors = frames * (len(graph.net.inputs) + len(graph.net.outputs)) if not pes else 0
         code = code_bytes(len(program.costs), len(program.steps) - len(program.costs), tensors)
-        memory = memory_use(board, constants, control_bytes(len(program.costs)) + activations, code)
+        memory = memory_use(board, aligned(constants), control_bytes(len(program.costs)) + activations, code)
         pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), memory))
     return Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
 

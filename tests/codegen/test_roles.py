@@ -1,0 +1,109 @@
+"""PEs of one code share it: what is alike on all is constants in C, what differs is each PE's own data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from net.small_nets import op_net, quantized
+from npukit.accel.engines import assign_engines, engines_of
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.codegen.own import own_data
+from npukit.codegen.program import Program, gather
+from npukit.codegen.roles import Role, roles_of
+from npukit.codegen.sources import PeData
+from npukit.net.net import Net
+from npukit.net.ops import Conv2d
+from npukit.plan.assignment import Tile
+from npukit.plan.boxes import grid, to_boxes
+from npukit.plan.graph import Graph
+from npukit.plan.plan import Plan
+from npukit.plan.planner import plan_network, plan_with_pins
+
+BOARD = load_board("pe-mesh")
+ENGINES = engines_of(BOARD)
+ROOM = 100_000
+
+
+def net() -> Net:
+    weights = np.random.default_rng(12).integers(-127, 128, (64, 3, 3, 32)).astype(np.int8)
+    output = quantized("y", (1, 24, 24, 64), 0.5)
+    filters = quantized("w", weights.shape, 0.01)
+    made = op_net(Conv2d(padding=(1, 1, 1, 1)), [quantized("x", (1, 24, 24, 32), 0.1, 4)], output, {filters: weights})
+    return assign_engines(made, ENGINES)
+
+
+def planned() -> Plan:
+    return plan_network(net(), BOARD, ENGINES, max_pes=8)
+
+
+def programs(plan: Plan) -> list[Program]:
+    return [gather(net(), plan, pe, ENGINES) for pe in plan.pes]
+
+
+def workers(room: int = ROOM) -> list[Role]:
+    return [role for role in roles_of(programs(planned()), room) if not role.first.is_root]
+
+
+def test_every_pe_is_in_one_role_and_the_root_alone_in_its_own() -> None:
+    plan = planned()
+    roles = roles_of(programs(plan), ROOM)
+    assert sorted(pe for role in roles for pe in role.pes) == [pe.pe for pe in plan.pes]
+    assert roles[0].pes == (plan.pes[0].pe,)
+    assert not roles[0].own
+    assert len(roles) == 2
+
+
+def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:
+    """With rows cut and not channels the weights are the same everywhere, and so are commands; descriptors are not."""
+    graph = Graph(net())
+    (op,) = graph.ops
+    boxes = to_boxes(grid(graph.shape(op.output), (1, 4, 1, 1), (1, 1, 1, 1)))
+    rows = plan_with_pins(net(), BOARD, ENGINES, {op.name: tuple(map(Tile, range(4), boxes))}, None)
+    middle = [program for program in programs(rows) if program.pe in (1, 2)]
+    (role,) = roles_of(middle, ROOM)
+    shared = {member.symbol for member in role.constants.members}
+    assert {symbol.rpartition("_")[2] for symbol in shared} == {"weights", "parameters", "command"}
+    for own in role.own:
+        assert {row.struct for row in own_of(role, own.program.pe).rows} == {"noc_descriptor", ""}
+
+
+def own_of(role: Role, pe: int) -> PeData:
+    return next(data for data in own_data(role).pes if data.pe == pe)
+
+
+def test_no_two_parts_of_a_pe_s_data_overlap() -> None:
+    (role,) = workers()
+    for own in role.own:
+        start, words = own.words
+        spans = [(start, start + 4 * len(words)), *((o, o + member.bytes) for o, member in own.parts)]
+        spans.sort()
+        assert all(first[1] <= second[0] for first, second in pairwise(spans))
+        assert spans[-1][1] <= role.own_bytes
+        assert all(offset % member.align == 0 for offset, member in own.parts)
+
+
+def test_pes_whose_data_would_not_fit_together_are_roles_of_their_own() -> None:
+    sizes = [program.activation_bytes for program in programs(planned()) if not program.is_root]
+    (whole,) = workers()
+    least = max(sizes) + 30_000
+    assert len(workers(least)) == 1
+    assert len(workers(max(sizes))) > 1
+    assert sorted(pe for role in workers(max(sizes)) for pe in role.pes) == list(whole.pes)
+
+
+def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
+    """A weight of one PE changed: its data and nobody else's program change."""
+    plan = planned()
+    made, again = (generate(net(), plan, BOARD, ENGINES, bytes(16)) for _ in range(2))
+    assert made == again
+    (role,) = workers()
+    changed = list(role.programs)
+    array = changed[0].arrays[0]
+    changed[0] = replace(changed[0], arrays=(replace(array, values=array.values + np.int8(1)), *changed[0].arrays[1:]))
+    (apart,) = roles_of(changed, ROOM)
+    assert array.symbol not in {member.symbol for member in apart.constants.members}
+    assert all(any(array.symbol == member.symbol for _, member in own.parts) for own in apart.own)

@@ -1,0 +1,49 @@
+"""What the compiler says of structs is what the data is laid out by."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.codegen.sources import OwnData, PeData, Row, Spot
+from npukit.project.layout import memory_layout
+from npukit.project.own_data import Addresses, own_bytes, questions_about
+from npukit.project.struct_layouts import Layouts, Member, answers
+from npukit.project.toolchain import find_toolchain
+
+HEADER = """#include <stddef.h>
+struct thing { unsigned char kind; short count; const void *next; int far; };
+enum { KIND = 7 };
+"""
+ROWS = (
+    Row(0, "thing", (("kind", "KIND"), ("count", -2), ("next", Spot("own", 16)), ("far", Spot("activations", 8, 5)))),
+    Row(16, "", (("word", 0x01020304), ("place", Spot("constants", 4)))),
+)
+OWN = OwnData(32, (PeData(3, ((24, b"\xaa\xbb"),), ROWS),), ("thing.h",))
+
+
+def asked(folder: Path, compiler: str) -> Layouts:
+    (folder / "thing.h").write_text(HEADER)
+    questions = questions_about([OWN])
+    (folder / "layouts.c").write_text(questions.as_c())
+    here = PurePosixPath(".")
+    command = find_toolchain(compiler).compile_command(
+        PurePosixPath("layouts.c"), "size", [here], folder, folder / "layouts.o"
+    )
+    subprocess.run(command, cwd=folder, check=True, timeout=200)
+    return answers(questions, folder / "layouts.o")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_the_data_of_a_pe_byte_by_byte(tmp_path: Path, compiler: str) -> None:
+    layouts = asked(tmp_path, compiler)
+    assert (layouts.members[Member("thing", "count")].offset, layouts.constants["KIND"]) == (2, 7)
+    layout = memory_layout(load_board("pe-mesh"), 64, 256, 512, OWN.bytes)
+    found = own_bytes(OWN, layouts, Addresses(layout, 0x1000, {5: 0x2000}))
+    near = (layout.own.start + 16).to_bytes(4, "little")
+    thing = b"\x07\x00\xfe\xff" + near + (0x2008).to_bytes(4, "little")
+    words = (0x01020304).to_bytes(4, "little") + (0x1004).to_bytes(4, "little")
+    assert found == thing.ljust(16, b"\0") + words + b"\xaa\xbb" + bytes(6)
