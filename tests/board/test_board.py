@@ -8,7 +8,7 @@ import pytest
 
 from npukit.board.board import known_boards, load_board
 from npukit.data import data_folder
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 
 PE_MESH = (data_folder("boards") / "pe-mesh.toml").read_text()
 
@@ -82,3 +82,28 @@ def test_memories_that_overlap(tmp_path: Path) -> None:
 def test_a_mesh_without_a_network(tmp_path: Path) -> None:
     begin, end = PE_MESH.index("[noc]"), PE_MESH.index("[uart]")
     assert "16 PEs need a [noc]" in wrong(tmp_path, PE_MESH[:begin] + PE_MESH[end:])
+
+
+CONTRADICTIONS = {
+    "PE 16 is named as dead": ("dead_pes = []", "dead_pes = [16]"),
+    "PEs 0 and 5 are named as a dead link": ("dead_links = []", "dead_links = [[0, 5]]"),
+    "registers of timer at 0x1000 lie in memory sram": ("base = 0xE100_0000", "base = 0x1000"),
+    "timer and noc have their registers at one address": ("base = 0xE100_0000", "base = 0xE200_0000"),
+}
+
+
+@pytest.mark.parametrize("fault", CONTRADICTIONS)
+def test_numbers_that_contradict_each_other_are_named_and_do_not_fit(tmp_path: Path, fault: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(PE_MESH.replace(*CONTRADICTIONS[fault]))
+    with pytest.raises(DoesNotFit, match=fault) as found:
+        load_board(str(path))
+    assert found.value.exit_status == 3
+
+
+def test_chips_that_no_byte_can_reach(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    several = PE_MESH.replace("chips = { columns = 1, rows = 1 }", "chips = { columns = 2, rows = 1 }")
+    path.write_text(several.replace("chip_links_per_border = 2", "chip_links_per_border = 0"))
+    with pytest.raises(DoesNotFit, match="no byte a cycle crosses a border"):
+        load_board(str(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +17,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
+from npukit.board.contradictions import contradictions
 from npukit.data import data_folder
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
+
+CONTRADICTION = "contradiction"
 
 Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
@@ -212,15 +215,9 @@ class Board(_Part):
 
     @model_validator(mode="after")
     def _numbers_agree(self) -> Board:
-        named = {*self.mesh.dead_pes, *(pe for link in self.mesh.dead_links for pe in link)}
-        unknown = sorted(pe for pe in named if not 0 <= pe < self.pe_count)
-        if unknown:
-            raise ValueError(f"PE {unknown[0]} is named as dead, but there are only PEs 0 to {self.pe_count - 1}")
-        for first, second in pairwise(sorted(self.memory, key=lambda m: m.origin)):
-            if first.end > second.origin:
-                raise ValueError(f"memories {first.name} and {second.name} overlap")
-        if self.pe_count > 1 and self.noc is None:
-            raise ValueError(f"{self.pe_count} PEs need a [noc]")
+        fault = next(contradictions(self), None)
+        if fault:
+            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": fault})
         return self
 
     @property
@@ -244,6 +241,9 @@ def load_board(name: str) -> Board:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NpukitError(f"board file {path} is not TOML: {error}") from error
     except ValidationError as error:
+        if error.errors()[0]["type"] == CONTRADICTION:
+            message = f"board file {path} contradicts itself: {error.errors()[0]['msg']}"
+            raise DoesNotFit(message, tries=["docs/boards.md", "npukit boards"]) from error
         raise NpukitError(f"board file {path} is wrong: {_first_fault(error)}") from error
 
 
