@@ -23,17 +23,27 @@ static int32_t take_error(void)
     return error;
 }
 
-int32_t mac_array_run(const struct mac_array_command *first)
+void mac_array_submit(const struct mac_array_command *first)
 {
-    uint32_t status;
-    /* The operands must be in memory before the array is started, and its results are read only after. */
+    /* The operands must be in memory before the array is started. */
     __asm volatile("dsb" ::: "memory");
     MAC_ARRAY->doorbell = first;
+}
+
+int32_t mac_array_wait(void)
+{
+    uint32_t status;
     while (((status = MAC_ARRAY->status) & STATUS_BUSY) != 0) {
         __asm volatile("wfe"); /* the end of the chain sets the event register, also between the test and here */
     }
-    __asm volatile("" ::: "memory");
+    __asm volatile("" ::: "memory"); /* and its results are read only after */
     return (status & STATUS_ERROR) == 0 ? 0 : take_error();
+}
+
+int32_t mac_array_run(const struct mac_array_command *first)
+{
+    mac_array_submit(first);
+    return mac_array_wait();
 }
 
 int32_t mac_array_run_one(const struct mac_array_command *command)

@@ -90,6 +90,12 @@ _Static_assert(offsetof(struct mac_array_command, second_row_stride) == 84, "wor
 /* Run a chain to its end, asleep meanwhile. 0, or the array's error code. */
 int32_t mac_array_run(const struct mac_array_command *first);
 
+/* Start a chain, which runs by itself. */
+void mac_array_submit(const struct mac_array_command *first);
+
+/* Sleep until what was submitted is done; at once if nothing was. 0, or the array's error code. */
+int32_t mac_array_wait(void);
+
 /* Run one command and ignore its `next`. 0, or the array's error code. */
 int32_t mac_array_run_one(const struct mac_array_command *command);
 

@@ -315,6 +315,20 @@ int32_t mac_array_run_one(const struct mac_array_command *command)
     return 0;
 }
 
+static int32_t submitted_error;
+
+void mac_array_submit(const struct mac_array_command *first)
+{
+    submitted_error = mac_array_run(first);
+}
+
+int32_t mac_array_wait(void)
+{
+    const int32_t error = submitted_error;
+    submitted_error = 0;
+    return error;
+}
+
 int32_t mac_array_run(const struct mac_array_command *first)
 {
     int32_t error = 0;

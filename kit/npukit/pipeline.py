@@ -25,6 +25,7 @@ from npukit.net.cost import macs
 from npukit.net.net import Net, Op
 from npukit.net.store import save_net
 from npukit.plan.on_core import Planned, plan_as_pinned, plan_with_kernels
+from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import Plan
 from npukit.plan.store import save_plan
 from npukit.progress import Progress
@@ -95,7 +96,7 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     plugins = plugins_of(board)
     engines = with_core(plugins)
     pruned = without_dead_channels(loaded.net)
-    net = assign_engines(pruned.net, engines, only_cpu=options.engine == "cpu")
+    net = in_overlapping_order(assign_engines(pruned.net, engines, only_cpu=options.engine == "cpu"), engines)
     if options.strict:
         refuse_cpu_ops(net)
     progress.stage(f"plan for {board.name}")

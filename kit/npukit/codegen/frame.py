@@ -41,11 +41,16 @@ class Operand:
 
 @dataclass(frozen=True)
 class KernelStep:
-    """Calls of kernels, which finish `layer`. `checked`: they return 0 or an error code."""
+    """Calls of kernels, which finish `layer`. `checked`: they return 0 or an error code.
+
+    With a `wait` they only start the work, and that function waits for it; if they are `submitted`, not here.
+    """
 
     calls: tuple[Call, ...]
     layer: int
     checked: bool
+    wait: str | None = None
+    submitted: bool = False
 
     @property
     def code(self) -> object:
@@ -68,10 +73,11 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class ChainStep:
-    """Layers of one accelerator that follow each other, each with its commands."""
+    """Layers of one accelerator that follow each other, each with its commands; `submitted`: only started."""
 
     format: CommandFormat
     layers: tuple[tuple[int, tuple[str, ...]], ...]
+    submitted: bool = False
 
     @property
     def first(self) -> str:
@@ -88,6 +94,13 @@ class ChainStep:
     def with_operands(self, values: Sequence[Address | int | str]) -> ChainStep:
         given = (value.symbol for value in values if isinstance(value, Address))
         return replace(self, layers=tuple((layer, tuple(next(given) for _ in old)) for layer, old in self.layers))
+
+
+@dataclass(frozen=True)
+class JoinStep:
+    """Wait for what was submitted to an accelerator."""
+
+    wait: str
 
 
 @dataclass(frozen=True)
@@ -125,7 +138,7 @@ class WaitStep:
         return WaitStep(flag, count)
 
 
-FrameStep = KernelStep | ChainStep | SendStep | WaitStep
+FrameStep = KernelStep | ChainStep | JoinStep | SendStep | WaitStep
 
 
 def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
@@ -197,6 +210,8 @@ class _Writer:
                 self._chain(step)
             case KernelStep():
                 self._kernel(step)
+            case JoinStep():
+                self._join(step)
             case SendStep():
                 self._checked("noc_send", step.symbol)
             case WaitStep():
@@ -208,11 +223,30 @@ class _Writer:
             self._observed = Local("observed", "int32", call("net_observed"))
         return self._observed.value != 0
 
+    def _is_not_observed(self) -> Expr:
+        self._is_observed()
+        assert self._observed is not None
+        return self._observed.value == 0
+
     def _chain(self, step: ChainStep) -> None:
         if not self._observable:
-            self._checked(step.format.run, step.first)
+            self._all_at_once(step)
             return
-        if_else(self._is_observed(), lambda: self._one_by_one(step), lambda: self._checked(step.format.run, step.first))
+        if_else(self._is_observed(), lambda: self._one_by_one(step), lambda: self._all_at_once(step))
+
+    def _all_at_once(self, step: ChainStep) -> None:
+        if step.submitted:
+            do(call(str(step.format.submit), self._values[step.first].address(0)))
+        else:
+            self._checked(step.format.run, step.first)
+
+    def _join(self, step: JoinStep) -> None:
+        """Observed, everything has been waited for at once."""
+        if not self._observable:
+            self._stop_on_error(call(step.wait))
+            return
+        with when(self._is_not_observed()):
+            self._stop_on_error(call(step.wait))
 
     def _one_by_one(self, step: ChainStep) -> None:
         for layer, commands in step.layers:
@@ -233,6 +267,8 @@ class _Writer:
             do(call(BEGIN))
         self._calls(step)
         with when(observed):
+            if step.wait and step.submitted:
+                self._stop_on_error(call(step.wait))
             do(call(END, step.layer))
 
     def _calls(self, step: KernelStep) -> None:
@@ -242,6 +278,8 @@ class _Writer:
                 self._stop_on_error(made)
             else:
                 do(made)
+        if step.wait and not step.submitted:
+            self._stop_on_error(call(step.wait))
 
     def _argument(self, value: object) -> object:
         if isinstance(value, Address):

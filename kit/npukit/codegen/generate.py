@@ -76,8 +76,12 @@ def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
         if part.engine.commands and part.chained:
             yield part.engine.commands.run, caller
             yield f"{part.engine.commands.run}_one", caller
+            if part.engine.commands.submit:
+                yield part.engine.commands.submit, caller
         elif isinstance(part.lowered.code, Call) and part.engine.name != CPU:
             yield part.lowered.code.function, caller
+        if part.engine.abilities.wait:
+            yield part.engine.abilities.wait, caller
 
 
 def _drivers(program: Program, board: Board) -> tuple[Path, ...]:

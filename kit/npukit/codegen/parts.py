@@ -28,6 +28,7 @@ class Part:
     lowered: Lowered
     op: int
     layer: int
+    submitted: bool = False
     streamed: Piece | None = None
     """Its constants, if they are not in the image."""
 
@@ -56,7 +57,7 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         if step.constants:
             streamed = streamed_piece(step, lowered.constants)
             lowered = with_constants_in(arena.scratch(step.constants), lowered)
-        parts.append(Part(tile, engine, lowered, op, index, streamed))
+        parts.append(Part(tile, engine, lowered, op, index, step.submitted, streamed))
     return parts
 
 

@@ -8,14 +8,14 @@ from functools import cached_property
 
 from npukit.accel.interface import Accelerator, Address, Call, ConstantArray, Routine, Routines
 from npukit.codegen.constants import Record
-from npukit.codegen.frame import ChainStep, FrameStep, KernelStep, SendStep, WaitStep
+from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, WaitStep
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes
-from npukit.plan.plan import Compute, PePlan, Plan, Send, Step, Wait
+from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
 
 NOC_HEADER = "noc.h"
 
@@ -51,7 +51,7 @@ class Program:
         return {self.arena.place(each): self.control_bytes + each.offset for each in self.arena.buffers.values()}
 
 
-Piece = Part | Send | Wait
+Piece = Part | Join | Send | Wait
 """A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
 
 
@@ -69,7 +69,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         parts=tuple(parts),
         arrays=tuple(array for part in parts for array in part.lowered.constants),
         records=tuple(record for run in runs for record in _records(run, descriptors)),
-        steps=tuple(_step(run, descriptors) for run in runs),
+        steps=tuple(_step(run, descriptors, _waits(parts)) for run in runs),
         headers=_headers(pe, parts),
         wrappers=_wrappers(parts),
         routines=_routines(parts),
@@ -95,7 +95,8 @@ def _runs(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
 
 def _together(first: Piece, second: Piece) -> bool:
     if isinstance(first, Part) and isinstance(second, Part):
-        return first.chained and second.chained and first.engine is second.engine
+        alike = first.engine is second.engine and first.submitted == second.submitted
+        return first.chained and second.chained and alike
     return isinstance(first, Send) and isinstance(second, Send)
 
 
@@ -105,10 +106,17 @@ def _records(run: Sequence[Piece], descriptors: Descriptors) -> list[Record]:
     return list(chain_records(parts)) if parts else descriptors.chain(sends)
 
 
-def _step(run: Sequence[Piece], descriptors: Descriptors) -> FrameStep:
+def _waits(parts: Sequence[Part]) -> dict[str, str]:
+    """By engine that runs by itself, the function that waits for it."""
+    return {part.engine.name: part.engine.abilities.wait for part in parts if part.engine.abilities.wait}
+
+
+def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, str]) -> FrameStep:
     first = run[0]
     if isinstance(first, Wait):
         return WaitStep(first.flag, first.count)
+    if isinstance(first, Join):
+        return JoinStep(waits[first.engine])
     if isinstance(first, Send):
         return SendStep(descriptors.first(first.message))
     return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first)
@@ -117,7 +125,8 @@ def _step(run: Sequence[Piece], descriptors: Descriptors) -> FrameStep:
 def _chain_step(run: Sequence[Part]) -> ChainStep:
     form = run[0].engine.commands
     assert form is not None
-    return ChainStep(form, tuple((part.layer, tuple(commands_of(part))) for part in run))
+    layers = tuple((part.layer, tuple(commands_of(part))) for part in run)
+    return ChainStep(form, layers, run[0].submitted)
 
 
 def _kernel_step(part: Part) -> KernelStep:
@@ -126,7 +135,7 @@ def _kernel_step(part: Part) -> KernelStep:
         calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
         return KernelStep(calls, part.layer, checked=False)
     assert isinstance(code, Call)
-    return KernelStep((code,), part.layer, part.engine.name != CPU)
+    return KernelStep((code,), part.layer, part.engine.name != CPU, part.engine.abilities.wait, part.submitted)
 
 
 def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
@@ -144,7 +153,8 @@ def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
 
 def _wrappers(parts: Sequence[Part]) -> tuple[str, ...]:
     calls = [p for p in parts if isinstance(p.lowered.code, Call) and p.engine.name != CPU]
-    return tuple(dict.fromkeys(_prototype(part) for part in calls))
+    waits = [f"int32_t {wait}(void);" for wait in dict.fromkeys(p.engine.abilities.wait for p in calls) if wait]
+    return (*dict.fromkeys(_prototype(part) for part in calls), *waits)
 
 
 def _prototype(part: Part) -> str:

@@ -12,7 +12,7 @@ from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import Lifetime, aligned, code_bytes, control_bytes, extent, memory_use, pack_sharing
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Buffer, Compute, PePlan, Plan, Step
+from npukit.plan.plan import Buffer, Compute, Join, PePlan, Plan, Step
 from npukit.plan.program import Block, Held, Program
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, Region
@@ -55,7 +55,7 @@ def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
         assert isinstance(compute, Compute)
         needs.note(compute, cost)
         if compute.scratch:
-            scratch.append((Block(compute.scratch, cost.scratch_bytes), Lifetime(cost.scratch_bytes, step, step)))
+            scratch.append((Block(compute.scratch, cost.scratch_bytes), _while_it_runs(program, step, cost)))
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
@@ -81,6 +81,10 @@ def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetim
         inputs = [named[compute.inputs[i].buffer] for i in cost.in_place]
         found += [(i, output) for i in inputs if wanted[i][1].last == step == wanted[output][1].first]
     return found
+
+
+def _while_it_runs(program: Program, step: int, cost: Cost) -> Lifetime:
+    return Lifetime(cost.scratch_bytes, step, program.scratch_until.get(step, step))
 
 
 class _BufferNeeds:
@@ -121,7 +125,9 @@ def _shown(graph: Graph, region: Region, life: Lifetime, offset: int) -> Iterato
 
 def _code_of(step: Step) -> Sequence[object]:
     """What of a step is code: kinds and order. Boxes, addresses and flags are data, but for the core's own kernels."""
+    if isinstance(step, Join):
+        return ("Join", step.engine)
     if not isinstance(step, Compute):
         return (type(step).__name__,)
     boxes = (step.output.box.shape, *(view.box.shape for view in step.inputs)) if step.engine == "cpu" else ()
-    return (step.op, *boxes)
+    return (step.op, step.submitted, *boxes)

@@ -19,6 +19,7 @@ from npukit.plan.plan import (
     SENT_FLAG,
     Buffer,
     Compute,
+    Join,
     Landing,
     MemoryUse,
     Message,
@@ -44,6 +45,8 @@ class _Pe:
     written: np.ndarray
     buffers: Mapping[str, Buffer]
     flags: Counter[int] = field(default_factory=Counter)
+    submitted: list[Compute] = field(default_factory=list)
+    """In the order in which each engine does them."""
     step: int = 0
     frames: int = 0
 
@@ -104,6 +107,7 @@ class Execution:
         ]
         ready += [lambda flight=flight: self._leave(flight) for flight in self._next_to_leave()]
         ready += [lambda flight=flight: self._arrive(flight) for flight in self._flights if flight.value is not None]
+        ready += [lambda pe=pe, e=e: self._work(pe, e) for pe in self._pes.values() for e in _engines_at_work(pe)]
         if not ready:
             stuck = {pe.plan.pe: str(pe.plan.steps[pe.step]) for pe in self._pes.values() if pe.plan.steps}
             raise PlanError(f"nothing can go on: {stuck}")
@@ -112,25 +116,47 @@ class Execution:
     def _may_advance(self, pe: _Pe, root: _Pe) -> bool:
         if not pe.plan.steps:
             return pe is root
-        step = pe.plan.steps[pe.step]
-        return not isinstance(step, Wait) or pe.flags[step.flag] >= step.count
+        match pe.plan.steps[pe.step]:
+            case Wait(flag, count):
+                return pe.flags[flag] >= count
+            case Join(engine):
+                return engine not in _engines_at_work(pe)
+        return True
+
+    def _work(self, pe: _Pe, engine: str) -> None:
+        """An accelerator does the first thing that was submitted to it."""
+        step = next(step for step in pe.submitted if step.engine == engine)
+        pe.submitted.remove(step)
+        self._compute(pe, step)
 
     def _advance(self, pe: _Pe) -> None:
         if pe.plan.steps:
             self._do(pe)
             pe.step += 1
         if pe.step == len(pe.plan.steps):
+            if pe.submitted:
+                raise PlanError(f"PE {pe.plan.pe} ends a frame and has not waited for {pe.submitted[0].op}")
             pe.step, pe.frames = 0, pe.frames + 1
 
     def _do(self, pe: _Pe) -> None:
         match pe.plan.steps[pe.step]:
             case Compute() as compute:
-                self._compute(pe, compute)
+                self._start(pe, compute)
             case Send(number):
                 message = self.plan.messages[number]
                 self._flights.append(_Flight(message, pe, list(message.landings)))
             case Wait(flag, count):
                 pe.flags[flag] -= count
+
+    def _start(self, pe: _Pe, step: Compute) -> None:
+        before = pe.plan.steps[pe.step - 1]
+        chained = isinstance(before, Compute) and (before.engine, before.submitted) == (step.engine, step.submitted)
+        if step.engine in _engines_at_work(pe) and not chained:
+            raise PlanError(f"PE {pe.plan.pe} starts {step.op} while {step.engine} is at work")
+        if step.submitted:
+            pe.submitted.append(step)
+        else:
+            self._compute(pe, step)
 
     def _next_to_leave(self) -> list[_Flight]:
         """Of each PE's DMA the first of its messages: it carries them one after the other."""
@@ -203,6 +229,10 @@ class Execution:
 
     def _dtype(self, buffer: Buffer) -> np.dtype:
         return np.dtype(self.net.tensor(buffer.tensor).dtype if buffer.tensor else np.uint8)
+
+
+def _engines_at_work(pe: _Pe) -> set[str]:
+    return {step.engine for step in pe.submitted}
 
 
 def _new_pe(plan: PePlan) -> _Pe:

@@ -65,7 +65,7 @@ class Compute:
 
     Each input's box is exactly what the output's box needs (`receptive.needs`): what of a window lies outside it is
     padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
-    other on one accelerator may run as one chain.
+    other on one accelerator may run as one chain. If they are `submitted` they are only started, and a `Join` follows.
     `constants` names the buffer that its constants have been streamed to, all but its commands; else they are in the
     image. `frame` is the frame of the round that it works on.
     """
@@ -78,6 +78,7 @@ class Compute:
     scratch: str | None = None
     constants: str | None = None
     frame: int = 0
+    submitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,14 @@ class Wait:
     count: int
 
 
-Step = Compute | Send | Wait
+@dataclass(frozen=True)
+class Join:
+    """Go on when the accelerator has done all that was submitted to it."""
+
+    engine: str
+
+
+Step = Compute | Join | Send | Wait
 
 
 def streamed_name(op: str, box: Box) -> str:

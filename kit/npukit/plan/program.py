@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from npukit.accel.interface import Cost
 from npukit.net.box import Box
 from npukit.plan.causality import Known
-from npukit.plan.plan import Step
+from npukit.plan.plan import Compute, Step
 from npukit.plan.regions import Region
 
 
@@ -39,6 +40,23 @@ class Use:
 
 
 @dataclass
+class Running:
+    """What an accelerator that runs by itself was given last: the steps, and what they read and write.
+
+    Until something else goes on meanwhile, nobody need know: then they are `submitted`.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    reads: set[Held] = field(default_factory=set)
+    writes: set[Held] = field(default_factory=set)
+    submitted: bool = False
+
+    def hinders(self, reads: Collection[Held], writes: Collection[Held]) -> bool:
+        """Whether a step with these reads and writes has to wait for it."""
+        return not self.writes.isdisjoint((*reads, *writes)) or not self.reads.isdisjoint(writes)
+
+
+@dataclass
 class Program:
     """One PE's program as it grows."""
 
@@ -58,6 +76,19 @@ class Program:
     """By flag, the first step at which nothing it counts is still to be waited for."""
     expected: dict[Held, list[Known]] = field(default_factory=dict)
     """By what they land in, what the senders of messages on their way knew."""
+
+    running: dict[str, Running] = field(default_factory=dict)
+    """By accelerator."""
+    scratch_until: dict[int, int] = field(default_factory=dict)
+    """By submitted step, the step up to which its scratch memory is in use."""
+
+    def submit(self, running: Running) -> None:
+        """Let the next step go on while this runs."""
+        running.submitted = True
+        for index in running.steps:
+            step = self.steps[index]
+            assert isinstance(step, Compute)
+            self.steps[index] = replace(step, submitted=True)
 
     def use(self, held: Held, step: int) -> None:
         self.uses.setdefault(held, Use(step, step)).include(step)

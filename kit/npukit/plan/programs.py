@@ -81,12 +81,15 @@ class Emitter:
     def compute(self, frame: int, index: int, tile: Tile, piece: Box | None = None, block: Block | None = None) -> None:
         """A tile on its PE, or a piece of one whose constants have been streamed to a block."""
         op, pe = self.graph.ops[index], tile.pe
-        box = piece or tile.box
+        box, engine = piece or tile.box, self.engines[op.engine]
         sources = self._inputs(frame, index, op, tile)
-        self.traffic.wait_for(pe, *dict.fromkeys(sources), *([block] if block else []))
-        self.traffic.wait_until_sent(pe, frame)
-        cost = self.engines[op.engine].cost(self.graph.net, op, box)
+        reads = (*dict.fromkeys(sources), *([block] if block else []))
         (target,) = [region for region in self._held(frame, pe, op.output) if region.owned]
+        self.traffic.overlap(pe, op.engine, reads, (target,))
+        self.traffic.wait_for(pe, *reads)
+        self.traffic.wait_until_sent(pe, frame)
+        self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
+        cost = engine.cost(self.graph.net, op, box)
         scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
@@ -97,8 +100,10 @@ class Emitter:
         commands = self.command_bytes(op)
         program.command_bytes += commands
         program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
-        for held in (*sources, target, *([block] if block else [])):
+        for held in (*reads, target):
             program.use(held, step)
+        if engine.abilities.wait:
+            self.traffic.started(pe, op.engine, step, reads, (target,))
 
     def command_bytes(self, op: Op) -> int:
         """Of a tile's constants what holds addresses: each tile of each frame has its own."""
@@ -125,7 +130,9 @@ class Emitter:
         return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, boxes, strict=True))
 
     def end(self) -> None:
-        """The root waits for the outputs, everybody for what they sent."""
+        """The root waits for the outputs, everybody for what they sent and for their accelerators."""
+        for pe in self.traffic.programs:
+            self.traffic.join_all(pe)
         root = self._program(self.ends.outputs)
         outputs = [
             self._held(frame, root.pe, name)[0] for frame in range(len(self.assignments)) for name in self.graph.outputs

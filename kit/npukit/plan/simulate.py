@@ -19,7 +19,7 @@ from npukit.net.net import Net
 from npukit.plan.copies import copies
 from npukit.plan.cost import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
 from npukit.plan.network import Network
-from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Compute, Message, PePlan, Plan, Send, Step, Wait
+from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Compute, Join, Message, PePlan, Plan, Send, Step, Wait
 from npukit.plan.routes import Link
 
 CORE = "cpu"
@@ -56,6 +56,8 @@ class _Pe:
     sending: bool = False
     port: list[tuple[int, int]] = field(default_factory=list)
     computing: int = 0
+    at_work: set[str] = field(default_factory=set)
+    """Accelerators that have been started and run on."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,16 @@ class _Packet:
     message: Message
     flits: int
     last: bool
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A chain that an engine runs."""
+
+    engine: str
+    start: int
+    cycles: int
+    submitted: bool
 
 
 class _Simulation:
@@ -100,6 +112,8 @@ class _Simulation:
         match pe.plan.steps[pe.step]:
             case Compute() as step:
                 self._compute(pe, step, time)
+            case Join():
+                self._join(pe, time)
             case Send():
                 self._send(pe, time)
             case Wait() as step:
@@ -114,22 +128,50 @@ class _Simulation:
 
     def _compute(self, pe: _Pe, first: Compute, time: int) -> None:
         """A chain: all computes that follow each other on one accelerator."""
-        steps = _run_of(pe, lambda step: isinstance(step, Compute) and step.engine == first.engine != CORE) or [first]
+        chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
+        steps = [first] if first.engine == CORE else chain
         cycles = sum(step.cycles for step in steps if isinstance(step, Compute))
         pe.step += len(steps)
         pe.computing += cycles
         start = time + CHAIN_CYCLES
         pe.port = [span for span in pe.port if span[1] > start]
-        steals = first.engine != CORE
-        self._at(start + cycles, partial(self._computed, pe, start, cycles, 0 if steals else None))
+        work = _Work(first.engine, start, cycles, first.submitted)
+        self._at(start + cycles, partial(self._computed, pe, work, 0 if first.engine != CORE else None))
+        if first.submitted:
+            pe.at_work.add(first.engine)
+            self._at(start, partial(self._go_on, pe))
 
-    def _computed(self, pe: _Pe, start: int, cycles: int, stolen: int | None, time: int) -> None:
+    def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
         """The end of a chain, unless DMA took port cycles from it meanwhile, which are added."""
-        taken = sum(max(0, min(stop, time) - max(begin, start)) for begin, stop in pe.port)
+        taken = sum(max(0, min(stop, time) - max(begin, work.start)) for begin, stop in pe.port)
         if stolen is not None and taken > stolen:
-            self._at(start + cycles + taken, partial(self._computed, pe, start, cycles, taken))
+            self._at(work.start + work.cycles + taken, partial(self._computed, pe, work, taken))
+        elif work.submitted:
+            pe.at_work.remove(work.engine)
+            self._wake(pe, time)
         else:
             self._go_on(pe, time)
+
+    def _join(self, pe: _Pe, time: int) -> None:
+        """Sleep until the accelerator has done what it was given."""
+        step = pe.plan.steps[pe.step]
+        assert isinstance(step, Join)
+        pe.asleep = step.engine in pe.at_work
+        if not pe.asleep:
+            pe.step += 1
+            self._at(time + WAIT_CYCLES, partial(self._go_on, pe))
+
+    def _wake(self, pe: _Pe, time: int) -> None:
+        """Look again at what the core waits for."""
+        if not pe.asleep:
+            return
+        match pe.plan.steps[pe.step]:
+            case Join():
+                self._join(pe, time)
+            case Wait() as step:
+                self._wait(pe, step, time)
+            case _:
+                raise AssertionError("a core sleeps in steps that wait")
 
     def _send(self, pe: _Pe, time: int) -> None:
         """A chain of messages: all sends that follow each other."""
@@ -166,16 +208,11 @@ class _Simulation:
 
     def _count(self, pe: _Pe, flag: int, time: int) -> None:
         pe.flags[flag] += 1
-        if pe.asleep:
-            step = pe.plan.steps[pe.step]
-            assert isinstance(step, Wait)
-            if pe.flags[step.flag] >= step.count:
-                pe.asleep = False
-                self._wait(pe, step, time)
+        self._wake(pe, time)
 
     def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
-        if pe.flags[step.flag] < step.count:
-            pe.asleep = True
+        pe.asleep = pe.flags[step.flag] < step.count
+        if pe.asleep:
             return
         pe.flags[step.flag] -= step.count
         pe.step += 1
@@ -185,6 +222,11 @@ class _Simulation:
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
     """So many frames one after the other, each started by the root as soon as it has ended the one before."""
     return _Simulation(net, board, plan, frames).run()
+
+
+def _kind(step: Compute) -> tuple[str, bool]:
+    """Steps of one kind that follow each other are one chain."""
+    return step.engine, step.submitted
 
 
 def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from npukit.plan.plan import Compute, PePlan, Plan, Send, Step, Wait
+from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
 
 
 def print_plan(plan: Plan) -> str:
@@ -38,7 +38,10 @@ def _steps_table(pe: PePlan) -> Iterator[str]:
 def _step_row(index: int, step: Step) -> Sequence[str]:
     match step:
         case Compute():
-            return str(index), step.op, step.engine, f"{step.output.buffer} {step.output.box}", f"{step.cycles:,}"
+            name = f"{step.op}, submitted" if step.submitted else step.op
+            return str(index), name, step.engine, f"{step.output.buffer} {step.output.box}", f"{step.cycles:,}"
+        case Join():
+            return str(index), f"wait for {step.engine}", step.engine, "", ""
         case Send():
             return str(index), f"send message {step.message}", "", "", ""
         case Wait():

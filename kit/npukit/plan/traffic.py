@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.causality import Clocks, Known
-from npukit.plan.plan import SENT_FLAG, Landing, Message, Send, Step, View, Wait
-from npukit.plan.program import Held, Program
+from npukit.plan.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
+from npukit.plan.program import Held, Program, Running
 from npukit.plan.regions import Region
 
 OUTPUTS_FLAG = SENT_FLAG + 1
@@ -87,6 +87,43 @@ class Traffic:
                 program.use(held, step)
             del program.sending[:count]
 
+    def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
+        """Before a step on one engine: those of the others that it need not wait for run on, the others are joined."""
+        program = self.programs[pe]
+        for other, running in [item for item in program.running.items() if item[0] != engine]:
+            if running.hinders(reads, writes):
+                self._join(pe, other)
+            elif not running.submitted:
+                program.submit(running)
+
+    def follow(self, pe: int, engine: str, *, chained: bool) -> None:
+        """Before a step on an engine that may be running: unless it goes on with its chain, that is done first."""
+        program = self.programs[pe]
+        last = program.running.get(engine)
+        if last and not (chained and not last.submitted and last.steps[-1] == len(program.steps) - 1):
+            self._join(pe, engine)
+
+    def started(self, pe: int, engine: str, step: int, reads: Collection[Held], writes: Collection[Held]) -> None:
+        """A step has been given to an engine that runs by itself."""
+        running = self.programs[pe].running.setdefault(engine, Running())
+        running.steps.append(step)
+        running.reads.update(reads)
+        running.writes.update(writes)
+
+    def join_all(self, pe: int) -> None:
+        """Wait for everything that runs: who learns of the steps so far may count on it that they are done."""
+        for engine in list(self.programs[pe].running):
+            self._join(pe, engine)
+
+    def _join(self, pe: int, engine: str) -> None:
+        program = self.programs[pe]
+        running = program.running.pop(engine)
+        if running.submitted:
+            step = self.step(pe, Join(engine))
+            program.scratch_until |= dict.fromkeys(running.steps, step)
+            for held in (*running.reads, *running.writes):
+                program.use(held, step)
+
     def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
         """Parcels that count one flag: at each receiver they all land in one thing.
 
@@ -122,6 +159,7 @@ class Traffic:
 
     def _send(self, parcel: Parcel) -> None:
         program = self.programs[parcel.sender]
+        self.join_all(parcel.sender)
         known = self.known_to(parcel.sender)
         landings = tuple(self._land(pe, held, parcel.box, known) for pe, held in parcel.destinations)
         self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from npukit.accel.geometry import Plane
-from npukit.accel.interface import Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Operand, Tile
+from npukit.accel.interface import Abilities, Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Operand, Tile
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
@@ -29,6 +29,7 @@ class Vector16:
     name = "vector16"
     version = "1.0"
     commands: CommandFormat | None = None
+    abilities = Abilities(wait="vector16_wait")
     model: Path | None = HERE / "model" / "vector16_model.c"
 
     def __init__(self, slot: AcceleratorSlot) -> None:
@@ -71,7 +72,7 @@ class Vector16:
         operands = [operand.address for operand in tile.inputs]
         places = (operands[0], operands[-1], tile.output.address)
         program_and_shape = (Address(constants[0].symbol), len(words), Address(constants[1].symbol))
-        return Lowered(constants, Call("vector16_run", (*places, *program_and_shape)))
+        return Lowered(constants, Call("vector16_start", (*places, *program_and_shape)))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         slot = board.accelerator_named(self.name)

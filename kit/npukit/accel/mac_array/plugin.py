@@ -35,8 +35,11 @@ class MacArray:
         bytes=COMMAND_BYTES,
         run="mac_array_run",
         header="mac_array.h",
+        submit="mac_array_submit",
     )
-    abilities = Abilities(patterns=(("conv2d", "add"), ("depthwise_conv2d", "add"), ("dense", "add")))
+    abilities = Abilities(
+        patterns=(("conv2d", "add"), ("depthwise_conv2d", "add"), ("dense", "add")), wait="mac_array_wait"
+    )
 
     def __init__(self, slot: AcceleratorSlot) -> None:
         self.figures = Figures.of(slot)

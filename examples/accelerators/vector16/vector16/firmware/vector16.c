@@ -1,4 +1,4 @@
-/* The vector unit's driver: vector16.md. Loads the program, then runs it on one run of elements after the other. */
+/* The vector unit's driver: vector16.md. Loads the program, then starts it on one run of elements after the other. */
 #include "vector16.h"
 
 #include "board.h"
@@ -23,28 +23,39 @@ static void load(const int32_t *program, int32_t words)
     }
 }
 
-static void run(struct vector16_pointers pointers)
+static void sleep_until_done(void)
+{
+    while ((VECTOR16->status & STATUS_BUSY) != 0) {
+        __asm volatile("wfe"); /* the end sets the event register, also between the test and here */
+    }
+    __asm volatile("" ::: "memory"); /* results are read only after it is done */
+}
+
+static void start(struct vector16_pointers pointers)
 {
     for (int i = 0; i < 3; i++) {
         VECTOR16->pointer[i] = (uint32_t)(uintptr_t)pointers.at[i];
     }
-    __asm volatile("dsb" ::: "memory"); /* operands are in memory before the unit starts, */
+    __asm volatile("dsb" ::: "memory"); /* operands are in memory before the unit starts */
     VECTOR16->start = 1;
-    while ((VECTOR16->status & STATUS_BUSY) != 0) {
-        __asm volatile("wfe"); /* the end sets the event register, also between the test and here */
-    }
-    __asm volatile("" ::: "memory"); /* and results are read only after it is done */
 }
 
-int32_t vector16_run(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape)
+int32_t vector16_start(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape)
 {
     load(program, words);
     VECTOR16->elements = (uint32_t)shape[ELEMENTS];
     for (int32_t row = 0; row < shape[ROWS]; row++) {
         for (int32_t each = 0; each < shape[RUNS]; each++) {
-            run(vector16_pointers(first, second, output, row, each, shape));
+            sleep_until_done();
+            start(vector16_pointers(first, second, output, row, each, shape));
         }
     }
+    return 0;
+}
+
+int32_t vector16_wait(void)
+{
+    sleep_until_done();
     const int32_t error = (int32_t)VECTOR16->error;
     VECTOR16->error = 0;
     return error;

@@ -19,8 +19,11 @@ enum vector16_shape {
     OUTPUT_RUN_STRIDE,
 };
 
-/* Run the program on every run of elements; one of a single operand has no use for `second`. 0, or the unit's error code. */
-int32_t vector16_run(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape);
+/* Run the program on every run of elements but do not wait for the last: 0. One operand has no use for `second`. */
+int32_t vector16_start(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape);
+
+/* Wait for the last run, at once if there is none: 0, or the unit's error code. */
+int32_t vector16_wait(void);
 
 /* A program's pointers: the operands and the output. */
 struct vector16_pointers {

@@ -57,9 +57,10 @@ static int32_t run_element(struct element *element, const int32_t *program)
     }
 }
 
-int32_t vector16_run(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape)
+static int32_t error;
+
+int32_t vector16_start(void *first, void *second, void *output, const int32_t *program, int32_t words, const int32_t *shape)
 {
-    int32_t error = 0;
     (void)words;
     for (int32_t row = 0; row < shape[ROWS]; row++) {
         for (int32_t run = 0; run < shape[RUNS]; run++) {
@@ -69,5 +70,12 @@ int32_t vector16_run(void *first, void *second, void *output, const int32_t *pro
             }
         }
     }
-    return error;
+    return 0;
+}
+
+int32_t vector16_wait(void)
+{
+    const int32_t result = error;
+    error = 0;
+    return result;
 }

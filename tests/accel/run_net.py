@@ -1,0 +1,58 @@
+"""A net on one PE of a board, from its engines to the emulator: what `npukit build`, `validate` and `bench` do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.board.board import Board
+from npukit.codegen.generate import generate
+from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.bench import Bench, bench
+from npukit.measure.cases import golden_cases
+from npukit.measure.target import Target
+from npukit.measure.validate import Validation, validate
+from npukit.net.net import Net
+from npukit.plan.on_core import plan_with_kernels
+from npukit.plan.overlap import in_overlapping_order
+from npukit.plan.plan import Plan
+from npukit.progress import Silent
+from npukit.project.compile import build_images
+from npukit.project.image import Image
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import find_toolchain
+
+BUILD_ID = "29" * 16
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The net with its engines, and what became of it; `c` is the C of its frame."""
+
+    net: Net
+    plan: Plan
+    c: str
+    validation: Validation
+    bench: Bench
+
+
+def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in_overlapping_order) -> Ran:
+    plugins = plugins_of(board)
+    engines = with_core(plugins)
+    placed = order(assign_engines(net, engines), engines)
+    planned = plan_with_kernels(placed, board, engines, "latency", 1)
+    sources = generate(placed, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
+    project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
+    (image,) = build_images(project, find_toolchain("gcc"), folder / "images")
+    models = {name: plugin.model for name, plugin in plugins.items() if plugin.model}
+    emulator = Emulator(board, [Image(image.elf, image.pes)], models)
+    with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
+        target = Target("emulator", session, board)
+        cases = golden_cases(placed)
+        found = validate(target, placed, planned.plan, cases, Silent())
+        measured = bench(target, placed, planned.plan, cases, board.core.clock_hz, 1, Silent())
+    emulator.close()
+    return Ran(placed, planned.plan, sources[0].files["net.c"], found, measured)
