@@ -12,7 +12,7 @@ from codegen.host import HostProgram, build
 from codegen.random_ops import random_inputs
 from net.small_nets import op_net, quantized
 from npukit.accel.cpu import Cpu
-from npukit.accel.interface import Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
+from npukit.accel.interface import Abilities, Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
 from npukit.board.board import Board, load_board
 from npukit.codegen.generate import generate
 from npukit.net.box import Box
@@ -46,6 +46,7 @@ class Vendor:
     status: int = 0
     name: str = "vendor"
     commands: CommandFormat | None = None
+    abilities: Abilities = Abilities()
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None if isinstance(op.attributes, Lookup) else "only lookups"

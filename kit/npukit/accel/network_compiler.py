@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from npukit.accel.subgraph_file import subgraph_text
 from npukit.errors import NpukitError
@@ -21,6 +22,10 @@ LAST_WORDS = 400
 """Characters of what the command said last that go into an error."""
 
 
+def _decoded(text: object) -> bytes:
+    return base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+
+
 class Compiled(BaseModel):
     """What the command leaves: a blob for the accelerator, and what running it needs."""
 
@@ -28,7 +33,7 @@ class Compiled(BaseModel):
 
     format: Literal["npukit-blob"]
     version: Literal[1]
-    blob: Base64Bytes = Field(min_length=1)
+    blob: Annotated[bytes, BeforeValidator(_decoded)] = Field(min_length=1)
     cycles: int = Field(ge=0)
     scratch_bytes: int = Field(default=0, ge=0)
 
