@@ -91,7 +91,7 @@ def net_of(layer: Layer) -> Net:
     random, pad = np.random.default_rng(1), layer.kernel // 2
     height, width = ((size + 2 * pad - layer.kernel) // layer.stride + 1 for size in (layer.height, layer.width))
     source, result = (1, layer.height, layer.width, layer.channels), (1, height, width, layer.made)
-    padding, strides = (pad,) * 4, (layer.stride,) * 2
+    padding, strides = (pad, pad, pad, pad), (layer.stride, layer.stride)
     attributes = Conv2d(strides, padding)
     weights = (layer.made, layer.kernel, layer.kernel, layer.channels)
     if layer.kind == "dense":

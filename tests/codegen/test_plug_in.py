@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ class Vendor:
     status: int = 0
     name: str = "vendor"
     commands: CommandFormat | None = None
-    abilities: Abilities = Abilities()
+    abilities: Abilities = field(default_factory=Abilities)
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None if isinstance(op.attributes, Lookup) else "only lookups"

@@ -56,7 +56,7 @@ class KernelStep:
     def code(self) -> object:
         """Steps of equal code differ in their operands alone."""
         calls = tuple((c.function, *("" if isinstance(a, Address) else a for a in c.arguments)) for c in self.calls)
-        return ("kernel", self.checked, calls)
+        return ("kernel", self.checked, self.wait, self.submitted, calls)
 
     def operands(self) -> tuple[Operand, ...]:
         arguments = (a for call in self.calls for a in call.arguments)
@@ -85,7 +85,7 @@ class ChainStep:
 
     @property
     def code(self) -> object:
-        return ("chain", self.format.run, tuple(len(commands) for _, commands in self.layers))
+        return ("chain", self.format.run, self.submitted, tuple(len(commands) for _, commands in self.layers))
 
     def operands(self) -> tuple[Operand, ...]:
         commands = (symbol for _, commands in self.layers for symbol in commands)
@@ -101,6 +101,17 @@ class JoinStep:
     """Wait for what was submitted to an accelerator."""
 
     wait: str
+
+    @property
+    def code(self) -> object:
+        return ("join", self.wait)
+
+    def operands(self) -> tuple[Operand, ...]:
+        return ()
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> JoinStep:
+        assert not values
+        return self
 
 
 @dataclass(frozen=True)
