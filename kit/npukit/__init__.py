@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from npukit.api import run as run
     from npukit.api import serve as serve
     from npukit.api import trace as trace
+    from npukit.api import tune as tune
     from npukit.api import validate as validate
 
 __version__ = "0.1.0"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from npukit.measure.bench import Bench
     from npukit.measure.trace import Traced
     from npukit.measure.validate import Validation
+    from npukit.tuner import Tuned
 
 Model: TypeAlias = "Path | str | ExportedProgram"
 """A model file, or a program of `torch.export`."""
@@ -63,6 +64,17 @@ class Options:
     """
     postprocess: tuple[str, ...] = ()
     """What the application wants, one an output: `softmax top=3 output=0`, or `argmax`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the build's manifest. Calibration data and mappings are not kept: they are files that lie elsewhere."""
+        return asdict(replace(self, calibration=None, plan=None))
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any], calibration: Path | None = None) -> Options:
+        """What a manifest keeps, with the calibration data again."""
+        known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items() if value}
+        shapes = tuple((name, tuple(sizes)) for name, sizes in told.get("input_shapes", ()))
+        return cls(**{**known, "input_shapes": shapes, "calibration": calibration})
 
 
 def build(
@@ -224,6 +236,31 @@ def export(
 
     (progress or Silent()).stage("export")
     return write(load(folder), Path(output), portable)
+
+
+def tune(
+    folder: Path | str,
+    model: Path | str,
+    *,
+    budget_seconds: float = 300,
+    database: Path | str | None = None,
+    merge: Path | str | None = None,
+    calibration: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Search for faster loops of the layers that TVM schedules, keep what is found, and build the folder again with it.
+
+    `database` is where findings are kept (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` is a file of
+    findings to start from; `calibration` is what the build was given, if it was.
+    """
+    from npukit.tuner import Tuner
+    from npukit.tuning import default_path, load_database
+
+    built, path = load(folder), Path(database) if database else default_path()
+    if merge:
+        load_database(path).merged(load_database(Path(merge))).save(path)
+    options = Options.from_json(built.manifest.options, Path(calibration) if calibration else None)
+    return Tuner(Path(model), built, options, path, progress or Silent()).run(budget_seconds)
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:

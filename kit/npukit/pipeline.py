@@ -65,6 +65,7 @@ class _Compiled:
     planned: Planned
     removed_channels: Mapping[str, tuple[int, int]]
     quantization: Report | None
+    options: Options
 
     @property
     def plan(self) -> Plan:
@@ -104,7 +105,7 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
         planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
     else:
         planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
-    return _Compiled(net, board, plugins, planned, pruned.removed, loaded.report)
+    return _Compiled(net, board, plugins, planned, pruned.removed, loaded.report, options)
 
 
 def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
@@ -194,6 +195,7 @@ def _manifest(
         board=compiled.board,
         accelerators=keep_models(compiled.plugins.values(), folder),
         toolchain=toolchain.title,
+        options=compiled.options.to_json(),
         images=tuple(records),
         dram=DRAM_IMAGE if plan.dram else None,
         summary=summary(compiled, plan),

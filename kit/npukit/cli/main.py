@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from npukit import __version__
-from npukit.cli import bench, boards, build, doctor, export, fit, flash, monitor, new_key, ops, serve, trace, validate
+from npukit.cli import (
+    bench,
+    boards,
+    build,
+    doctor,
+    export,
+    fit,
+    flash,
+    monitor,
+    new_key,
+    ops,
+    serve,
+    trace,
+    tune,
+    validate,
+)
 from npukit.cli import run as run_verb
 from npukit.cli.new import new
 
@@ -43,6 +58,7 @@ app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
 app.command(epilog="Example: npukit trace out/digits -o trace.json")(trace.trace)
 app.command(epilog="Example: npukit export out/digits --portable -o digits_lib")(export.export)
+app.command(epilog="Example: npukit tune out/kws --model kws.tflite --budget 300")(tune.tune)
 app.command(epilog="Example: npukit flash out/digits --port /dev/ttyACM0 --key key.pem")(flash.flash)
 app.command(epilog="Example: npukit monitor out/digits --on /dev/ttyACM0")(monitor.monitor)
 app.command(epilog="Example: npukit serve out/digits --on /dev/ttyACM0 --tracker 192.168.1.20:9190")(serve.serve)

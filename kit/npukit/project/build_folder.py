@@ -90,6 +90,8 @@ class Manifest(BaseModel):
     board: Board
     accelerators: tuple[AcceleratorRecord, ...] = ()
     toolchain: str
+    options: dict[str, Any] = {}
+    """What the build was asked for: `Options.to_json()`."""
     images: tuple[ImageRecord, ...]
     dram: str | None = None
     """What must be in the first chip's DRAM before the first frame, if anything is kept there."""

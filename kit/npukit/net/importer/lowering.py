@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
 from npukit.net.c_function import MATH
+from npukit.tuning import Blocking, blocking_of, note
 
 transforms: Any = relax.transform
 backend: Any = relax.backend
@@ -47,7 +49,10 @@ class Code:
 def code_of(module: IRModule) -> Code:
     """The C of the Relax function `island`, whose parameters are tensors."""
     try:
-        return _printed(_scheduled(_fused(module)))
+        scheduled, key = _scheduled(_fused(module))
+        code = _printed(scheduled)
+        note(key, code.body)
+        return code
     except NpukitError:
         raise
     except Exception as fault:
@@ -75,11 +80,15 @@ def _fused(module: IRModule) -> Any:
     return function
 
 
-def _scheduled(function: Any) -> Any:
-    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read."""
-    schedule = s_tir.Schedule(
-        IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)}), error_render_level="none"
-    )
+def _scheduled(function: Any) -> tuple[Any, str]:
+    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read.
+
+    And the key of the kernel, by which its blocking is known.
+    """
+    module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
+    schedule = s_tir.Schedule(module, error_render_level="none")
+    key = _key(module)
+    blocking = blocking_of(key, _name(schedule))
     for block in _blocks(schedule):
         readers = schedule.get_consumers(block)
         if len(readers) == 1 or (readers and _is_cheap(schedule.get(block))):
@@ -88,24 +97,74 @@ def _scheduled(function: Any) -> Any:
         elif not readers:
             _try(schedule.reverse_compute_inline, block)
     for block in _blocks(schedule):
-        _place_reduction(schedule, block)
-    return schedule.mod
+        _place_reduction(schedule, block, blocking)
+    return schedule.mod, key
+
+
+def _key(module: IRModule) -> str:
+    """What names the kernel, its shapes and types included, and the core it is for."""
+    return hashlib.sha256(f"cortex-m4f {module.script()}".encode()).hexdigest()[:32]
+
+
+def _name(schedule: Any) -> str:
+    """The kernel's largest loops, for people."""
+    sums = [block for block in _blocks(schedule) if _is_sum(schedule, block)]
+    names = [schedule.get(block).name_hint for block in sums or _blocks(schedule)]
+    return names[0] if names else ISLAND
+
+
+def _is_sum(schedule: Any, block: Any) -> bool:
+    return any(int(axis.iter_type) == _REDUCTION for axis in schedule.get(block).iter_vars)
 
 
 def _blocks(schedule: Any) -> list[Any]:
     return list(schedule.get_child_blocks(schedule.get_sblock("root", ISLAND)))
 
 
-def _place_reduction(schedule: Any, block: Any) -> None:
+def _place_reduction(schedule: Any, block: Any, blocking: Blocking) -> None:
     """Each sum begins before its loop, and goes on to its one reader as soon as it is complete."""
     loops, kinds = schedule.get_loops(block), [int(axis.iter_type) for axis in schedule.get(block).iter_vars]
     if _REDUCTION not in kinds or len(loops) != len(kinds):
         return
     outer = kinds.index(_REDUCTION)
     readers = schedule.get_consumers(block)
-    if outer and len(readers) == 1:
-        _try(schedule.reverse_compute_at, readers[0], loops[outer - 1])
-    _try(schedule.decompose_reduction, block, loops[outer])
+    spatial, sums = _blocked(schedule, loops[:outer], loops[outer:], blocking)
+    if spatial and len(readers) == 1:
+        _try(schedule.reverse_compute_at, readers[0], spatial[-1])
+    _try(schedule.decompose_reduction, block, sums[0])
+    if blocking.factor > 1:
+        _unroll_what_is_short(schedule, blocking.factor)
+
+
+def _blocked(
+    schedule: Any, spatial: Sequence[Any], sums: Sequence[Any], blocking: Blocking
+) -> tuple[list[Any], list[Any]]:
+    """The loops around a sum and those of the sum, some of the former inside the latter, written out."""
+    outside, inside, terms = list(spatial), [], list(sums)
+    place = len(spatial) - 1 - blocking.axis
+    if _divides(schedule, spatial, place, blocking.factor):
+        outside[place], written_out = schedule.split(spatial[place], [None, blocking.factor])
+        inside = [written_out]
+    if _divides(schedule, sums, len(sums) - 1, blocking.unroll):
+        terms[-1], written_out = schedule.split(sums[-1], [None, blocking.unroll])
+        inside = [written_out, *inside]
+    if inside:
+        schedule.reorder(*outside, *terms, *inside)
+        for loop in inside:
+            schedule.unroll(loop)
+    return outside, [*terms, *inside]
+
+
+def _divides(schedule: Any, loops: Sequence[Any], place: int, factor: int) -> bool:
+    return factor > 1 and 0 <= place < len(loops) and int(schedule.get(loops[place]).extent) % factor == 0
+
+
+def _unroll_what_is_short(schedule: Any, factor: int) -> None:
+    """The loops that begin the sums side by side, and those that read them."""
+    for block in _blocks(schedule):
+        loops = schedule.get_loops(block)
+        if loops and int(schedule.get(loops[-1]).extent) <= factor and int(schedule.get(loops[-1]).kind) == 0:
+            _try(schedule.unroll, loops[-1])
 
 
 def _try(primitive: Any, *arguments: Any) -> bool:
