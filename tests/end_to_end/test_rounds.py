@@ -9,6 +9,11 @@ import numpy as np
 from end_to_end.builds import DIGITS, build
 from helpers import models
 from npukit import api
+from npukit.emulator.builtin import Emulator
+from npukit.link.messages import DRAM_PE
+from npukit.link.session import Session
+from npukit.measure.cases import golden_cases
+from npukit.measure.validate import run_case
 
 
 def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: Path) -> None:
@@ -32,8 +37,20 @@ def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: P
     assert abs(measured.interval_cycles - built.plan().predicted.interval_cycles) < 0.1 * measured.interval_cycles
 
 
-def test_what_does_not_fit_is_streamed_from_dram(tmp_path: Path) -> None:
-    built = build(models() / "ad01_int8.tflite", tmp_path / "out", pes=2, objective="throughput")
+def test_what_one_pe_cannot_hold_is_streamed_from_dram(tmp_path: Path) -> None:
+    built = build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
     assert built.dram()
     found = api.validate(tmp_path / "out", inputs=models() / "ad01_int8.npz", expect="out0_tflm")
     assert found.passed, found.mismatches
+
+
+def test_the_host_fills_the_dram_of_a_board_that_nobody_has_loaded(tmp_path: Path) -> None:
+    built = build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
+    dram, net = built.dram(), built.net()
+    assert dram
+    cases = golden_cases(net)
+    with Emulator(built.board, built.images()) as board, Session(board, built.build_id) as session:
+        assert not np.array_equal(run_case(session, net, cases, 0, observe=False)[0], cases.expected[0][0])
+        session.write_memory(0, dram, DRAM_PE)
+        assert session.read_memory(1000, 5000, DRAM_PE) == dram[1000:6000]
+        assert np.array_equal(run_case(session, net, cases, 0, observe=False)[0], cases.expected[0][0])
