@@ -10,7 +10,8 @@ import numpy as np
 
 from npukit.accel.interface import Address, Commands, Field, Lowered, Operand
 from npukit.board.board import load_board
-from npukit.emulator.mac_array_model import Array, Command, Error, Flag, Kind
+from npukit.emulator.mac_array_command import Command, Error, Flag, Kind
+from npukit.emulator.mac_array_model import Array
 from npukit.net.box import Box
 from npukit.net.tensor import Tensor
 

@@ -12,7 +12,8 @@ from emulator.commands import FIRST_FREE, FIRST_STACK, SRAM_BYTES, random_comman
 from emulator.programs import program, running, words
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.mac_array_model import Array, Command, Error, Flag, Kind
+from npukit.emulator.mac_array_command import Command, Error, Flag, Kind
+from npukit.emulator.mac_array_model import Array
 
 COMMAND = 0x1000
 RESULTS = 0x1F00

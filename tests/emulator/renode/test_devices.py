@@ -13,7 +13,8 @@ from emulator.commands import SRAM_BYTES, random_command, spoilt
 from emulator.renode.devices import Devices, compile_devices
 from npukit.board.board import Board, load_board
 from npukit.emulator.dma_model import DRAM, MULTICAST, Descriptor, copy
-from npukit.emulator.mac_array_model import Array, Command, Error, Kind
+from npukit.emulator.mac_array_command import Command, Error, Kind
+from npukit.emulator.mac_array_model import Array
 
 COMMAND, DESCRIPTOR, DATA = 0x1000, 0x1_1000, 0x1_2000
 DOORBELL, STATUS, COMPLETED = 0x00, 0x04, 0x08
