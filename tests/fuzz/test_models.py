@@ -8,7 +8,7 @@ import pytest
 
 from fuzz.models.driver import Fault, run
 
-FILES = {"tflite": 200, "onnx": 60}
+FILES = {"tflite": 200, "onnx_example": 60}
 
 
 @pytest.mark.parametrize("parser", FILES)

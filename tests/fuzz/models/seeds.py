@@ -96,6 +96,12 @@ def tflite_seeds() -> tuple[bytes, ...]:
 
 
 @cache
+def onnx_example() -> tuple[bytes, ...]:
+    """The example alone, which is there at once."""
+    return ((DIGITS / "digits_qdq.onnx").read_bytes(),)
+
+
+@cache
 def onnx_seeds() -> tuple[bytes, ...]:
     """The example, and of ONNX's node tests those of ops that npukit reads, with int8 at their ends."""
     with warnings.catch_warnings(action="ignore"):
@@ -104,7 +110,7 @@ def onnx_seeds() -> tuple[bytes, ...]:
         models = [case.model for case in load_model_tests(kind="node") if case.model is not None]
     read = {name for names in NAMES.values() for name in names.onnx}
     small = [model for model in models if model.ByteSize() < SMALL and {n.op_type for n in model.graph.node} <= read]
-    return (*[(DIGITS / "digits_qdq.onnx").read_bytes()] * 50, *map(_quantised, small))
+    return (*onnx_example() * 50, *map(_quantised, small))
 
 
 def _quantised(model: onnx.ModelProto) -> bytes:

@@ -30,6 +30,7 @@ HOME = (*CODE, str(Path(__file__).resolve().parents[3]), str(FOLDER), "/proc/", 
 CASES: Mapping[str, tuple[Callable[[], tuple[bytes, ...]], Callable[[bytes, random.Random], bytes]]] = {
     "tflite": (seeds.tflite_seeds, mutate.damaged),
     "onnx": (seeds.onnx_seeds, mutate.damaged_onnx),
+    "onnx_example": (seeds.onnx_example, mutate.damaged_onnx),
 }
 
 
@@ -42,7 +43,7 @@ def damaged_file(parser: str, number: int) -> bytes:
 
 def outcome(parser: str, data: bytes) -> str:
     """One word if all is well, else what went wrong."""
-    path = FOLDER / f"model.{parser}"
+    path = FOLDER / f"model.{parser.partition('_')[0]}"
     path.write_bytes(data)
     try:
         net = load_net_from_model(path)
