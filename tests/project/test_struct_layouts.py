@@ -10,7 +10,7 @@ import pytest
 from npukit.board.board import load_board
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 from npukit.project.layout import memory_layout
-from npukit.project.own_data import Addresses, own_bytes, questions_about
+from npukit.project.own_data import Addresses, listing, own_bytes, questions_about
 from npukit.project.struct_layouts import Layouts, Member, answers
 from npukit.project.toolchain import find_toolchain
 
@@ -47,3 +47,11 @@ def test_the_data_of_a_pe_byte_by_byte(tmp_path: Path, compiler: str) -> None:
     thing = b"\x07\x00\xfe\xff" + near + (0x2008).to_bytes(4, "little")
     words = (0x01020304).to_bytes(4, "little") + (0x1004).to_bytes(4, "little")
     assert found == thing.ljust(16, b"\0") + words + b"\xaa\xbb" + bytes(6)
+
+
+def test_a_reader_is_told_what_lies_where() -> None:
+    assert listing(OWN).splitlines()[2:] == [
+        "0x00000  struct thing: kind = KIND, count = -2, next = own + 0x10, far = activations + 0x8 of PE 5",
+        "0x00010  words of struct net_own: word = 16909060, place = constants + 0x4",
+        "0x00018  2 bytes of weights or parameters",
+    ]

@@ -17,7 +17,7 @@ from npukit.project.check import check_fits, check_image, free_bytes, program_by
 from npukit.project.elf import Elf
 from npukit.project.files import Project, Role, Unit
 from npukit.project.layout import MemoryLayout, memory_layout
-from npukit.project.own_data import Addresses, own_bytes, questions_about
+from npukit.project.own_data import Addresses, listing, own_bytes, questions_about
 from npukit.project.render import neighbours_of, render_link_script
 from npukit.project.stack import StackReport, stack_bound
 from npukit.project.struct_layouts import NOTHING, Layouts, answers
@@ -94,6 +94,7 @@ def _write_own(project: Project, role: Role, layouts: Layouts, layout: MemoryLay
     addresses = Addresses(layout, constants.address if constants else layout.own.start, project.activations)
     data = own_bytes(role.own, layouts, addresses)
     (project.folder / role.own_file).write_bytes(data)
+    (project.folder / role.own_file).with_suffix(".txt").write_text(listing(role.own), encoding="utf-8", newline="\n")
     path.write_bytes(data)
 
 

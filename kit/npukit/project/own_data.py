@@ -65,3 +65,23 @@ def _number(value: int | str | Spot, layouts: Layouts, addresses: Addresses) -> 
         case str():
             return layouts.constants[value]
     return value
+
+
+def listing(own: OwnData) -> str:
+    """The data of the first PE for a reader, place by place."""
+    pe = own.pes[0]
+    lines = {offset: f"{len(data)} bytes of weights or parameters" for offset, data in pe.arrays}
+    lines |= {row.offset: f"{_kind(row)}: {', '.join(f'{n} = {_shown(v)}' for n, v in row.values)}" for row in pe.rows}
+    title = f"What PE {pe.pe} has of its own, by offset from net_own; other PEs of this program have the like.\n"
+    return title + "".join(f"\n{offset:#07x}  {text}" for offset, text in sorted(lines.items())) + "\n"
+
+
+def _kind(row: Row) -> str:
+    return f"struct {row.struct}" if row.struct else "words of struct net_own"
+
+
+def _shown(value: int | str | Spot) -> str:
+    if not isinstance(value, Spot):
+        return str(value)
+    place = f"{value.section} + {value.offset:#x}"
+    return place if value.pe is None else f"{place} of PE {value.pe}"
