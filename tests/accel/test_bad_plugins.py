@@ -13,7 +13,7 @@ from npukit.errors import NpukitError
 GOOD = """
 from pathlib import Path
 import numpy as np
-from npukit.accel.interface import Address, Call, Commands, ConstantArray, Cost, Lowered, Struct
+from npukit.accel.interface import Abilities, Address, Call, Commands, ConstantArray, Cost, Lowered, Struct
 
 
 class accelerator:
@@ -52,6 +52,7 @@ int32_t vendor_dense(void *input, const int32_t *words, void *output)
 }
 """
 
+REFUSAL_AND_COST = GOOD[GOOD.index("        return None if") : GOOD.index("\n\n    def lower")]
 ABOUT_THE_OP = "the plug-in vendor is wrong about dense_0 (dense): it "
 WRONG = {
     "a refusal without words": ('"only dense"', "7", "it refuses with 7, which is no reason in words"),
@@ -79,6 +80,34 @@ WRONG = {
     "no version": ('version = "7"', "", "the plug-in vendor has no `version`"),
     "another name": ('name = "vendor"', 'name = "rival"', "the plug-in vendor is named rival"),
     "a missing model": ("model = None", "model = Path('absent.c')", "names a model that is not there: absent.c"),
+    "abilities that are none": (
+        'version = "7"',
+        'version, abilities = "7", "all"',
+        "`abilities`: 'all' is no Abilities",
+    ),
+    "a pattern of no kind of op": (
+        'version = "7"',
+        'version, abilities = "7", Abilities(patterns=(("dense", "dance"),))',
+        "the plug-in vendor has wrong `abilities`: a pattern has 'dance', which is no kind of op",
+    ),
+    "a pattern of one op": (
+        'version = "7"',
+        'version, abilities = "7", Abilities(patterns=(("dense",),))',
+        "a pattern is a tuple of two kinds of op or more",
+    ),
+    "a pattern that it cannot do": (
+        REFUSAL_AND_COST,
+        REFUSAL_AND_COST.replace('op.kind == "dense"', 'op.kind in ("dense", "fused")').replace(
+            "100", "len(op.attributes.clamp)"
+        )
+        + '\n\n    abilities = Abilities(patterns=(("conv2d", "add"),))',
+        "the plug-in vendor is wrong about add_0 (conv2d + add): it fails in `cost`: AttributeError",
+    ),
+    "a wait that no driver has": (
+        'version = "7"',
+        'version, abilities = "7", Abilities(wait="vendor_weight")',
+        "no driver of the plug-in vendor has the function vendor_weight, which dense_0 calls",
+    ),
     "figures it does not take": ("self.slot = slot", "slot.figures['speed']", "does not take its figures"),
     "no plug-in": ("class accelerator", "class something", "cannot be loaded: AttributeError"),
     "a file that is not Python": ("class accelerator", "clash accelerator", "cannot be loaded: SyntaxError"),
@@ -88,7 +117,7 @@ WRONG = {
 def plugin(folder: Path, text: str) -> str:
     (folder / "vendor.py").write_text(text)
     (folder / "vendor.c").write_text(DRIVER)
-    lines = ('name = "vendor"', 'plugin = "vendor.py"', "base = 0xE500_0000")
+    lines = ('name = "vendor"', 'plugin = "vendor.py"', "base = 0xE600_0000")
     return with_accelerator(folder, "pe-mesh", *lines)
 
 
@@ -118,6 +147,6 @@ def test_all_of_them_are_wrong_in_one_thing_only(tmp_path: Path) -> None:
 
 
 def test_no_such_plug_in(tmp_path: Path) -> None:
-    board = with_accelerator(tmp_path, "pe-mesh", 'name = "vendor"', 'plugin = "absent"', "base = 0xE500_0000")
+    board = with_accelerator(tmp_path, "pe-mesh", 'name = "vendor"', 'plugin = "absent"', "base = 0xE600_0000")
     with pytest.raises(NpukitError, match=r"the plug-in vendor should be at .*absent, where there is none"):
         build(DIGITS / "digits_int8.tflite", tmp_path / "out", board, pes=1)
