@@ -16,6 +16,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_recurrent import RECURRENT
+from npukit.frontend.onnx_resize import Resize
 from npukit.frontend.onnx_values import known, padded
 from npukit.frontend.places import place, taken
 
@@ -169,6 +170,21 @@ class Unsqueeze(onnx_frontend.Unsqueeze):
         return super()._impl_v13(bb, inputs, attr, params)
 
 
+class Pow(onnx_frontend.Pow):
+    """An exponent of another type is one of the base's type."""
+
+    @classmethod
+    def _impl_v7(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        base, exponent = inputs
+        dtype = str(base.ty.dtype)
+        power = known(exponent, params)
+        if power is not None:
+            exponent = relax.const(power.astype(dtype), dtype)
+        elif str(exponent.ty.dtype) != dtype:
+            exponent = bb.normalize(operators.astype(exponent, dtype))
+        return super()._impl_v7(bb, [base, exponent], attr, params)
+
+
 CONVERTERS: Mapping[str, Any] = {
     "Clip": Clip,
     "Conv": Conv,
@@ -177,6 +193,8 @@ CONVERTERS: Mapping[str, Any] = {
     "Max": Max,
     "Min": Min,
     "Pad": Pad,
+    "Pow": Pow,
+    "Resize": Resize,
     "Unsqueeze": Unsqueeze,
     **RECURRENT,
 }
