@@ -1,0 +1,50 @@
+"""Groups of ops for an engine that takes subgraphs: connected, with one way out, and the net computes what it did."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+
+from npukit.accel.fusion import with_subgraphs
+from npukit.accel.interface import Abilities, Accelerator, Cost
+from npukit.net.box import Box
+from npukit.net.check import check_net
+from npukit.net.net import Net, Op
+from npukit.net.reference.interpreter import run_reference
+from plan.engines import SimpleCore
+from plan.test_overlap import branchy_nets
+
+
+class Grower(SimpleCore):
+    """Takes everything but softmax, four ops at most at once."""
+
+    name = "grower"
+    abilities = Abilities(subgraphs=True)
+
+    def refusal(self, net: Net, op: Op) -> str | None:
+        if len(op.parts) > 4:
+            return "too many"
+        return "no softmax" if op.kind == "softmax" else None
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        return Cost(1, 0)
+
+
+ENGINES: dict[str, Accelerator] = {"grower": Grower(), "cpu": SimpleCore()}
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(net=branchy_nets())
+def test_any_net_is_grouped_and_computes_the_same(net: Net) -> None:
+    net = net.with_ops(tuple(op.placed("cpu") for op in net.ops))
+    grouped = check_net(with_subgraphs(net, ENGINES["grower"], ENGINES))
+    assert {op.engine for op in grouped.ops if op.kind == "softmax"} <= {"cpu"}
+    for op in grouped.ops:
+        inside = {name for part in op.parts for name in part.outputs}
+        for part in op.parts[:-1]:
+            assert any(name in part.outputs for other in op.parts for name in other.inputs)
+        assert len(op.parts) <= 4
+        assert set(op.outputs) <= inside
+    x = [np.random.default_rng(0).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
+    for got, want in zip(run_reference(grouped, x), run_reference(net, x), strict=True):
+        assert np.array_equal(got, want)
