@@ -87,13 +87,15 @@ class Timeline:
         return self.frames[-1][1]
 
     def layer_cycles(self) -> dict[str, int]:
-        """By layer: the cycles of the PE that spends most on it in a frame."""
-        spent: Counter[tuple[str, int]] = Counter()
+        """By layer: the cycles of the PE that spends most on it in a frame, on its core or on an accelerator."""
+        spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for piece in self.slices:
             if piece.layer:
-                spent[piece.layer, piece.pe] += piece.cycles
-        layers = {layer for layer, _ in spent}
-        return {name: max(n for (layer, _), n in spent.items() if layer == name) // len(self.frames) for name in layers}
+                spans[piece.layer, piece.pe].append((piece.start, piece.end))
+        spent: Counter[str] = Counter()
+        for (layer, _), own in spans.items():
+            spent[layer] = max(spent[layer], _covered(own))
+        return {layer: cycles // len(self.frames) for layer, cycles in spent.items()}
 
     @property
     def pes(self) -> tuple[int, ...]:
@@ -167,19 +169,26 @@ def _calls(sites: CallSites, marks: np.ndarray) -> Iterator[_Call]:
             open_calls.append((sites.callees[address], time, sites.after[address]))
 
 
+def _covered(spans: Iterable[tuple[int, int]]) -> int:
+    """Cycles in at least one of them."""
+    covered, end = 0, 0
+    for start, stop in sorted(spans):
+        covered += max(stop - max(start, end), 0)
+        end = max(end, stop)
+    return covered
+
+
 @dataclass(frozen=True)
 class _Learnt:
-    """Of each PE, in the order of a frame: the steps that each accelerator's commands, and each kernel, belong to."""
+    """By PE, in the order of a frame: the steps that an accelerator's commands, and a function's calls, belong to."""
 
     work: Mapping[tuple[int, str], Sequence[int]]
-    kernels: Mapping[int, Sequence[int]]
-    names: Mapping[int, frozenset[str]]
+    calls: Mapping[tuple[int, str], Sequence[int]]
 
 
 def _learn(plan: Plan, seen: _Reader) -> _Learnt:
     work: dict[tuple[int, str], list[int]] = {}
-    kernels: dict[int, list[int]] = {}
-    names: dict[int, frozenset[str]] = {}
+    kernels: dict[tuple[int, str], list[int]] = defaultdict(list)
     calls, commands = seen.calls(), seen.work()
     for pe in plan.pes:
         steps = [index for index, step in enumerate(pe.steps) if isinstance(step, Compute)]
@@ -188,11 +197,9 @@ def _learn(plan: Plan, seen: _Reader) -> _Learnt:
         for (owner, name), spans in commands.items():
             if owner == pe.pe:
                 work[owner, name] = [_step_at(windows, start) for start, _ in spans]
-        busy = {step for (owner, _), taken in work.items() if owner == pe.pe for step in taken}
-        inside = [(_step_at(windows, call.start), call.name) for call in own if _is_kernel(call)]
-        kernels[pe.pe] = [step for step, _ in inside if step not in busy]
-        names[pe.pe] = frozenset(name for step, name in inside if step not in busy)
-    return _Learnt(work, kernels, names)
+        for call in filter(_is_kernel, own):
+            kernels[pe.pe, call.name].append(_step_at(windows, call.start))
+    return _Learnt(work, kernels)
 
 
 def _is_kernel(call: _Call) -> bool:
@@ -237,9 +244,9 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
 
 def _core_slices(plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]]) -> Iterator[Slice]:
     for pe in plan.pes:
-        steps = cycle(learnt.kernels[pe.pe] or [0])
+        steps = {name: cycle(taken) for (owner, name), taken in learnt.calls.items() if owner == pe.pe}
         for call in sorted(calls.get(pe.pe, ()), key=lambda call: call.start):
-            step = next(steps) if call.name in learnt.names[pe.pe] else None
+            step = next(steps[call.name]) if call.name in steps else None
             yield Slice(pe.pe, CORE, call.name, call.start, call.end, _layer(plan, pe.pe, step), step)
 
 
