@@ -257,7 +257,7 @@ class _Island:
             assembly.constant(f"{name}_constant_{index}", value, given)
             for index, (_, value, given) in enumerate(self._constants)
         ]
-        attributes = TvmCode(" ".join(self.names), code.body, code.work_bytes, self.why)
+        attributes = TvmCode(" ".join(reversed(self.names)), code.body, code.work_bytes, self.why)
         output = Tensor(name, shape, dtype, quantization)
         return View(assembly.op(name, attributes, (*self._activations, *constants), output), straight(len(shape)))
 
