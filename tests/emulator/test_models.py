@@ -22,8 +22,8 @@ DEVICE_H = Path(builtin.__file__).parent / "worker" / "core"
 
 PROGRAM = """
 #include "board.h"
-#define DOUBLER REGISTER(0xE5000000U)
-#define DOUBLER_BUSY REGISTER(0xE5000004U)
+#define DOUBLER REGISTER(0xE6000000U)
+#define DOUBLER_BUSY REGISTER(0xE6000004U)
 int main(void)
 {
     RESULTS[0] = 21;
@@ -41,7 +41,7 @@ int main(void)
 def board_with_doubler(folder: Path, figure: str = "slowness = 123") -> Board:
     text = (data_folder("boards") / "pe-mesh.toml").read_text()
     path = folder / "doubling.toml"
-    path.write_text(f'{text}\n[[accelerator]]\nname = "doubler"\nbase = 0xE500_0000\n[accelerator.figures]\n{figure}\n')
+    path.write_text(f'{text}\n[[accelerator]]\nname = "doubler"\nbase = 0xE600_0000\n[accelerator.figures]\n{figure}\n')
     return load_board(str(path))
 
 

@@ -93,9 +93,9 @@ def test_damaged_onnx_bytes(places: list[tuple[int, int]], tmp_path: Path) -> No
         load_net_from_model(tmp_path / "damaged.onnx")
 
 
-def relu_graph(scale: float = 0.1) -> Graph:
+def relu_graph(scale: float = 0.1, source: str = "x") -> Graph:
     graph = Graph()
-    graph.node("Relu", [graph.dequantized("x", scale, 0)], "r")
+    graph.node("Relu", [graph.dequantized(source, scale, 0)], "r")
     graph.quantized("r", scale, 0, "y")
     return graph
 
@@ -128,7 +128,7 @@ def test_a_recurrent_layer_of_tflite_and_the_way_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["\x1b[2Jgone", "a" * 5000, "x\u202ey"])
 def test_names_in_messages_are_plain(name: str, tmp_path: Path) -> None:
-    error = refused(saved(relu_graph(0.0).model({name: SHAPE}, "y"), tmp_path), "scale is zero")
+    error = refused(saved(relu_graph(0.0, name).model({name: SHAPE}, "y"), tmp_path), "scale is zero")
     assert error.message.isprintable()
     assert len(error.message) < 1100
 
