@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, build
-from helpers import CHECKOUT, models
+from frontend import onnx_models
+from helpers import CHECKOUT
 
 MODEL = DIGITS / "digits_int8.tflite"
 
@@ -87,8 +88,12 @@ def test_folder_that_holds_something_else(tmp_path: Path) -> None:
 
 
 def test_model_larger_than_the_memory(tmp_path: Path) -> None:
-    done = npukit("build", models() / "ad01_int8.tflite", "--pes", "1", "-o", "out", folder=tmp_path)
-    check(done, 3, "bytes", tmp_path)
+    graph = onnx_models.Graph()
+    graph.node("MaxPool", [graph.dequantized("x", 0.1, 0)], "pooled", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    graph.quantized("pooled", 0.1, 0, "y")
+    path = onnx_models.saved(graph.model({"x": [1, 4, 180, 180]}, "y"), tmp_path)
+    done = npukit("build", path, "--pes", "1", "-o", "out", folder=tmp_path)
+    check(done, 3, "bytes more than PE 0 of pe-mesh has", tmp_path)
     assert "Things to try:" in done.stderr
 
 
