@@ -1,0 +1,175 @@
+"""Writes the large networks of the mesh's benchmarks, int8 in ONNX's QDQ form, with random weights.
+
+    python benchmarks/imagenet_models.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...]
+
+The weights are drawn from a fixed seed (He's variance); scales come from one random image run in float, so that values
+fill their range and a wrong number shows. Each model comes with `NAME.npz`: a few random inputs, `in0`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+SIDE = 224
+CLASSES = 1000
+IMAGES = 4
+SEED = 20
+
+
+class Network:
+    """A float ONNX graph in the making; every method returns the name of what it adds."""
+
+    def __init__(self) -> None:
+        self.random = np.random.default_rng(SEED)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.channels = {"image": 3}
+
+    def conv(self, x: str, out: int, kernel: int = 1, stride: int = 1, groups: int = 1, clip: bool = False) -> str:
+        """Convolution with bias; `clip` adds the ReLU6 of the MobileNets."""
+        name = f"conv{len(self.nodes)}"
+        fan_in = self.channels[x] // groups * kernel * kernel
+        shape = (out, self.channels[x] // groups, kernel, kernel)
+        weight = self._weight(f"{name}_w", self.random.normal(0, np.sqrt(2 / fan_in), shape))
+        bias = self._weight(f"{name}_b", self.random.normal(0, 0.1, out))
+        before = 0 if kernel == 3 and stride == 2 else kernel // 2
+        pads = [before, before, kernel // 2, kernel // 2]
+        self._node("Conv", [x, weight, bias], name, pads=pads, strides=[stride, stride], group=groups)
+        self.channels[name] = out
+        return self._clipped(name) if clip else name
+
+    def relu(self, x: str) -> str:
+        return self._same("Relu", x)
+
+    def add(self, a: str, b: str) -> str:
+        return self._same("Add", a, b)
+
+    def max_pool(self, x: str) -> str:
+        return self._same("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
+
+    def classes(self, x: str) -> str:
+        """Global average pool and the dense layer."""
+        pooled = self._node("Flatten", [self._same("GlobalAveragePool", x)], "features")
+        shape = (self.channels[x], CLASSES)
+        weight = self._weight("dense_w", self.random.normal(0, np.sqrt(1 / shape[0]), shape))
+        return self._node("Gemm", [pooled, weight, self._weight("dense_b", np.zeros(CLASSES))], "scores")
+
+    def model(self) -> onnx.ModelProto:
+        image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIDE, SIDE])
+        scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, CLASSES])
+        graph = helper.make_graph(self.nodes, "network", [image], [scores], self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def _clipped(self, x: str) -> str:
+        ends = [self._weight(f"{x}_low", np.array(0)), self._weight(f"{x}_high", np.array(6))]
+        return self._same("Clip", x, *ends)
+
+    def _same(self, kind: str, x: str, *others: str, **attributes: Any) -> str:
+        name = self._node(kind, [x, *others], f"{kind.lower()}{len(self.nodes)}", **attributes)
+        self.channels[name] = self.channels[x]
+        return name
+
+    def _node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+        return output
+
+    def _weight(self, name: str, values: np.ndarray) -> str:
+        self.weights.append(numpy_helper.from_array(np.asarray(values, np.float32), name))
+        return name
+
+
+def mobilenet_v1(net: Network) -> None:
+    x = net.conv("image", 32, 3, stride=2, clip=True)
+    steps = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
+    for out, stride in steps:
+        x = net.conv(x, net.channels[x], 3, stride, groups=net.channels[x], clip=True)
+        x = net.conv(x, out, clip=True)
+    net.classes(x)
+
+
+def mobilenet_v2(net: Network) -> None:
+    x = net.conv("image", 32, 3, stride=2, clip=True)
+    blocks = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+    for widen, out, repeat, stride in blocks:
+        for step in range(repeat):
+            x = _inverted(net, x, widen, out, stride if step == 0 else 1)
+    net.classes(net.conv(x, 1280, clip=True))
+
+
+def _inverted(net: Network, x: str, widen: int, out: int, stride: int) -> str:
+    inner = net.channels[x] * widen
+    y = net.conv(x, inner, clip=True) if widen > 1 else x
+    y = net.conv(net.conv(y, inner, 3, stride, groups=inner, clip=True), out)
+    return net.add(x, y) if stride == 1 and net.channels[x] == out else y
+
+
+def resnet50(net: Network) -> None:
+    x = net.max_pool(net.relu(net.conv("image", 64, 7, stride=2)))
+    for inner, repeat, stride in [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]:
+        for step in range(repeat):
+            x = _bottleneck(net, x, inner, stride if step == 0 else 1)
+    net.classes(x)
+
+
+def _bottleneck(net: Network, x: str, inner: int, stride: int) -> str:
+    y = net.relu(net.conv(x, inner))
+    y = net.conv(net.relu(net.conv(y, inner, 3, stride)), 4 * inner)
+    skip = x if net.channels[x] == 4 * inner else net.conv(x, 4 * inner, stride=stride)
+    return net.relu(net.add(skip, y))
+
+
+NETWORKS: dict[str, Callable[[Network], None]] = {
+    "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v2": mobilenet_v2,
+    "resnet50": resnet50,
+}
+
+
+class OneImage(CalibrationDataReader):
+    """The random image from which the ranges come."""
+
+    def __init__(self, image: np.ndarray) -> None:
+        self.images = iter([{"image": image}])
+
+    def get_next(self) -> dict[str, np.ndarray]:
+        return next(self.images, {})
+
+
+def write(name: str, folder: Path) -> Path:
+    """The network `name` as `folder/name.onnx` and its inputs as `folder/name.npz`."""
+    net = Network()
+    NETWORKS[name](net)
+    images = np.random.default_rng(SEED + 1).normal(0, 1, (IMAGES, 1, 3, SIDE, SIDE)).astype(np.float32)
+    floats, path = folder / f"{name}_float.onnx", folder / f"{name}.onnx"
+    onnx.save(net.model(), floats)
+    quantize_static(
+        floats,
+        path,
+        OneImage(images[0]),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=QuantType.QInt8,
+        weight_type=QuantType.QInt8,
+    )
+    floats.unlink()
+    np.savez(folder / f"{name}.npz", in0=images)
+    return path
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[2:] or NETWORKS:
+        print(write(name, folder))
+
+
+if __name__ == "__main__":
+    main()
