@@ -24,7 +24,17 @@ from npukit.plan.receptive import cuttable_axes, needs
 from plan.networks import Builder
 
 ARRAY = MacArray(load_board("pe-mesh").accelerator[0])
-KINDS = ("conv2d", "depthwise_conv2d", "dense", "add", "average_pool", "max_pool", "residual", "depthwise residual")
+KINDS = (
+    "conv2d",
+    "depthwise_conv2d",
+    "dense",
+    "add",
+    "average_pool",
+    "max_pool",
+    "mean",
+    "residual",
+    "depthwise residual",
+)
 sizes, channels = st.integers(1, 9), st.sampled_from([1, 3, 4, 7, 16, 17, 24, 33])
 
 
@@ -46,6 +56,8 @@ def net_of(kind: str, data: st.DataObject) -> Net:
             y = b.add(x, b.input(*shape))
         case "average_pool" | "max_pool":
             y = b.pool(x, kernel, stride, maximum=kind == "max_pool")
+        case "mean":
+            y = b.mean(x)
         case "residual":
             y = b.add(*data.draw(st.permutations([b.input(*shape), b.conv(x, shape[-1], kernel)])))
         case _:
@@ -57,6 +69,8 @@ def net_of(kind: str, data: st.DataObject) -> Net:
 
 def varied(op: Op, net: Net, data: st.DataObject) -> Op:
     """With a clamp, and dilated by padding at the far ends so that the output keeps its shape."""
+    if op.kind == "mean":
+        return op
     low = data.draw(st.integers(-128, 0))
     attributes = replace(op.attributes, clamp=(low, data.draw(st.integers(low + 1, 127))))  # pyright: ignore
     if isinstance(attributes, Conv2d | DepthwiseConv2d):

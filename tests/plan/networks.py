@@ -16,6 +16,7 @@ from npukit.net.ops import (
     Dense,
     DepthwiseConv2d,
     MaxPool,
+    Mean,
     Padding,
     Pair,
     Reshape,
@@ -80,6 +81,10 @@ class Builder:
         _, height, width, channels = self.tensors[source].shape
         attributes = AveragePool((height, width), (height, width))
         return self._op(attributes, (source,), (1, 1, 1, channels), "mac_array")
+
+    def mean(self, source: str) -> str:
+        channels = self.tensors[source].shape[-1]
+        return self._op(Mean((1, 2)), (source,), (1, 1, 1, channels), "mac_array", scale=0.02)
 
     def flatten(self, source: str) -> str:
         return self._op(Reshape(), (source,), (1, self.tensors[source].elements), "cpu")

@@ -7,7 +7,7 @@ from math import prod
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Pair
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, Pair
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,16 @@ class Window:
 
 
 def window_of(net: Net, op: Op) -> Window:
-    """The op's window; a dense layer has one of a single pixel."""
+    """The op's window; a dense layer has one of a single pixel, a mean over the pixels one of all of them."""
     attributes = op.attributes
     if isinstance(attributes, Conv2d | DepthwiseConv2d):
         height, width = net.tensor(op.inputs[1]).shape[1:3]
         return Window((height, width), attributes.strides, attributes.dilation, attributes.padding[:2])
     if isinstance(attributes, AveragePool | MaxPool):
         return Window(attributes.window, attributes.strides, (1, 1), attributes.padding[:2])
+    if isinstance(attributes, Mean):
+        _, height, width, _ = net.tensor(op.inputs[0]).shape
+        return Window((height, width))
     return Window((1, 1))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Fused, Net, Op
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean
 
 Index = TypeVar("Index", int, np.ndarray)
 
@@ -73,6 +73,8 @@ def input_rules(net: Net, op: Op) -> list[InputRule]:
         return [window]
     if op.kind == "dense" and len(shapes) == 1 and len(shapes[0]) == rank:
         return [(*_same(range(rank - 1)), AxisRule())]
+    if isinstance(op.attributes, Mean):
+        return [tuple(AxisRule() if axis in op.attributes.axes else AxisRule(axis) for axis in range(rank))]
     if op.kind in ELEMENTWISE:
         return [_broadcast(shape, net.tensor(op.output).shape) for shape in shapes]
     return [(AxisRule(),) * len(shape) for shape in shapes]
@@ -104,6 +106,8 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
     shape = net.tensor(op.output).shape
     if op.kind == "dense":
         return (len(shape) - 1,)
+    if isinstance(op.attributes, Mean):
+        return (len(shape) - 1,) if len(shape) - 1 not in op.attributes.axes else ()
     if op.kind == "add" or (len(shape) == 4 and _window(net, op) is not None and _channels_are_free(net, op)):
         return (1, 2, 3) if len(shape) == 4 else (len(shape) - 1,)
     return ()

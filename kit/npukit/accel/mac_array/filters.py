@@ -1,4 +1,4 @@
-"""The filter of an op, for the array: one form for convolution, depthwise convolution and dense layers."""
+"""The filter of an op, for the array: one form for convolution, depthwise convolution, dense layers and means."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from npukit.accel.geometry import window_of
 from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.net.net import Net, Op
-from npukit.net.ops import DepthwiseConv2d
-from npukit.net.requantize import multiply_by_quantized_multiplier, requantization
+from npukit.net.ops import DepthwiseConv2d, Mean
+from npukit.net.requantize import mean_rescaling, multiply_by_quantized_multiplier, requantization
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,18 @@ class Filter:
 
 def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
     """The op's filter, channels that would overflow but can only give one value replaced by that value."""
+    if op.kind == Mean.kind:
+        return _sums(net, op)
     return _settle(_raw_filter(net, op), net, op, accumulator_bits)
+
+
+def _sums(net: Net, op: Op) -> Filter:
+    """A mean over all pixels as a depthwise convolution with ones; no int8 input of an image overflows it."""
+    taps, channels = window_of(net, op).taps, net.tensor(op.output).shape[-1]
+    quantization, scaling = net.tensor(op.inputs[0]).quantization, mean_rescaling(net, op, taps)
+    bias = -taps * (quantization.zero_point if quantization else 0)
+    columns = (np.full(channels, value, np.int64) for value in (bias, scaling.multiplier, scaling.shift))
+    return Filter(np.ones((channels, taps), np.int64), *columns)
 
 
 def _raw_filter(net: Net, op: Op) -> Filter:

@@ -135,7 +135,7 @@ def _window(tile: Tile) -> Fields:
 
 
 def _output_stage(tile: Tile) -> Fields:
-    low, high = tile.op.attributes.clamp  # pyright: ignore[reportAttributeAccessIssue]
+    low, high = getattr(tile.op.attributes, "clamp", (-128, 127))
     return (
         ("input_zero", _zero(tile.net, tile.op.inputs[0])),
         ("output_zero", _zero(tile.net, tile.op.output)),
@@ -156,4 +156,5 @@ _LOWERINGS = {
     "add": _addition,
     "average_pool": _pool,
     "max_pool": _pool,
+    "mean": _depthwise,
 }

@@ -73,7 +73,7 @@ class MacArray:
 
     def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, int]:
         """Depth of the filter, and how many channels its blocks have."""
-        if op.kind == "depthwise_conv2d":
+        if op.kind in ("depthwise_conv2d", "mean"):
             return window_of(net, op).taps, self.figures.width
         depth = depth_of(net, op)
         return depth, self.figures.lanes if along_pixels(self.figures, plane, depth) else self.figures.width

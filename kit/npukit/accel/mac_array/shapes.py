@@ -21,7 +21,7 @@ def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
     kind, taps = main.kind, window_of(net, main).taps
     if kind == "add":
         return figures.addition(plane.pixels * plane.channels)
-    if kind == "depthwise_conv2d":
+    if kind in ("depthwise_conv2d", "mean"):
         return figures.depthwise(plane.pixels, plane.channels, taps, residual=residual)
     if kind in ("average_pool", "max_pool"):
         return figures.pool(plane.pixels, plane.channels, taps)

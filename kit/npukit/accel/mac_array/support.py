@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from npukit.accel.geometry import window_of
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Mean
 
 LARGEST_BYTE = 255
 
@@ -56,6 +57,8 @@ def _small_window(net: Net, op: Op, _: Figures) -> str | None:
         sizes = [*net.tensor(op.inputs[1]).shape[1:3], *attributes.strides, *attributes.dilation, *attributes.padding]
     elif isinstance(attributes, AveragePool | MaxPool):
         sizes = [*attributes.window, *attributes.strides, *attributes.padding]
+    elif isinstance(attributes, Mean):
+        sizes = [*window_of(net, op).kernel]
     largest = max(sizes, default=0)
     return f"a window or padding of {largest}: the MAC array takes {LARGEST_BYTE}" if largest > LARGEST_BYTE else None
 
@@ -74,6 +77,12 @@ def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
     return None if shapes[0] == shapes[1] else f"shapes {shapes[0]} and {shapes[1]} differ"
 
 
+def _over_pixels(net: Net, op: Op, _: Figures) -> str | None:
+    assert isinstance(op.attributes, Mean)
+    images = len(net.tensor(op.inputs[0]).shape) == 4 and sorted(op.attributes.axes) == [1, 2]
+    return None if images else "the MAC array takes the mean over all pixels of an image only"
+
+
 def _same_scale(net: Net, op: Op, _: Figures) -> str | None:
     source, result = (net.tensor(name).quantization for name in (op.inputs[0], op.output))
     return None if source == result else "input and output have different scales"
@@ -87,4 +96,5 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     Add: (_same_shapes,),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
+    Mean: (_over_pixels, _small_window),
 }
