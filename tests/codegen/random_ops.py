@@ -115,7 +115,7 @@ def depthwise_conv2d(bundle: Bundle) -> None:
 
 def dense(bundle: Bundle) -> None:
     depth = bundle.pick(1, 40)
-    leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 2)))
+    leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 3)))
     source = bundle.activation((*leading, depth))
     bundle.add(ops.Dense(bundle.clamp()), source, *bundle.filter((bundle.pick(1, 12), depth), 0, depth))
 

@@ -60,13 +60,13 @@ def dense(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
     finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     depth = tile.net.tensor(tile.op.inputs[1]).shape[1]
-    with loop("row", 0, made.pixels) as row:
+    with each_pixel(made) as place:
         for channels in _blocks(made.channels, LANES):
             sums = finish.start(channels)
             with loop("i", 0, depth) as i:
-                value = let("value", wide(source[row * given.pixel_stride + i], zero))
+                value = let("value", wide(source[given.index(*place, i)], zero))
                 _accumulate(sums, [value * wide(weights[c * depth + i]) for c in channels])
-            finish.store(output, row * made.pixel_stride, channels, sums)
+            finish.store(output, made.index(*place), channels, sums)
 
 
 def _blocks(channels: int, lanes: int) -> Iterator[list[Expr]]:
