@@ -213,5 +213,5 @@ def _op_row(compiled: _Compiled, plan: Plan, op: Op) -> dict[str, Any]:
         "kernel": compiled.planned.kernels.get(op.name),
         "macs": macs(compiled.net, op),
         "pes": sorted({pe for pe, _ in steps}),
-        "predicted_cycles": max((step.cycles for _, step in steps), default=0),
+        "predicted_cycles": max((step.predicted_cycles for _, step in steps), default=0),
     }

@@ -9,12 +9,14 @@ from pathlib import Path
 from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
+from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.happenings import Kind
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
-from npukit.measure.cases import golden_cases
+from npukit.measure.cases import golden_cases, rounds
 from npukit.measure.target import Target
-from npukit.measure.validate import Validation, validate
+from npukit.measure.validate import Validation, run_round, validate
 from npukit.net.net import Net
 from npukit.plan.on_core import plan_with_kernels
 from npukit.plan.overlap import in_overlapping_order
@@ -30,13 +32,17 @@ BUILD_ID = "29" * 16
 
 @dataclass(frozen=True)
 class Ran:
-    """The net with its engines, and what became of it; `c` is the C of its frame."""
+    """The net with its engines, and what became of it; `c` is the C of its frame.
+
+    `worked` are the cycles of all accelerators in a frame, by the emulator's own record.
+    """
 
     net: Net
     plan: Plan
     c: str
     validation: Validation
     bench: Bench
+    worked: int
 
 
 def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in_overlapping_order) -> Ran:
@@ -48,11 +54,17 @@ def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in
     project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
     (image,) = build_images(project, find_toolchain("gcc"), folder / "images")
     models = {name: plugin.model for name, plugin in plugins.items() if plugin.model}
-    emulator = Emulator(board, [Image(image.elf, image.pes)], models)
+    dram = dram_image(planned.plan, (piece for each in sources for piece in each.streamed))
+    emulator = Emulator(board, [Image(image.elf, image.pes)], models, dram)
     with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
         target = Target("emulator", session, board)
         cases = golden_cases(placed)
         found = validate(target, placed, planned.plan, cases, Silent())
         measured = bench(target, placed, planned.plan, cases, board.core.clock_hz, 1, Silent())
+        run_round(session, placed, cases, rounds(cases.count, 1)[0], observe=False)
+        emulator.trace(True, [])
+        session.run()
+        work = emulator.traced().of(Kind.WORK)
     emulator.close()
-    return Ran(placed, planned.plan, sources[0].files["net.c"], found, measured)
+    worked = int((work["end"] - work["start"]).sum())
+    return Ran(placed, planned.plan, sources[0].files["net.c"], found, measured, worked)

@@ -34,6 +34,7 @@ KINDS = (
     "mean",
     "residual",
     "depthwise residual",
+    "dense residual",
 )
 sizes, channels = st.integers(1, 9), st.sampled_from([1, 3, 4, 7, 16, 17, 24, 33])
 
@@ -44,7 +45,7 @@ def net_of(kind: str, data: st.DataObject) -> Net:
     shape = (1, data.draw(sizes), data.draw(sizes), data.draw(channels))
     kernel, stride = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
     made = data.draw(channels)
-    x = b.input(*shape) if kind != "dense" else b.input(1, data.draw(st.integers(1, 1200)))
+    x = b.input(*shape) if "dense" not in kind else b.input(*features(data))
     match kind:
         case "conv2d":
             y = b.conv(x, made, (kernel, data.draw(st.integers(1, 4))), stride)
@@ -60,11 +61,20 @@ def net_of(kind: str, data: st.DataObject) -> Net:
             y = b.mean(x)
         case "residual":
             y = b.add(*data.draw(st.permutations([b.input(*shape), b.conv(x, shape[-1], kernel)])))
+        case "dense residual":
+            y = b.dense(x, made)
+            y = b.add(*data.draw(st.permutations([b.input(*b.tensors[y].shape), y])))
         case _:
             y = b.add(*data.draw(st.permutations([x, b.depthwise(x, kernel)])))
     net = b.net(y)
     net = net.with_ops(tuple(varied(op, net, data) for op in net.ops))
     return net.with_ops((fuse(net.ops),)) if len(net.ops) > 1 else net
+
+
+def features(data: st.DataObject) -> tuple[int, ...]:
+    """The shape of one or several rows of features."""
+    rows = data.draw(st.sampled_from([(1,), (1,), (5,), (20,), (1, 20), (3, 7), (1, 5, 6)]))
+    return (*rows, data.draw(st.integers(1, 1200 if rows == (1,) else 90)))
 
 
 def varied(op: Op, net: Net, data: st.DataObject) -> Op:

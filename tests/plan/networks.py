@@ -64,7 +64,7 @@ class Builder:
     def dense(self, source: str, outputs: int) -> str:
         depth = self.tensors[source].shape[-1]
         parts = self._filter((outputs, depth), outputs)
-        return self._op(Dense(), (source, *parts), (1, outputs), "mac_array")
+        return self._op(Dense(), (source, *parts), (*self.tensors[source].shape[:-1], outputs), "mac_array")
 
     def add(self, first: str, second: str) -> str:
         return self._op(Add(), (first, second), self.tensors[first].shape, "mac_array")

@@ -189,7 +189,7 @@ def _layer(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | N
         cycles=_cycles(target, op, slowest, timeline),
         npu_cycles=sum(tile.npu_cycles for tile in slowest),
         instructions=sum(tile.record.instructions for own in by_pe.values() for tile in own),
-        predicted_cycles=max(sum(tile.step.cycles for tile in own) for own in by_pe.values()),
+        predicted_cycles=max(sum(tile.step.predicted_cycles for tile in own) for own in by_pe.values()),
     )
 
 

@@ -67,7 +67,8 @@ class Compute:
     padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
     other on one accelerator may run as one chain. If they are `submitted` they are only started, and a `Join` follows.
     `constants` names the buffer that its constants have been streamed to, all but its commands; else they are in the
-    image. `frame` is the frame of the round that it works on.
+    image. `frame` is the frame of the round that it works on. `cycles` are the engine's own; while it works messages
+    take `stolen` more from it, as the plan was foreseen in time.
     """
 
     op: str
@@ -79,6 +80,11 @@ class Compute:
     constants: str | None = None
     frame: int = 0
     submitted: bool = False
+    stolen: int = 0
+
+    @property
+    def predicted_cycles(self) -> int:
+        return self.cycles + self.stolen
 
 
 @dataclass(frozen=True)

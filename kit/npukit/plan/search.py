@@ -13,8 +13,8 @@ from npukit.plan.emit import emit_plan
 from npukit.plan.graph import Graph
 from npukit.plan.latency import Effort, LatencySearch
 from npukit.plan.memory import missing_bytes
-from npukit.plan.plan import Plan, Predicted
-from npukit.plan.simulate import simulate
+from npukit.plan.plan import Plan
+from npukit.plan.predict import with_predictions
 from npukit.plan.streaming import frame_with_streams
 
 Engines = Mapping[str, Accelerator]
@@ -89,6 +89,4 @@ def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:
 
 
 def _emitted(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str) -> Plan:
-    plan = emit_plan(graph, board, engines, assignment, objective)
-    cycles = simulate(graph.net, board, plan).latency_cycles
-    return replace(plan, predicted=Predicted(cycles, cycles))
+    return with_predictions(graph.net, board, emit_plan(graph, board, engines, assignment, objective))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -27,11 +27,15 @@ CORE = "cpu"
 
 @dataclass(frozen=True)
 class Simulated:
-    """Cycles: when each frame ended on the root, what each PE and each link was busy with."""
+    """Cycles: when each frame ended on the root, what each PE and each link was busy with.
+
+    `stolen` is what messages took from accelerators in the first frame, by PE and step, where they took any.
+    """
 
     frame_ends: tuple[int, ...]
     computing: dict[int, int]
     links: dict[Link, int]
+    stolen: dict[tuple[int, int], int]
 
     @property
     def latency_cycles(self) -> int:
@@ -71,12 +75,17 @@ class _Packet:
 
 @dataclass(frozen=True)
 class _Work:
-    """A chain that an engine runs."""
+    """A chain that an engine runs from `start` on: the plan's steps from `first` on, with the cycles of each."""
 
     engine: str
     start: int
-    cycles: int
+    first: int
+    steps: tuple[int, ...]
     submitted: bool
+
+    @property
+    def cycles(self) -> int:
+        return sum(self.steps)
 
 
 class _Simulation:
@@ -89,6 +98,7 @@ class _Simulation:
         self._order = count()
         self._packets = _packets(net, plan)
         self._ends: list[int] = []
+        self._stolen: dict[tuple[int, int], int] = {}
 
     def run(self) -> Simulated:
         for pe in self._pes.values():
@@ -99,7 +109,8 @@ class _Simulation:
         if len(self._ends) < self._frames:
             raise RuntimeError(f"the plan stands still after {len(self._ends)} of {self._frames} frames")
         links = dict(self._network.busy) if self._network else {}
-        return Simulated(tuple(self._ends), {number: pe.computing for number, pe in self._pes.items()}, links)
+        computing = {number: pe.computing for number, pe in self._pes.items()}
+        return Simulated(tuple(self._ends), computing, links, self._stolen)
 
     def _at(self, time: int, event: Callable[[int], None]) -> None:
         heapq.heappush(self._events, (time, next(self._order), event))
@@ -130,23 +141,26 @@ class _Simulation:
         """A chain: all computes that follow each other on one accelerator."""
         chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
         steps = [first] if first.engine == CORE else chain
-        cycles = sum(step.cycles for step in steps if isinstance(step, Compute))
-        pe.step += len(steps)
-        pe.computing += cycles
         start = time + CHAIN_CYCLES
+        cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
+        work = _Work(first.engine, start, pe.step, cycles, first.submitted)
+        pe.step += len(steps)
+        pe.computing += work.cycles
         pe.port = [span for span in pe.port if span[1] > start]
-        work = _Work(first.engine, start, cycles, first.submitted)
-        self._at(start + cycles, partial(self._computed, pe, work, 0 if first.engine != CORE else None))
+        self._at(start + work.cycles, partial(self._computed, pe, work, 0 if first.engine != CORE else None))
         if first.submitted:
             pe.at_work.add(first.engine)
             self._at(start, partial(self._go_on, pe))
 
     def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
         """The end of a chain, unless DMA took port cycles from it meanwhile, which are added."""
-        taken = sum(max(0, min(stop, time) - max(begin, work.start)) for begin, stop in pe.port)
+        taken = _taken(pe, work.start, time)
         if stolen is not None and taken > stolen:
             self._at(work.start + work.cycles + taken, partial(self._computed, pe, work, taken))
-        elif work.submitted:
+            return
+        if stolen and pe.frames == 0:
+            self._stolen |= {(pe.plan.pe, step): cycles for step, cycles in _stolen_by_step(pe, work)}
+        if work.submitted:
             pe.at_work.remove(work.engine)
             self._wake(pe, time)
         else:
@@ -222,6 +236,23 @@ class _Simulation:
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
     """So many frames one after the other, each started by the root as soon as it has ended the one before."""
     return _Simulation(net, board, plan, frames).run()
+
+
+def _taken(pe: _Pe, start: int, end: int) -> int:
+    """Cycles of the port that messages take in between."""
+    return sum(max(0, min(stop, end) - max(begin, start)) for begin, stop in pe.port)
+
+
+def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
+    """Steps of a chain that has ended, each with what messages took from it, where they took anything."""
+    start = work.start
+    for step, cycles in enumerate(work.steps, work.first):
+        stolen = -1
+        while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
+            stolen = taken
+        if stolen:
+            yield step, stolen
+        start += cycles + stolen
 
 
 def _kind(step: Compute) -> tuple[str, bool]:

@@ -13,9 +13,9 @@ from npukit.errors import DoesNotFit
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
-from npukit.plan.plan import Plan, Predicted
+from npukit.plan.plan import Plan
+from npukit.plan.predict import with_predictions
 from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
-from npukit.plan.simulate import simulate
 from npukit.plan.splits import CORE
 
 Engines = Mapping[str, Accelerator]
@@ -56,8 +56,7 @@ def _frames_with_streams(
         wanted = Round((useful(graph, assignment),), slice_bytes=size, fetched=fetched)
         plan = first_that_fits(graph, board, engines, wanted)
         if plan:
-            cycles = simulate(graph.net, board, plan).latency_cycles
-            yield replace(plan, objective="latency", predicted=Predicted(cycles, cycles))
+            yield replace(with_predictions(graph.net, board, plan), objective="latency")
 
 
 def _heaviest(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:

@@ -39,7 +39,13 @@ def _step_row(index: int, step: Step) -> Sequence[str]:
     match step:
         case Compute():
             name = f"{step.op}, submitted" if step.submitted else step.op
-            return str(index), name, step.engine, f"{step.output.buffer} {step.output.box}", f"{step.cycles:,}"
+            return (
+                str(index),
+                name,
+                step.engine,
+                f"{step.output.buffer} {step.output.box}",
+                f"{step.predicted_cycles:,}",
+            )
         case Join():
             return str(index), f"wait for {step.engine}", step.engine, "", ""
         case Send():

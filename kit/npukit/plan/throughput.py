@@ -11,11 +11,11 @@ from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import missing_bytes
-from npukit.plan.plan import Plan, Predicted
+from npukit.plan.plan import Plan
+from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round
 from npukit.plan.search import QUICK, fastest_plan
-from npukit.plan.simulate import simulate
 from npukit.plan.streaming import SLICES, first_that_fits
 
 ROUNDS = 3
@@ -74,7 +74,7 @@ def _better(graph: Graph, board: Board, best: Plan, plan: Plan | None) -> Plan:
     """Of two plans the one with the shorter interval, if it fits; more frames must be worth it."""
     if plan is None:
         return best
-    timed = _timed(graph, board, plan)
+    timed = with_predictions(graph.net, board, plan, ROUNDS)
     worth = WORTH if timed.frames > best.frames else 1
     shorter = timed.predicted.interval_cycles < worth * best.predicted.interval_cycles
     return timed if shorter or missing_bytes(board, best) else best
@@ -108,8 +108,3 @@ def _groups(assignment: Assignment, order: Sequence[int], size: int) -> Iterator
     for start in range(0, len(order) - size + 1, size):
         moved = dict(zip(order[:size], order[start : start + size], strict=True))
         yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}
-
-
-def _timed(graph: Graph, board: Board, plan: Plan) -> Plan:
-    result = simulate(graph.net, board, plan, ROUNDS)
-    return replace(plan, predicted=Predicted(result.latency_cycles, result.interval_cycles // plan.frames))
