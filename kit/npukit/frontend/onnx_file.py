@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from io import StringIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,19 +12,17 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 from tvm.ir import IRModule
-from tvm.relax.frontend.onnx import from_onnx, onnx_frontend
+from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
-from npukit.frontend.onnx_ops import CONVERTERS, readable_converters
+from npukit.frontend.onnx_importer import relax_of
+from npukit.frontend.onnx_ops import CONVERTERS
 from npukit.frontend.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 from npukit.net.check import LARGEST_TENSOR
 
 PER_CHANNEL_OPSET = 13
 """The first in which scales may differ by channel."""
-
-_from_onnx: Any = from_onnx
-"""TVM annotates the model as a graph; it takes and wants a model."""
 
 
 def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
@@ -39,18 +34,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     _check_ops(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
-    try:
-        with readable_converters(), _quiet():
-            return _from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
-    except Exception as fault:
-        raise NpukitError(f"{path.name} cannot be imported: {first_line(fault)}") from fault
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """TVM prints what it is about to raise, and warns of attributes that it reads all the same."""
-    with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
-        yield
+    return relax_of(model, path.name, shapes)
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:

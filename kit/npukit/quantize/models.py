@@ -17,7 +17,7 @@ from npukit.application.inputs import by_name, real_numbers, sensor_axes
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
-from npukit.net.importer import is_float, net_and_views, net_from_relax
+from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.net import Net
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
@@ -61,7 +61,7 @@ def load_model(
     if keep_float and calibration is None:
         raise NpukitError("--keep-float is for a model that is quantised here", tries=["give --calibration"])
     if not in_float and calibration is None:
-        return Loaded(applied(net_from_relax(module, name), declared, layout))
+        return Loaded(applied(_as_it_is(module, name), declared, layout))
     if not is_float(module):
         raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration and --float out"])
     if calibration is None:
@@ -73,6 +73,11 @@ def load_model(
         module, name, _sensed(calibration, wanted, declared, layout, name), CUT[ranges], keep_float
     )
     return replace(loaded, net=applied(loaded.net, declared, layout))
+
+
+def _as_it_is(module: IRModule, name: str) -> Net:
+    """What is quantised at run time is computed between floats."""
+    return net_from_relax(canonical(module) if is_dynamic(module) else module, name)
 
 
 def _sensed(path: Path, wanted: Sequence[Wanted], declared: Declared, layout: Layout, name: str) -> Calibration:

@@ -1,5 +1,5 @@
 """From a Relax module in QDQ form to a Net. The one place in net/ that knows TVM."""
 
-from npukit.net.importer.walk import is_float, net_and_views, net_from_relax
+from npukit.net.importer.walk import is_dynamic, is_float, net_and_views, net_from_relax
 
-__all__ = ["is_float", "net_and_views", "net_from_relax"]
+__all__ = ["is_dynamic", "is_float", "net_and_views", "net_from_relax"]

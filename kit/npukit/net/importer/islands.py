@@ -224,6 +224,8 @@ class _Island:
 
     def _constant(self, constant: Any, reader: Any = None) -> Any:
         """A single number stays in the code if its reader can take it so, an array is a parameter."""
+        if not hasattr(constant.value, "numpy"):
+            return constant
         value = constant.value.numpy()
         stays = value.ndim == 0 and callee(reader) in TAKE_NUMBERS
         return relax.const(value, str(value.dtype)) if stays else self._parameter(value, None)

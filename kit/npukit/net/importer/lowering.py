@@ -191,7 +191,7 @@ def _printed(module: IRModule) -> Code:
     lowered = tvm.transform.Sequential([passes.BindTarget(target), *_LOWERING])(module)
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
-    exact = IRModule({ISLAND: _with_exact_numbers(_with_functions(ready[ISLAND]))})
+    exact = IRModule({ISLAND: _with_exact_numbers(_with_functions(_with_narrow_results(ready[ISLAND])))})
     source = tvm.get_global_func("target.build.c")(exact, target).inspect_source()
     found = _BODY.search(source)
     if found is None:
@@ -270,6 +270,24 @@ def _with_functions(function: Any) -> Any:
         return tirx.call_extern("float32", name, *call.args) if name in MATH else call
 
     body = tvm_ffi.structural_map(function.body, (tvm.ir.Call, named))
+    return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
+
+
+_ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)
+_NARROW = ("int8", "int16", "uint8", "uint16")
+
+
+def _with_narrow_results(function: Any) -> Any:
+    """C computes what is narrower than an int in ints; here each result is cut to its own type at once."""
+
+    def narrow(node: Any) -> Any:
+        dtype = str(node.ty.dtype)
+        if dtype not in _NARROW:
+            return node
+        wide = (tirx.Cast("int32", operand) for operand in (node.a, node.b))
+        return tirx.Cast(dtype, type(node)(*wide))
+
+    body = tvm_ffi.structural_map(function.body, (_ARITHMETIC, narrow))
     return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
 
 

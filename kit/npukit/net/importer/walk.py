@@ -26,6 +26,7 @@ from npukit.net.importer.expressions import (
     shape_of,
 )
 from npukit.net.importer.islands import Islands
+from npukit.net.importer.linear import LINEAR
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
 from npukit.net.importer.reduction import argmax, cast_result
@@ -173,8 +174,14 @@ def net_and_views(
 
 
 def is_float(module: IRModule) -> bool:
-    """Whether no activation is quantised; constants may be."""
-    return not any(_is_quantisation(value) for value in _values(module))
+    """Whether no activation is quantised, neither beforehand nor at run time; constants may be."""
+    return not any(_is_quantisation(value) or _sums_integers(value) for value in _values(module))
+
+
+def is_dynamic(module: IRModule) -> bool:
+    """Whether activations are quantised at run time alone."""
+    values = _values(module)
+    return any(map(_sums_integers, values)) and not any(map(_is_quantisation, values))
 
 
 def _values(module: IRModule) -> list[Any]:
@@ -213,6 +220,11 @@ def _is_quantisation(value: Any) -> bool:
     return callee(value) == "quantize" or (callee(value) == "dequantize" and isinstance(value.args[0], relax.Var))
 
 
+def _sums_integers(value: Any) -> bool:
+    """Whether this is a product of integers with scales that only the model's other ops know."""
+    return callee(value) in LINEAR and dtype_of(value) == "int32"
+
+
 def _input(walk: Walk, parameter: Any) -> str:
     shape, name = shape_of(parameter), walk.assembly.plain_name(parameter.name)
     walk.assembly.tensor(name, shape, dtype_of(parameter), None)
@@ -223,7 +235,7 @@ def _input(walk: Walk, parameter: Any) -> str:
 def _output(walk: Walk, expression: Any) -> str:
     """An output lies in memory as the model says; a dequantise at the end is the reader's."""
     view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
-    if dtype_of(expression) == "uint8":
+    if dtype_of(expression) == "uint8" and walk.assembly.tensors[view.name].dtype == "int8":
         view = _as_uint8(walk, view)
     return walk.assembly.arranged(view, straight(len(view.order)))
 
@@ -251,10 +263,10 @@ def _bind(walk: Walk, binding: Any) -> None:
             walk.views[binding.var] = _quantize(walk, binding.value, as_asked=binding.var in walk.kept)
         elif callee(binding.value) == "argmax":
             walk.views[binding.var] = argmax(walk, binding.value)
-        elif callee(binding.value) == "astype" and walk.view(binding.value.args[0]):
+        elif _casts_index(walk, binding.value):
             walk.views[binding.var] = cast_result(walk, binding.value)
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
-            walk.views[binding.var] = _move(walk, binding.value)
+            _move(walk, binding)
     except NpukitError as error:
         raise NpukitError(f"{_describe(walk, binding)}: {error.message}", tries=error.tries) from error
     except Exception as fault:
@@ -269,11 +281,20 @@ def _describe(walk: Walk, binding: Any) -> str:
     return f"{walk.assembly.name}: op {callee(expression) or 'quantize'} ({binding.var.name})"
 
 
-def _move(walk: Walk, call: Any) -> View:
-    source = walk.view(moved_from(call, walk.definitions))
-    if source is None:
-        raise NpukitError("its input is computed in no way npukit reads")
-    return MOVEMENTS[callee(call)](walk, source, call)
+def _casts_index(walk: Walk, value: Any) -> bool:
+    """Whether an argmax's result gets its type here."""
+    return (
+        callee(value) == "astype"
+        and callee(resolve(value.args[0], walk.definitions)) == "argmax"
+        and dtype_of(value) in ("int32", "int64")
+    )
+
+
+def _move(walk: Walk, binding: Any) -> None:
+    """Integers that are moved; those that an island computes are moved in it."""
+    source = walk.view(moved_from(binding.value, walk.definitions))
+    if source is not None:
+        walk.views[binding.var] = MOVEMENTS[callee(binding.value)](walk, source, binding.value)
 
 
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
