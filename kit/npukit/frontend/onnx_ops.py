@@ -16,7 +16,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_conv import Conv, ConvTranspose
-from npukit.frontend.onnx_integers import ConvInteger, DynamicQuantizeLinear, MatMulInteger
+from npukit.frontend.onnx_integers import INTEGERS
 from npukit.frontend.onnx_recurrent import RECURRENT
 from npukit.frontend.onnx_resize import Resize
 from npukit.frontend.onnx_values import known, padded
@@ -138,17 +138,15 @@ class Pow(onnx_frontend.Pow):
 CONVERTERS: Mapping[str, Any] = {
     "Clip": Clip,
     "Conv": Conv,
-    "ConvInteger": ConvInteger,
     "ConvTranspose": ConvTranspose,
-    "DynamicQuantizeLinear": DynamicQuantizeLinear,
     "Gather": Gather,
-    "MatMulInteger": MatMulInteger,
     "Max": Max,
     "Min": Min,
     "Pad": Pad,
     "Pow": Pow,
     "Resize": Resize,
     "Unsqueeze": Unsqueeze,
+    **INTEGERS,
     **RECURRENT,
 }
 

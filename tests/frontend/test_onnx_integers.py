@@ -1,0 +1,156 @@
+"""ONNX's integer products and dynamic quantisation, bit for bit what ONNX Runtime computes node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import run_onnx, saved
+
+from npukit.errors import NpukitError
+from npukit.net.reference import run_reference
+from npukit.quantize.models import load_model
+
+Arrays = dict[str, np.ndarray]
+
+QUICK = settings(
+    max_examples=5, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def model(nodes: Sequence[onnx.NodeProto], inputs: Arrays, constants: Arrays, results: dict[str, int]) -> Any:
+    ends = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in inputs.items()
+    ]
+    outputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in results.items()]
+    values = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(list(nodes), "graph", ends, outputs, values)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def equal(made: Any, inputs: Arrays, folder: Path, *, in_float: bool = False) -> None:
+    """npukit's reference, which the device equals, against ONNX Runtime without optimisations."""
+    path = saved(made, folder)
+    net = load_model(path, in_float=in_float).net
+    for got, expected in zip(run_reference(net, list(inputs.values())), run_onnx(path, inputs), strict=True):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected.reshape(got.shape))
+
+
+def integers(random: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    return random.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+@QUICK
+@given(seed=st.integers(0, 1 << 30), types=st.sampled_from(["uint8 uint8", "uint8 int8"]), constant=st.booleans())
+def test_convolutions(seed: int, types: str, constant: bool, tmp_path: Path) -> None:
+    random = np.random.default_rng(seed)
+    groups, depth, window = random.integers(1, 3), random.integers(1, 4), random.integers(1, 4, 2)
+    x, w = types.split()
+    weights = integers(random, w, groups * int(random.integers(1, 4)), depth, *window)
+    inputs = {"x": integers(random, x, 1, groups * depth, 7, 6)}
+    zeros = {"xz": integers(random, x), "wz": np.array(random.integers(0, 9), w)}
+    node = helper.make_node(
+        "ConvInteger",
+        ["x", "w", "xz", "wz"],
+        ["y"],
+        group=groups,
+        strides=random.integers(1, 3, 2),
+        pads=random.integers(0, 2, 4),
+        dilations=random.integers(1, 3, 2),
+    )
+    inputs |= {} if constant else {"w": weights}
+    constants = zeros | ({"w": weights} if constant else {})
+    equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+
+
+@QUICK
+@given(seed=st.integers(0, 1 << 30), by_column=st.booleans(), constant=st.booleans(), rank=st.integers(2, 3))
+def test_products(seed: int, by_column: bool, constant: bool, rank: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(seed)
+    rows, depth, columns = (int(size) for size in random.integers(1, 7, 3))
+    second = integers(random, "int8", depth, columns)
+    inputs = {"a": integers(random, "uint8", *[2] * (rank - 2), rows, depth)}
+    zeros = {"az": integers(random, "uint8"), "bz": integers(random, "int8", *([columns] if by_column else []))}
+    node = helper.make_node("MatMulInteger", ["a", "b", "az", "bz"], ["y"])
+    inputs |= {} if constant else {"b": second}
+    constants = zeros | ({"b": second} if constant else {})
+    equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+
+
+HALVES = np.array([[-10, -0.5, 0, 0.5], [1.5, 2.5, 245, 0.49999997]], np.float32)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [HALVES, np.zeros((3, 4)), np.full((2, 2), 7.0), np.full((2, 2), -3.0), np.random.default_rng(3).normal(size=(9, 8))],
+    ids=["halves", "zeros", "positive", "negative", "normal"],
+)
+def test_dynamic_quantisation(values: np.ndarray, tmp_path: Path) -> None:
+    inputs = {"x": values.astype(np.float32)}
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"])
+    results = {"y": TensorProto.UINT8, "scale": TensorProto.FLOAT, "zero": TensorProto.UINT8}
+    equal(model([node], inputs, {}, results), inputs, tmp_path, in_float=True)
+
+
+def test_what_is_quantised_and_dequantised_by_scales_computed_at_run_time(tmp_path: Path) -> None:
+    inputs = {"x": np.random.default_rng(5).normal(size=(4, 6)).astype(np.float32)}
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"]),
+        helper.make_node("DequantizeLinear", ["y", "scale", "zero"], ["real"]),
+        helper.make_node("QuantizeLinear", ["real", "scale", "zero"], ["again"]),
+    ]
+    results = {"real": TensorProto.FLOAT, "again": TensorProto.UINT8}
+    equal(model(nodes, inputs, {}, results), inputs, tmp_path, in_float=True)
+
+
+def test_weights_with_a_scale_for_each_block(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    inputs = {"x": random.normal(size=(2, 6)).astype(np.float32)}
+    constants = {
+        "w": integers(random, "int8", 6, 3),
+        "scales": random.uniform(0.01, 0.1, (3, 3)).astype(np.float32),
+        "zeros": integers(random, "int8", 3, 3),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "scales", "zeros"], ["real"], axis=0, block_size=2),
+        helper.make_node("MatMul", ["x", "real"], ["y"]),
+    ]
+    path = saved(model(nodes, inputs, constants, {"y": TensorProto.FLOAT}), tmp_path)
+    (got,) = run_reference(load_model(path, in_float=True).net, [inputs["x"]])
+    np.testing.assert_allclose(got, run_onnx(path, inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_quantised_dynamically_needs_no_calibration(tmp_path: Path) -> None:
+    inputs = {"a": np.zeros((2, 3), np.uint8)}
+    node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+    path = saved(model([node], inputs, {"b": np.ones((3, 2), np.int8)}, {"y": TensorProto.INT32}), tmp_path)
+    with pytest.raises(NpukitError, match="is quantised already"):
+        load_model(path, in_float=True)
+
+
+def test_an_error_names_the_node_and_nothing_else_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Unsqueeze", ["r", "axes"], ["y"], name="last")]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))]
+        + [helper.make_tensor_value_info("axes", TensorProto.INT64, (1,))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 2, 3))],
+    )
+    path = saved(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path)
+    with pytest.raises(NpukitError, match=r"node 1 \(last, Unsqueeze\).* computed at run time"):
+        load_model(path, in_float=True)
+    assert capfd.readouterr() == ("", "")
