@@ -93,7 +93,13 @@ HALVES = np.array([[-10, -0.5, 0, 0.5], [1.5, 2.5, 245, 0.49999997]], np.float32
 
 @pytest.mark.parametrize(
     "values",
-    [HALVES, np.zeros((3, 4)), np.full((2, 2), 7.0), np.full((2, 2), -3.0), np.random.default_rng(3).normal(size=(9, 8))],
+    [
+        HALVES,
+        np.zeros((3, 4)),
+        np.full((2, 2), 7.0),
+        np.full((2, 2), -3.0),
+        np.random.default_rng(3).normal(size=(9, 8)),
+    ],
     ids=["halves", "zeros", "positive", "negative", "normal"],
 )
 def test_dynamic_quantisation(values: np.ndarray, tmp_path: Path) -> None:
@@ -139,15 +145,15 @@ def test_what_is_quantised_dynamically_needs_no_calibration(tmp_path: Path) -> N
         load_model(path, in_float=True)
 
 
-def test_an_error_names_the_node_and_nothing_else_is_printed(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_names_the_node_and_nothing_else_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Unsqueeze", ["r", "axes"], ["y"], name="last")]
     graph = helper.make_graph(
         nodes,
         "graph",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))]
-        + [helper.make_tensor_value_info("axes", TensorProto.INT64, (1,))],
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3)),
+            helper.make_tensor_value_info("axes", TensorProto.INT64, (1,)),
+        ],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 2, 3))],
     )
     path = saved(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path)

@@ -59,7 +59,7 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
     if op.kind == Reshape.kind:
         return op.placed(CPU, "no work: its output lies on its input")
     if isinstance(op.attributes, TvmCode):
-        return op.placed(CPU, f"{op.attributes.what} by TVM's own code: {op.attributes.why}".removesuffix(": "))
+        return op.placed(CPU, op.attributes.why)
     if only_cpu:
         return op.placed(CPU, "--engine cpu")
     accelerators = [engine for name, engine in engines.items() if name != CPU and not engine.abilities.subgraphs]

@@ -59,7 +59,7 @@ NAMES: Mapping[str, Names] = {
     "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
     "tvm_code": _names(
         "",
-        "Cos CumSum Equal Gather Greater InstanceNormalization LayerNormalization Less Pow ReduceMax ReduceMin"
-        " ReduceSum ReduceSumSquare Sin Tan Where",
+        "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization LayerNormalization"
+        " Less MatMulInteger Pow ReduceMax ReduceMin ReduceSum ReduceSumSquare Sin Tan Where",
     ),
 }

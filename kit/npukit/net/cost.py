@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
 
 
 def macs(net: Net, op: Op) -> int:
@@ -13,6 +14,8 @@ def macs(net: Net, op: Op) -> int:
 
 
 def _macs(net: Net, op: Op) -> int:
+    if isinstance(op.attributes, TvmCode):
+        return op.attributes.macs
     if op.kind == "transpose_conv2d":
         return net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3])
     return net.tensor(op.output).elements * _per_output(net, op)

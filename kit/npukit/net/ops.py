@@ -256,7 +256,8 @@ class TvmCode(Attributes):
     """What is none of the kinds above, as C that TVM made: the body of a function, in float or in integers.
 
     inputs: activations, then constants, of any type, known to the C as p0, p1, ...; its other parameters are `output`
-    and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops.
+    and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops,
+    `macs` counts the multiply-accumulates.
     """
 
     kind: ClassVar[str] = "tvm_code"
@@ -264,6 +265,7 @@ class TvmCode(Attributes):
     code: str = ""
     work_bytes: int = 0
     why: str = ""
+    macs: int = 0
 
 
 def _kinds() -> dict[str, type[Attributes]]:

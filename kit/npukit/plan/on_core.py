@@ -12,7 +12,7 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.net.ops import Reshape
+from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.graph import Graph
 from npukit.plan.memory import shortfall, with_code
 from npukit.plan.pins import read_pins
@@ -20,6 +20,7 @@ from npukit.plan.plan import PePlan, Plan
 from npukit.plan.planner import plan_network, plan_with_pins
 
 Engines = Mapping[str, Accelerator]
+_MADE = "plain C: made by TVM"
 _PLAIN_C = "plain C: kernels in assembly want the whole op on one PE, and room for code and constants"
 
 
@@ -85,7 +86,11 @@ def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozens
 
 def _plain(net: Net, kernels: frozenset[str]) -> dict[str, str]:
     core = (op for op in net.ops if op.engine == Cpu.name and op.name not in kernels)
-    return {op.name: _PLAIN_C for op in core if not isinstance(op.attributes, Reshape)}
+    return {
+        op.name: _MADE if isinstance(op.attributes, TvmCode) else _PLAIN_C
+        for op in core
+        if not isinstance(op.attributes, Reshape)
+    }
 
 
 def _choices(net: Net, objective: str) -> Iterator[CoreKernels]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.accel.cortex_m import layer as layers
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Softmax
+from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Softmax, TvmCode
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import Multiplier, add_rescaling, quantization, requantization
 
@@ -17,7 +17,7 @@ def layer_of(net: Net, op: Op) -> layers.Layer | str:
     """An op as a layer, or why there are no kernels for it."""
     make = _MAKERS.get(type(op.attributes))
     if make is None:
-        return f"there are no kernels for {op.kind}"
+        return "made by TVM" if isinstance(op.attributes, TvmCode) else f"there are no kernels for {op.kind}"
     if any(net.tensor(name).dtype != "int8" for name in (*net.activations(op), op.output)):
         return "an activation is not int8"
     return make(net, op)

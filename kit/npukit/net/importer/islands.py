@@ -20,6 +20,7 @@ from npukit.errors import NpukitError
 from npukit.net.importer.assembly import View, straight
 from npukit.net.importer.expressions import callee, constant_value, dtype_of, quantization_of, resolve, shape_of
 from npukit.net.importer.lowering import ISLAND, code_of
+from npukit.net.importer.products import macs_of
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.tensor import Quantization, Tensor
@@ -126,6 +127,7 @@ class _Island:
     islands: Islands
     why: str
     names: list[str] = field(default_factory=list)
+    macs: int = 0
     _activations: dict[str, Any] = field(default_factory=dict)
     _constants: list[tuple[Any, np.ndarray, Quantization | None]] = field(default_factory=list)
     _functions: list[Any] = field(default_factory=list)
@@ -150,6 +152,7 @@ class _Island:
 
     def _call(self, call: Any) -> Any:
         self.names.append(self._name(call))
+        self.macs += macs_of(call)
         self._free = self._free and callee(call) in SIMPLE
         if callee(call) == "call_tir":
             return self._loops(call)
@@ -259,7 +262,7 @@ class _Island:
             assembly.constant(f"{name}_constant_{index}", value, given)
             for index, (_, value, given) in enumerate(self._constants)
         ]
-        attributes = TvmCode(" ".join(reversed(self.names)), code.body, code.work_bytes, self.why)
+        attributes = TvmCode(" ".join(reversed(self.names)), code.body, code.work_bytes, self.why, self.macs)
         output = Tensor(name, shape, dtype, quantization)
         return View(assembly.op(name, attributes, (*self._activations, *constants), output), straight(len(shape)))
 

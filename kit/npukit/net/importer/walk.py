@@ -39,6 +39,7 @@ from npukit.net.tensor import Quantization, Tensor
 
 IN_FLOAT = "the model computes it in float"
 """Why an op is none in integers whose result nobody quantises."""
+AT_RUN_TIME = "the model quantises at run time"
 AS_ASKED = "as asked"
 
 
@@ -242,7 +243,7 @@ def _output(walk: Walk, expression: Any) -> str:
 
 def _float_output(walk: Walk, expression: Any) -> View:
     try:
-        return walk.islands.tensor(expression, IN_FLOAT)
+        return walk.islands.tensor(expression, AT_RUN_TIME if is_dynamic(walk.module) else IN_FLOAT)
     except NpukitError as error:
         source = callee(resolve(expression, walk.definitions)) or "none"
         raise NpukitError(f"{walk.assembly.name}: op {source}: {error.message}", tries=error.tries) from error
