@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ QUICK = settings(
 )
 
 
-def model(nodes: Sequence[onnx.NodeProto], inputs: Arrays, constants: Arrays, results: dict[str, int]) -> Any:
+def model(nodes: Sequence[onnx.NodeProto], inputs: Arrays, constants: Arrays, results: Mapping[str, int]) -> Any:
     ends = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for name, value in inputs.items()
@@ -55,7 +55,7 @@ def integers(random: np.random.Generator, dtype: str, *shape: int) -> np.ndarray
 @given(seed=st.integers(0, 1 << 30), types=st.sampled_from(["uint8 uint8", "uint8 int8"]), constant=st.booleans())
 def test_convolutions(seed: int, types: str, constant: bool, tmp_path: Path) -> None:
     random = np.random.default_rng(seed)
-    groups, depth, window = random.integers(1, 3), random.integers(1, 4), random.integers(1, 4, 2)
+    groups, depth, *window = (int(size) for size in random.integers((1, 1, 1, 1), (3, 4, 4, 4)))
     x, w = types.split()
     weights = integers(random, w, groups * int(random.integers(1, 4)), depth, *window)
     inputs = {"x": integers(random, x, 1, groups * depth, 7, 6)}
