@@ -19,7 +19,7 @@ _Static_assert(offsetof(struct noc_registers, flag) == 0x100, "the flags' place"
 
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
 enum { QUEUE = 8 };
-enum { COPY_FLAG = BOARD_NOC_FLAGS - 1 };
+enum { COPY_FLAG = BOARD_NOC_FLAGS - 1, CALL_FLAG = BOARD_NOC_FLAGS - 2 };
 
 #define NOC ((struct noc_registers *)BOARD_NOC_BASE)
 
@@ -102,7 +102,7 @@ int32_t noc_wait(uint32_t flag, uint32_t count)
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
-        if (NOC->pe == BOARD_ROOT_PE) {
+        if (NOC->pe == BOARD_NETWORK_PE) {
             return wait_as_root(flag, count);
         }
         __asm volatile("wfe");
@@ -124,7 +124,7 @@ static int32_t await_copy(void)
     return 0;
 }
 
-int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes)
+static int32_t copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes, uint32_t called)
 {
     static _Alignas(16) struct noc_descriptor descriptor;
     const bool comes = to_pe == NOC->pe;
@@ -138,8 +138,25 @@ int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, u
         .row_bytes = (uint16_t)bytes,
         .rows = 1,
         .source_flag = comes ? NOC_NO_FLAG : COPY_FLAG,
-        .destination_flag = comes ? COPY_FLAG : NOC_NO_FLAG,
+        .destination_flag = comes ? COPY_FLAG : (uint8_t)called,
     };
     const int32_t error = noc_send(&descriptor);
     return error != 0 ? error : await_copy();
+}
+
+int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes)
+{
+    return copy(from_pe, from, to_pe, to, bytes, NOC_NO_FLAG);
+}
+
+int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes)
+{
+    return copy(NOC->pe, (uint32_t)from, pe, to, bytes, CALL_FLAG);
+}
+
+bool noc_called(void)
+{
+    const uint32_t calls = NOC->flag[CALL_FLAG] - taken[CALL_FLAG];
+    take(CALL_FLAG, calls);
+    return calls > 0;
 }

@@ -2,6 +2,7 @@
 #ifndef NOC_H
 #define NOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,5 +57,12 @@ int32_t noc_wait(uint32_t flag, uint32_t count);
 /* Copy bytes from PE to PE, one of them this one, and sleep until they are there, or on their way if they leave. 0, or
  * the engine's error code. It takes the board's last flag, which no message uses. */
 int32_t noc_copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes);
+
+/* Copy bytes, or none, to another PE and wake it once they are there: it finds that it is called. It takes the board's last
+ * flag but one, which no message uses either. */
+int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes);
+
+/* Whether another PE has called since this was last asked. */
+bool noc_called(void);
 
 #endif

@@ -45,7 +45,7 @@ static const struct request_kind request_kinds[] = {
     {rpc_read_pes, 4, false, false},
 };
 
-enum { HELLO = 1, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
+enum { REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
 
 static const char *const status_texts[RPC_STATUSES] = {
     [RPC_OK] = "",
@@ -153,7 +153,7 @@ static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_byte
     if (argument_bytes < known->argument_bytes || (argument_bytes > known->argument_bytes && !known->takes_data)) {
         return rpc_refuse(RPC_BAD_ARGUMENTS, argument_bytes);
     }
-    if (kind == HELLO) {
+    if (kind == RPC_HELLO) {
         open_session(of_session);
     }
     if (of_session == 0 || of_session != session) {
@@ -184,14 +184,22 @@ static void put_reply_header(uint8_t *packet, const struct rpc_answer *answer)
     put32(put32(packet + RPC_HEADER_BYTES, answer->status), answer->address);
 }
 
-static void serve_request(uint8_t *packet, uint32_t size)
+uint32_t rpc_answer(uint8_t *packet, uint32_t size)
 {
     if (size < RPC_HEADER_BYTES || (packet[1] & REPLY) != 0) {
-        return; /* not for us: an echo, perhaps */
+        return 0; /* not for us: an echo, perhaps */
     }
     struct rpc_answer answer = carry_out(packet, size - RPC_HEADER_BYTES);
     put_reply_header(packet, &answer);
-    frame_send(packet, RPC_REPLY_HEADER_BYTES + answer.size);
+    return RPC_REPLY_HEADER_BYTES + answer.size;
+}
+
+static void serve_request(uint8_t *packet, uint32_t size)
+{
+    const uint32_t reply = rpc_answer(packet, size);
+    if (reply != 0) {
+        frame_send(packet, reply);
+    }
 }
 
 _Noreturn void rpc_serve(void)

@@ -19,9 +19,16 @@ extern const uint32_t rpc_region_count;
 /* Answer the host for ever. Call it on the PE whose hal_link_present() is true, after hal_init(). */
 _Noreturn void rpc_serve(void);
 
+/* Carry out the request that the first `size` bytes of `packet` are, and put the reply there, with four bytes of room behind
+ * it at least. Its size; 0 if no reply is due. */
+uint32_t rpc_answer(uint8_t *packet, uint32_t size);
+
 /* Whether the host has broken a run off (docs/protocol.md): for whoever waits for something in a run on the
- * PE that has the link. Takes all that has arrived over it. */
+ * PE that the host talks to. Takes all that has arrived over the link, where this PE has it. */
 bool rpc_break(void);
+
+/* Whether this byte from the link ends what breaks a run off. */
+bool rpc_break_ends(uint8_t byte);
 
 /* Tell the host a line of text, 120 bytes at most, without a newline. For drivers and for debugging: the line takes its
  * time on the link. Silent on a PE without a link; not for exceptions. */

@@ -26,6 +26,8 @@ enum rpc_status {
     RPC_STATUSES,
 };
 
+enum { RPC_HELLO = 1 }; /* the kind of request that opens a session */
+
 enum {
     RPC_HEADER_BYTES = 8,
     RPC_REPLY_HEADER_BYTES = 16,

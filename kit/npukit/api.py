@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
+    from npukit.measure.company import CompanyBench
     from npukit.measure.trace import Traced
     from npukit.measure.validate import Validation
+    from npukit.pipeline import Compiled
     from npukit.tuner import Tuned
 
 Model: TypeAlias = "Path | str | ExportedProgram"
@@ -77,6 +79,15 @@ class Options:
         return cls(**{**known, "input_shapes": shapes, "calibration": calibration})
 
 
+@dataclass(frozen=True)
+class Network:
+    """One of several networks side by side on a board: its name there, its model file, how many PEs it may have."""
+
+    name: str
+    model: Path
+    pes: int | None = None
+
+
 def build(
     model: Model,
     *,
@@ -93,6 +104,57 @@ def build(
         return build_folder(path, load_board(board), Path(output), options, progress or Silent())
 
 
+def build_networks(
+    networks: Sequence[Network],
+    *,
+    board: str = "pe-mesh",
+    output: Path | str,
+    options: Options = Options(),
+    progress: Progress | None = None,
+) -> dict[str, Build]:
+    """Compile several models for one board, side by side: a build for each, in a folder of its name in `output`."""
+    from npukit.networks import build_networks as compile_all
+
+    return compile_all(networks, load_board(board), Path(output), options, progress or Silent())
+
+
+def fit_networks(
+    networks: Sequence[Network],
+    *,
+    board: str = "pe-mesh",
+    options: Options = Options(),
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What a build of several networks would be, before anything is compiled. Or `DoesNotFit`, which names which."""
+    from npukit.networks import compile_networks
+
+    compiled = compile_networks(networks, load_board(board), options, progress or Silent())
+    return _side_by_side({name: _told(each) for name, each in compiled.items()})
+
+
+def networks_summary(folder: Path | str) -> dict[str, Any]:
+    """What a build of several networks is: what `build` says of each, and how many PEs all take."""
+    return _side_by_side({name: build.manifest.summary for name, build in load_networks(folder).items()})
+
+
+def _side_by_side(told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "board": next(iter(told.values()))["board"],
+        "fits": True,
+        "pes_used": sum(each["pes_used"] for each in told.values()),
+        "networks": [{"name": name, **each} for name, each in told.items()],
+    }
+
+
+def _told(compiled: Compiled) -> dict[str, Any]:
+    """What `fit` says of a plan."""
+    from npukit.pipeline import summary
+    from npukit.plan.load import load_of
+
+    load = load_of(compiled.net, compiled.board, compiled.plan)
+    return {**summary(compiled, compiled.plan), "load": asdict(load)}
+
+
 def fit(
     model: Model, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
 ) -> dict[str, Any]:
@@ -101,17 +163,40 @@ def fit(
     Or `DoesNotFit`.
     """
     from npukit.frontend.models import model_file
-    from npukit.pipeline import compile_network, summary
-    from npukit.plan.load import load_of
+    from npukit.pipeline import compile_network
 
     with model_file(model) as path:
-        compiled = compile_network(path, load_board(board), options, progress or Silent())
-    return {**summary(compiled, compiled.plan), "load": asdict(load_of(compiled.net, compiled.board, compiled.plan))}
+        return _told(compile_network(path, load_board(board), options, progress or Silent()))
 
 
 def load(folder: Path | str) -> Build:
     """Read a build folder back."""
     return load_build(Path(folder))
+
+
+def load_networks(folder: Path | str) -> dict[str, Build]:
+    """The builds of the networks side by side in a folder, by name; empty if it is the build of one network."""
+    from npukit.project.build_folder import load_networks as read
+
+    return read(Path(folder))
+
+
+def validate_networks(
+    folder: Path | str, *, on: str | None = None, cases: int | None = None, progress: Progress | None = None
+) -> dict[str, Validation]:
+    """Validate each network of a folder as `validate` does, while all others run too."""
+    from npukit.measure.company import validate_in_company
+
+    return validate_in_company(load_networks(folder), on, cases, progress or Silent())
+
+
+def bench_networks(
+    folder: Path | str, *, on: str | None = None, frames: int = 3, progress: Progress | None = None
+) -> dict[str, CompanyBench]:
+    """Measure each network of a folder alone, and all of them at the same time."""
+    from npukit.measure.company import bench_in_company
+
+    return bench_in_company(load_networks(folder), on, frames, progress or Silent())
 
 
 def validate(
@@ -129,12 +214,13 @@ def validate(
     With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here:
     it faults on misaligned accesses, as silicon does.
     """
+    from npukit.measure.cases import first_cases
     from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import validate as compare
 
     built = load(folder)
     net = built.net()
-    chosen = _first(_cases(built, net, inputs, expect), cases)
+    chosen = first_cases(_cases(built, net, inputs, expect), cases)
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
         return compare(target, net, built.plan(), chosen, progress or Silent())
 
@@ -300,7 +386,7 @@ def flash(
     from npukit.link.flash_port import open_board, update_of
     from npukit.link.programmer import program
 
-    built, shown = load(folder), progress or Silent()
+    built, shown = _linked(folder), progress or Silent()
     if built.board.programmer:
         if key or allow_older:
             raise NpukitError(f"board {built.board.name} has no loader that would check a signature or a version")
@@ -309,6 +395,12 @@ def flash(
     wanted = update_of(built, signer, version, allow_older)
     with open_board(built, port, signer, shown) as transport:
         return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)
+
+
+def _linked(folder: Path | str) -> Build:
+    """The build whose firmware answers on the board's link."""
+    several = load_networks(folder)
+    return next(iter(several.values())) if several else load(folder)
 
 
 def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:
@@ -322,13 +414,3 @@ def _cases(built: Build, net: Net, inputs: Path | str | None, expect: str | None
     from npukit.project.build_folder import GOLDEN
 
     return load_cases(Path(inputs) if inputs else built.folder / GOLDEN, net, expect)
-
-
-def _first(cases: Cases, count: int | None) -> Cases:
-    """The first `count` cases, or all."""
-    return replace(
-        cases,
-        inputs=tuple(array[:count] for array in cases.inputs),
-        expected={index: array[:count] for index, array in cases.expected.items()},
-        labels=None if cases.labels is None else cases.labels[:count],
-    )

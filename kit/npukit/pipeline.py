@@ -13,7 +13,7 @@ import numpy as np
 from npukit import __version__
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
-from npukit.accel.interface import Plugin
+from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
@@ -35,6 +35,7 @@ from npukit.project.build_folder import (
     GOLDEN,
     PLAN,
     Build,
+    CompanyRecord,
     Manifest,
     file_digest,
     image_record,
@@ -43,6 +44,7 @@ from npukit.project.build_folder import (
     write_manifest,
 )
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
+from npukit.project.files import Company
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import load_model
@@ -56,7 +58,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Compiled:
+class Prepared:
+    """A network that knows its engines and not its PEs yet."""
+
+    net: Net
+    plugins: Mapping[str, Plugin]
+    engines: Mapping[str, Accelerator]
+    removed_channels: Mapping[str, tuple[int, int]]
+    quantization: Report | None
+
+
+@dataclass(frozen=True)
+class Compiled:
     """A network on its way onto a board."""
 
     net: Net
@@ -66,6 +79,7 @@ class _Compiled:
     removed_channels: Mapping[str, tuple[int, int]]
     quantization: Report | None
     options: Options
+    company: Company | None = None
 
     @property
     def plan(self) -> Plan:
@@ -77,12 +91,17 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
     toolchain = find_toolchain(options.toolchain)
     compiled = compile_network(model, board, options, progress)
     with new_build_folder(output) as folder:
-        _fill(folder, model, compiled, toolchain, progress)
+        fill_folder(folder, model, compiled, toolchain, progress)
     return load_build(output)
 
 
-def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> _Compiled:
+def compile_network(model: Path, board: Board, options: Options, progress: Progress) -> Compiled:
     """Model file to plan: all that can be known before any C is made."""
+    return plan_on(board, prepare(model, board, options, progress), options, progress)
+
+
+def prepare(model: Path, board: Board, options: Options, progress: Progress) -> Prepared:
+    """Model file to a network whose ops have their engines."""
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     loaded = load_model(
@@ -100,15 +119,21 @@ def compile_network(model: Path, board: Board, options: Options, progress: Progr
     net = in_overlapping_order(assign_engines(pruned.net, engines, only_cpu=options.engine == "cpu"), engines)
     if options.strict:
         refuse_cpu_ops(net)
+    return Prepared(net, plugins, engines, pruned.removed, loaded.report)
+
+
+def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
+    """The prepared network's plan on the board."""
+    net, engines = prepared.net, prepared.engines
     progress.stage(f"plan for {board.name}")
     if options.plan:
         planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
     else:
         planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
-    return _Compiled(net, board, plugins, planned, pruned.removed, loaded.report, options)
+    return Compiled(net, board, prepared.plugins, planned, prepared.removed_channels, prepared.quantization, options)
 
 
-def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
+def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
     """The JSON of `npukit build` and `npukit fit`."""
     return {
         "model": compiled.net.name,
@@ -124,13 +149,16 @@ def summary(compiled: _Compiled, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, progress: Progress) -> None:
+def fill_folder(
+    folder: Path, model: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, others: Sequence[str] = ()
+) -> None:
+    """Everything from the plan on. `others` are the networks that share the board, as far as there are any."""
     net, board = compiled.net, compiled.board
     save_net(net, folder)
     build_id = _build_id(folder, compiled, toolchain)
     progress.stage("generate C")
     sources = generate(net, compiled.plan, board, compiled.planned.engines, build_id=bytes.fromhex(build_id))
-    project = render_project(sources, board, About(net.name, build_id), folder / "project")
+    project = render_project(sources, board, About(net.name, build_id), folder / "project", compiled.company)
     try:
         images = build_images(project, toolchain, folder / "images", progress.stage)
     except MissingFunction as error:
@@ -143,14 +171,15 @@ def _fill(folder: Path, model: Path, compiled: _Compiled, toolchain: Toolchain, 
     _write_renode(folder, compiled, cases, build_id, images)
     if plan.dram:
         (folder / DRAM_IMAGE).write_bytes(dram_image(plan, (piece for each in sources for piece in each.streamed)))
-    write_manifest(folder, _manifest(folder, model, compiled, plan, images, toolchain, build_id))
+    write_manifest(folder, _manifest(folder, model, compiled, plan, images, toolchain, build_id, others))
     write_report(load_build(folder))
 
 
-def _build_id(folder: Path, compiled: _Compiled, toolchain: Toolchain) -> str:
+def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     """What names this build: the network, the board, the plan and who compiled it."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
+    parts += [str(compiled.company)] if compiled.company else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
 
@@ -167,10 +196,10 @@ def _write_golden(cases: Cases, folder: Path) -> None:
     np.savez(folder / GOLDEN, **arrays)  # pyright: ignore[reportArgumentType]
 
 
-def _write_renode(folder: Path, compiled: _Compiled, cases: Cases, build_id: str, built: Sequence[BuiltImage]) -> None:
+def _write_renode(folder: Path, compiled: Compiled, cases: Cases, build_id: str, built: Sequence[BuiltImage]) -> None:
     """`project/renode/`, unless Renode cannot be this board: it has no DRAM either."""
     images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
-    if compiled.plan.dram or objection(compiled.board, images) is not None:
+    if compiled.plan.dram or compiled.company or objection(compiled.board, images) is not None:
         return
     outputs = [cases.expected[i] for i in range(len(compiled.net.outputs))]
     inputs, expected = (tuple(array[0].tobytes() for array in arrays) for arrays in (cases.inputs, outputs))
@@ -181,13 +210,15 @@ def _write_renode(folder: Path, compiled: _Compiled, cases: Cases, build_id: str
 def _manifest(
     folder: Path,
     model: Path,
-    compiled: _Compiled,
+    compiled: Compiled,
     plan: Plan,
     images: list[BuiltImage],
     toolchain: Toolchain,
     build_id: str,
+    others: Sequence[str],
 ) -> Manifest:
     records = [image_record(image, folder) for image in images]
+    company = compiled.company and CompanyRecord(others=tuple(others), network_pe=compiled.company.network_pe)
     return Manifest(
         model=compiled.net.name,
         model_sha256=file_digest(model),
@@ -198,12 +229,13 @@ def _manifest(
         options=compiled.options.to_json(),
         images=tuple(records),
         dram=DRAM_IMAGE if plan.dram else None,
+        company=company,
         summary=summary(compiled, plan),
         sha256={},
     )
 
 
-def _op_row(compiled: _Compiled, plan: Plan, op: Op) -> dict[str, Any]:
+def _op_row(compiled: Compiled, plan: Plan, op: Op) -> dict[str, Any]:
     steps = [(pe.pe, step) for pe in plan.pes for step in pe.computes() if step.op == op.name]
     return {
         "name": op.name,

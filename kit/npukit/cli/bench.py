@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+from npukit.cli.networks import chosen_network
+from npukit.cli.options import AsJson, BuildFolder, Network, On, Quiet, Verbose, open_terminal
 from npukit.cli.summary import keep_in_report
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
     from npukit.farm.client import FarmBench
     from npukit.measure.bench import Bench, LayerCost
+    from npukit.measure.company import CompanyBench
 
 
 def bench(
     build: BuildFolder,
+    network: Network = None,
     on: On = None,
     frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
     tracker: Annotated[
@@ -39,6 +42,10 @@ def bench(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
+        build = chosen_network(build, network)
+        if api.load_networks(build):
+            _bench_networks(terminal, build, on, frames)
+            return
         old = _load_old(compare)
         if tracker:
             farm = api.farm_bench(build, tracker=tracker, key=key, frames=frames)
@@ -52,6 +59,24 @@ def bench(
             _show_comparison(terminal, old, measured)
         if page := keep_in_report(terminal, api.load(build), **_results(measured)):
             terminal.note(f"report: {page}")
+
+
+def _bench_networks(terminal: Terminal, folder: Path, on: str | None, frames: int) -> None:
+    """A row for each network: alone, and with all others at the same time."""
+    from npukit import api
+
+    measured = api.bench_networks(folder, on=on, frames=frames, progress=terminal)
+    terminal.result({"networks": [{"name": name, **each.to_json()} for name, each in measured.items()]})
+    headings = ("network", ">cycles a frame", ">between frames", ">all at once", ">instructions", ">MACs a cycle")
+    terminal.table(headings, [_network_row(name, each) for name, each in measured.items()])
+    for name, each in measured.items():
+        keep_in_report(terminal, api.load(folder / name), **_results(each.alone))
+
+
+def _network_row(name: str, measured: CompanyBench) -> tuple[str, ...]:
+    alone = measured.alone
+    cycles = (alone.latency_cycles, alone.interval_cycles, measured.company_interval_cycles)
+    return name, *map(_number, cycles), f"{alone.instructions:,}", f"{alone.macs_per_cycle or 0:g}"
 
 
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:

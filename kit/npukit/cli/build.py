@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from npukit.cli.networks import networks_of, one_of, show_networks
 from npukit.cli.options import (
     ActivationRanges,
     Aim,
@@ -17,7 +18,7 @@ from npukit.cli.options import (
     InFloat,
     InputShapes,
     KeepFloat,
-    Model,
+    Models,
     Objective,
     OnlyEngine,
     OwnPlan,
@@ -40,7 +41,7 @@ class Compiler(StrEnum):
 
 
 def build(
-    model: Model,
+    models: Models,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="The build folder to leave.")],
     board: BoardName = "pe-mesh",
     pes: Pes = None,
@@ -62,12 +63,13 @@ def build(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Compile a model for a board: plan, C project, images, report."""
+    """Compile a model for a board, or several side by side: plan, C project, images, report."""
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
+        networks = networks_of(models, pes)
         options = api.Options(
-            pes=pes,
+            pes=networks[0].pes if one_of(models) else None,
             engine=engine,
             objective=objective,
             plan=plan,
@@ -81,7 +83,12 @@ def build(
             in_float=in_float,
             keep_float=tuple(keep_float or ()),
         )
-        built = api.build(model, board=board, output=output, options=options, progress=terminal)
-        terminal.result(built.manifest.summary)
-        show_summary(terminal, built.manifest.summary)
+        if one_of(models):
+            told = api.build(models[0], board=board, output=output, options=options, progress=terminal).manifest.summary
+            show = show_summary
+        else:
+            api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
+            told, show = api.networks_summary(output), show_networks
+        terminal.result(told)
+        show(terminal, told)
         terminal.note(f"built {output}; next: npukit validate {output}")

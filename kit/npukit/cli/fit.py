@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from npukit.cli.networks import networks_of, one_of, show_networks
 from npukit.cli.options import (
     ActivationRanges,
     Aim,
@@ -13,7 +15,7 @@ from npukit.cli.options import (
     InFloat,
     InputShapes,
     KeepFloat,
-    Model,
+    Models,
     Objective,
     OnlyEngine,
     OwnPlan,
@@ -30,9 +32,12 @@ from npukit.cli.options import (
 from npukit.cli.summary import show_summary
 from npukit.errors import DoesNotFit
 
+if TYPE_CHECKING:
+    from npukit.api import Network
+
 
 def fit(
-    model: Model,
+    models: Models,
     board: BoardName = "pe-mesh",
     pes: Pes = None,
     engine: OnlyEngine = None,
@@ -54,8 +59,9 @@ def fit(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
+        networks = networks_of(models, pes)
         options = api.Options(
-            pes=pes,
+            pes=networks[0].pes if one_of(models) else None,
             engine=engine,
             objective=objective,
             plan=plan,
@@ -69,13 +75,18 @@ def fit(
             keep_float=tuple(keep_float or ()),
         )
         try:
-            summary = api.fit(model, board=board, options=options, progress=terminal)
+            if one_of(models):
+                told, show = api.fit(models[0], board=board, options=options, progress=terminal), show_summary
+            else:
+                told = api.fit_networks(networks, board=board, options=options, progress=terminal)
+                show = show_networks
         except DoesNotFit as error:
-            terminal.result(_refusal(model, board, error))
+            terminal.result(_refusal(networks, board, error))
             raise
-        terminal.result(summary)
-        show_summary(terminal, summary)
+        terminal.result(told)
+        show(terminal, told)
 
 
-def _refusal(model: Path, board: str, error: DoesNotFit) -> dict[str, object]:
-    return {"model": model.stem, "board": board, "fits": False, "fault": error.message, "remedies": list(error.tries)}
+def _refusal(networks: Sequence[Network], board: str, error: DoesNotFit) -> dict[str, object]:
+    model = ", ".join(network.name for network in networks)
+    return {"model": model, "board": board, "fits": False, "fault": error.message, "remedies": list(error.tries)}

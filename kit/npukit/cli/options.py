@@ -35,9 +35,20 @@ Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say m
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
 BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
 On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, or a serial device.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .tflite, .onnx or .pt2 file.")]
+Models = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MODEL...", help="A .tflite, .onnx or .pt2 file; several, or NAME=FILE, share the board side by side."
+    ),
+]
 BoardName = Annotated[str, typer.Option("--board", "-b", metavar="NAME", help="A board's name, or a board file.")]
-Pes = Annotated[int | None, typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs.")]
+Pes = Annotated[
+    list[int] | None,
+    typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs; of several models each, or give it for each."),
+]
+Network = Annotated[
+    str | None, typer.Option("--network", metavar="NAME", help="Of several networks in one build, this one.")
+]
 OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]
 Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
 OwnPlan = Annotated[

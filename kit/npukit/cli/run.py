@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Faults, On, Quiet, Verbose, open_terminal
+from npukit.cli.networks import chosen_network
+from npukit.cli.options import AsJson, BuildFolder, Faults, Network, On, Quiet, Verbose, open_terminal
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
@@ -21,6 +22,7 @@ def run(
         Path, typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.npz", help="Where out0, out1, ... go.")],
+    network: Network = None,
     on: On = None,
     faults: Faults = None,
     gdb: Annotated[int | None, typer.Option("--gdb", metavar="PORT", help="Wait for gdb on this port.")] = None,
@@ -37,6 +39,7 @@ def run(
 
         from npukit import api
 
+        build = chosen_network(build, network)
         debugger = _debugger(api.load(build), gdb, gdb_pe, terminal) if gdb is not None else None
         outputs = api.run(build, on=on, inputs=inputs, faults=faults, debugger=debugger, progress=terminal)
         arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, On, Quiet, Verbose, open_terminal
+from npukit.cli.networks import chosen_network
+from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, Network, On, Quiet, Verbose, open_terminal
 from npukit.cli.summary import keep_in_report
 
 if TYPE_CHECKING:
-    from npukit.measure.validate import Mismatch
+    from npukit.cli.terminal import Terminal
+    from npukit.measure.validate import Mismatch, Validation
 
 
 def validate(
     build: BuildFolder,
+    network: Network = None,
     on: On = None,
     inputs: Inputs = None,
     expect: Annotated[
@@ -26,22 +30,56 @@ def validate(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run a build and compare every output and layer with the reference, bit for bit."""
+    """Run a build and compare every output and layer with the reference, bit for bit.
+
+    Of several networks side by side, each is compared while the others run too.
+    """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
-        from npukit.errors import DoesNotFit
 
+        build = chosen_network(build, network)
+        if api.load_networks(build):
+            _refuse_for_several(build, inputs, expect, faults)
+            _validate_networks(build, on, cases, terminal)
+            return
         found = api.validate(build, on=on, inputs=inputs, expect=expect, cases=cases, faults=faults, progress=terminal)
         terminal.result(found.to_json())
         keep_in_report(terminal, api.load(build), validation=found.to_json())
-        if not found.passed:
-            raise DoesNotFit(_first(found.mismatches), tries=_WAYS)
-        terminal.print(
-            f"{found.cases} cases on {found.engine}: equal bit for bit"
-            f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
-        )
+        _show(terminal, found)
         if found.accuracy is not None:
             terminal.print(f"{found.accuracy:.1%} of the labels are right")
+
+
+def _validate_networks(folder: Path, on: str | None, cases: int | None, terminal: Terminal) -> None:
+    from npukit import api
+
+    found = api.validate_networks(folder, on=on, cases=cases, progress=terminal)
+    terminal.result({"networks": [{"name": name, **each.to_json()} for name, each in found.items()]})
+    for name, each in found.items():
+        keep_in_report(terminal, api.load(folder / name), validation=each.to_json())
+        _show(terminal, each, f"network {name}: ")
+
+
+def _refuse_for_several(folder: Path, *of_one: object) -> None:
+    from npukit.errors import NpukitError
+
+    if any(of_one):
+        raise NpukitError(
+            f"{folder} has several networks, and --inputs, --expect and --faults are about one",
+            tries=["--network NAME"],
+        )
+
+
+def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
+    """What was found, or the error that it differs."""
+    from npukit.errors import DoesNotFit
+
+    if not found.passed:
+        raise DoesNotFit(f"{of}{_first(found.mismatches)}", tries=_WAYS)
+    terminal.print(
+        f"{of}{found.cases} cases on {found.engine}: equal bit for bit"
+        f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
+    )
 
 
 _WAYS = (

@@ -64,9 +64,11 @@ class Emulator:
         strict: bool = False,
         plan: FaultPlan | None = None,
         senders: Senders | None = None,
+        asked: int | None = None,
         workers: int | None = None,
     ) -> None:
-        """`senders`: whose messages count which flag, as far as it is known, to explain waits.
+        """`senders`: whose messages count which flag, as far as it is known, to explain waits; those of the PE that is
+        `asked`, by default the one with the link.
 
         `workers`: on how many of this machine's cores PEs run, by default on all. What comes out does not depend on it.
         """
@@ -74,6 +76,7 @@ class Emulator:
         self._board = board
         self._models = dict(models or {})
         self._strict, self._plan, self._senders = strict, plan, dict(senders or {})
+        self._asked = _root(board) if asked is None else asked
         self._workers = workers or os.cpu_count() or 1
         self._images = tuple(images)
         self._dram = dram
@@ -151,9 +154,9 @@ class Emulator:
         return Happenings.from_bytes(b"".join(parts))
 
     def silence(self) -> tuple[str, ...]:
-        """Who waits for whom, from the root PE on, and the last messages of those that do."""
+        """Who waits for whom, from the PE that is asked on, and the last messages of those that do."""
         assert self._board.noc is not None
-        chain, lines = chain_of_waits(_root(self._board), self._wait, self._board.noc, self._senders, self._place)
+        chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         return (*lines, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
     def faults_injected(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
+from typing import Generic
 
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.fault import DeviceFault
@@ -49,6 +50,14 @@ class _UnderWay:
             raise _refused(self.request, reply)
 
 
+@dataclass(frozen=True)
+class Begun(Generic[Answer]):
+    """A request that has been sent, and not been answered yet."""
+
+    request: Request[Answer]
+    under_way: Mapping[int, _UnderWay]
+
+
 class NoAnswer(NpukitError):
     """The device did not answer in time."""
 
@@ -56,12 +65,13 @@ class NoAnswer(NpukitError):
 class Conversation:
     """One host's requests to a device.
 
-    Up to `window` of them are under way at once. Each is repeated until its own reply comes; no answer in time, or a
-    nonsensical one, is an `NpukitError`.
+    It is with `pe`, whom requests are for that name no other. Up to `window` requests are under way at once. Each is
+    repeated until its own reply comes; no answer in time, or a nonsensical one, is an `NpukitError`.
     """
 
-    def __init__(self, transport: Transport, answer_seconds: float) -> None:
+    def __init__(self, transport: Transport, answer_seconds: float, pe: int = LINKED_PE) -> None:
         self._transport = transport
+        self._pe = pe
         self._answer_seconds = answer_seconds
         self._decoder = FrameDecoder()
         self._session = secrets.randbelow(0xFFFF) + 1
@@ -71,18 +81,30 @@ class Conversation:
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
         """What the device has said unasked."""
 
-    def ask(self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE) -> Answer:
+    def ask(self, request: Request[Answer], seconds: float | None = None, pe: int | None = None) -> Answer:
         """What the device answers within so many seconds, or the usual number of them, to a request to `pe`."""
         return self.converse(request, seconds, pe)[0]
 
     def converse(
-        self, request: Request[Answer], seconds: float | None = None, pe: int = LINKED_PE
+        self, request: Request[Answer], seconds: float | None = None, pe: int | None = None
     ) -> tuple[Answer, Reply]:
         """The answer, and the reply that brought it."""
         ((_, reply),) = self._exchange([request], seconds or self._answer_seconds, pe)
         return _answer_in(request, reply), reply
 
-    def ask_all(self, requests: Iterable[Request[Answer]], pe: int = LINKED_PE) -> list[Answer]:
+    def begin(self, request: Request[Answer]) -> Begun[Answer]:
+        """Send a request, for `end` to await the answer."""
+        under_way: dict[int, _UnderWay] = {}
+        self._fill(under_way, enumerate([request]), None)
+        return Begun(request, under_way)
+
+    def end(self, begun: Begun[Answer], seconds: float) -> Answer:
+        """The answer to a request that has been sent."""
+        ((sequence, reply),) = self._replies(begun.under_way, seconds).items()
+        begun.under_way[sequence].check(reply)
+        return _answer_in(begun.request, reply)
+
+    def ask_all(self, requests: Iterable[Request[Answer]], pe: int | None = None) -> list[Answer]:
         """The answers in the order of the requests, which may be carried out in any order and more than once."""
         exchanged = self._exchange(requests, self._answer_seconds, pe)
         return [_answer_in(request, reply) for request, reply in exchanged]
@@ -91,7 +113,7 @@ class Conversation:
         """End a run in which the device waits for ever. It then answers what it was asked."""
         self._transport.write(BREAK)
 
-    def _exchange(self, requests: Iterable[Request], seconds: float, pe: int) -> list[tuple[Request, Reply]]:
+    def _exchange(self, requests: Iterable[Request], seconds: float, pe: int | None) -> list[tuple[Request, Reply]]:
         """Each request and its reply. `seconds` may pass without any reply."""
         waiting, done = enumerate(requests), {}
         under_way: dict[int, _UnderWay] = {}
@@ -104,11 +126,12 @@ class Conversation:
             self._fill(under_way, waiting, pe)
         return [done[place] for place in range(len(done))]
 
-    def _fill(self, under_way: dict[int, _UnderWay], waiting: Iterator[tuple[int, Request]], pe: int) -> None:
+    def _fill(self, under_way: dict[int, _UnderWay], waiting: Iterator[tuple[int, Request]], pe: int | None) -> None:
         """Send what the window has room for."""
+        to = self._pe if pe is None else pe
         for place, request in islice(waiting, max(self.window - len(under_way), 0)):
             self._sequence = (self._sequence + 1) & 0xFFFF
-            frame = encode_frame(pack_request(request, self._sequence, self._session, pe))
+            frame = encode_frame(pack_request(request, self._sequence, self._session, to))
             under_way[self._sequence] = _UnderWay(place, request, frame)
             self._transport.write(frame)
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.link.conversation import Conversation, NoAnswer
+from npukit.link.conversation import Begun, Conversation, NoAnswer
 from npukit.link.fault import explain_fault
 from npukit.link.messages import (
     LINKED_PE,
@@ -69,16 +69,20 @@ class Session:
 
     Lost and damaged frames are repeated; a device that does not answer in time (`answer_seconds`; a run has a limit of
     its own), or answers nonsense, is an `NpukitError`. With `build_id`, a device that runs any other build is refused
-    (`DoesNotFit`).
+    (`DoesNotFit`). It is about the network of the PE that has the link, or that for which `pe` answers.
     """
 
     def __init__(
-        self, transport: Transport, build_id: bytes | None = None, answer_seconds: float = ANSWER_SECONDS
+        self,
+        transport: Transport,
+        build_id: bytes | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+        pe: int = LINKED_PE,
     ) -> None:
         self._transport = transport
         self._expected = build_id
         self._answer_seconds = answer_seconds
-        self._conversation = Conversation(transport, answer_seconds)
+        self._conversation = Conversation(transport, answer_seconds, pe)
         self._run_number = secrets.randbits(32)
         self._device: Device | None = None
 
@@ -136,22 +140,30 @@ class Session:
 
         Only a single frame leaves outputs to read. A run that fails is an `NpukitError` that names the PE.
         """
+        return self.end_run(self.begin_run(observe, frames), seconds)
+
+    def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
+        """Ask for a run, and do not wait for its end: sessions with other networks of the board may go on meanwhile."""
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
+        return self._conversation.begin(Run(self._run_number, observe, frames))
+
+    def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
+        """The result of a run that has begun."""
         limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
-        result, waits = self._finish(Run(self._run_number, observe, frames), limit)
+        result, waits = self._finish(begun, limit)
         if result.status != 0:
             raise self._failed_run(result.status, waits)
         return result
 
-    def _finish(self, run: Run, seconds: float) -> tuple[RunResult, tuple[str, ...]]:
+    def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
         """The run's result; that of a run broken off if it has none in time, and who waited for whom then."""
         try:
-            return self._conversation.ask(run, seconds), ()
+            return self._conversation.end(begun, seconds), ()
         except NoAnswer as silent:
             if self.device.pe_count == 1:
                 raise
             self._conversation.break_off()
-            return self._conversation.ask(run), silent.facts
+            return self._conversation.ask(begun.request), silent.facts
 
     def _failed_run(self, status: int, waits: tuple[str, ...]) -> NpukitError:
         named = [cause for pe in self.pes() if (cause := _cause(pe))] or [*waits[:1]] or [f"error code {status}"]
@@ -175,13 +187,13 @@ class Session:
         """What a PE recorded of each of its `count` layers in the last observed run, which must have succeeded."""
         return self._collect(ReadLayers, count, pe)
 
-    def read_memory(self, address: int, size: int, pe: int = LINKED_PE) -> bytes:
+    def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
         """Memory of a PE; of the one that has the link, only what it declares readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
         return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
 
-    def write_memory(self, address: int, data: bytes, pe: int = LINKED_PE) -> None:
+    def write_memory(self, address: int, data: bytes, pe: int | None = None) -> None:
         """Change memory of the PE that has the link, which must declare it writable, or a DRAM."""
         _check_addresses(address, len(data))
         pieces = self._pieces(len(data))
@@ -216,7 +228,7 @@ class Session:
         return self._collect(lambda first: Describe(table, first), count)
 
     def _collect(
-        self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int = LINKED_PE
+        self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int | None = None
     ) -> tuple[Item, ...]:
         """So many items, asked for from the first still missing on."""
         items: tuple[Item, ...] = ()

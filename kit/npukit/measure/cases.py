@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,16 @@ def golden_cases(net: Net) -> Cases:
     expected = [evaluate(net, [array[case] for array in inputs]) for case in range(GOLDEN_CASES)]
     outputs = {i: np.stack([values[name] for values in expected]) for i, name in enumerate(net.outputs)}
     return Cases(inputs, outputs)
+
+
+def first_cases(cases: Cases, count: int | None) -> Cases:
+    """The first `count` cases, or all."""
+    return replace(
+        cases,
+        inputs=tuple(array[:count] for array in cases.inputs),
+        expected={index: array[:count] for index, array in cases.expected.items()},
+        labels=None if cases.labels is None else cases.labels[:count],
+    )
 
 
 def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) -> int:

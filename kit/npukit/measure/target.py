@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,12 +15,15 @@ from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
-from npukit.link.messages import DRAM_PE
+from npukit.link.companions import CompanionSession
+from npukit.link.messages import DRAM_PE, LINKED_PE
 from npukit.link.session import ANSWER_SECONDS, Session
+from npukit.link.shared import SharedLink
 from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
 from npukit.plan.plan import Plan
 from npukit.project.build_folder import Build
+from npukit.project.files import root_pe
 
 _PATIENT_SECONDS = 86_400.0
 """How long an answer may take while somebody looks at the firmware in a debugger."""
@@ -57,12 +60,44 @@ def open_target(build: Build, on: str | None = None, emulation: Emulation = Emul
     transport = _start(build, name, emulation)
     try:
         patience = _PATIENT_SECONDS if emulation.debugger else ANSWER_SECONDS
-        with Session(transport, build.build_id, patience) as session:
-            if name != "emulator" and build.dram():
-                session.write_memory(0, build.dram() or b"", DRAM_PE)
+        with Session(transport, build.build_id, patience, network_pe(build)) as session:
+            _fill_dram(build, name, session)
             yield Target(name, session, build.board)
     finally:
         transport.close()
+
+
+@contextmanager
+def open_targets(
+    builds: Mapping[str, Build], on: str | None = None, emulation: Emulation = Emulation()
+) -> Iterator[dict[str, Target]]:
+    """Start networks side by side, and shake hands with each: one board, one link, a session for each."""
+    build = next(iter(builds.values()))
+    name = on or build.board.runs_on[0]
+    transport = _start(build, name, emulation)
+    try:
+        link, targets = SharedLink(transport), dict[str, Target]()
+        for network, each in builds.items():
+            session = CompanionSession(link.line(), each.build_id, pe=network_pe(each))
+            session.open()
+            targets[network] = Target(name, session, each.board)
+        _fill_dram(build, name, next(iter(targets.values())).session)
+        yield targets
+    finally:
+        transport.close()
+
+
+def network_pe(build: Build) -> int:
+    """Whom a session about the build's network is with."""
+    linked = root_pe(build.board)
+    company = build.manifest.company
+    return company.network_pe if company and company.network_pe != linked else LINKED_PE
+
+
+def _fill_dram(build: Build, name: str, session: Session) -> None:
+    """The emulator has it from the start."""
+    if name != "emulator" and build.dram():
+        session.write_memory(0, build.dram() or b"", DRAM_PE)
 
 
 def _start(build: Build, name: str, emulation: Emulation) -> Transport:
@@ -85,10 +120,12 @@ def _start(build: Build, name: str, emulation: Emulation) -> Transport:
     if name == "renode":
         return RenodeMachine(build.board, build.images())
     parts = build.board, build.images(), build.models(), build.dram() or b""
-    senders = senders_of(build.plan())
+    senders = {key: pes for plan in build.plans() for key, pes in senders_of(plan).items()}
     if emulation.debugger:
         return DebuggedEmulator(*parts, emulation.debugger, plan=emulation.faults, senders=senders)
-    return Emulator(*parts, strict=emulation.strict, plan=emulation.faults, senders=senders)
+    pe = network_pe(build)
+    asked = None if pe == LINKED_PE else pe
+    return Emulator(*parts, strict=emulation.strict, plan=emulation.faults, senders=senders, asked=asked)
 
 
 def senders_of(plan: Plan) -> Senders:

@@ -13,6 +13,7 @@ from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases
 from npukit.measure.perfetto import perfetto
+from npukit.measure.target import network_pe
 from npukit.measure.timeline import Timeline, record_timeline
 from npukit.project.build_folder import Build
 
@@ -37,7 +38,7 @@ class Traced:
 def timeline_of(build: Build, cases: Cases, frames: int) -> Timeline:
     """Frames of the first case, on an emulator of their own."""
     emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"")
-    with Session(emulator, build_id=build.build_id) as session:
+    with Session(emulator, build_id=build.build_id, pe=network_pe(build)) as session:
         return record_timeline(build, emulator, session, cases, frames)
 
 

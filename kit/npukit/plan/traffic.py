@@ -25,8 +25,8 @@ DESTINATION_BYTES = 8
 """Of the DMA's descriptors, and of each entry of a multicast's list."""
 
 
-FIRMWARE_FLAGS = 1
-"""The last of a PE's flags is the firmware's own (`noc_copy`)."""
+FIRMWARE_FLAGS = 2
+"""The last of a PE's flags are the firmware's own (`noc_copy`, `noc_call`)."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,24 @@ class AcceleratorRecord(BaseModel):
     model: str | None
 
 
+class CompanyRecord(BaseModel):
+    """The other networks on the board, by their folders' names, and the PE that answers for this one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    others: tuple[str, ...]
+    network_pe: int
+
+
+class NetworksManifest(BaseModel):
+    """`npukit.json` of several networks side by side: each has a build folder of its own in this one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    npukit: str = __version__
+    networks: tuple[str, ...]
+
+
 class Manifest(BaseModel):
     """`npukit.json`. `summary` is what `npukit build --json` printed."""
 
@@ -95,13 +114,18 @@ class Manifest(BaseModel):
     images: tuple[ImageRecord, ...]
     dram: str | None = None
     """What must be in the first chip's DRAM before the first frame, if anything is kept there."""
+    company: CompanyRecord | None = None
+    """Where networks share the board."""
     summary: dict[str, Any]
     sha256: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Build:
-    """A build folder, read back."""
+    """A build folder, read back.
+
+    Where networks share the board, images, DRAM and models are those of all of them: the board runs them all.
+    """
 
     folder: Path
     manifest: Manifest
@@ -130,34 +154,89 @@ class Build:
         with np.load(self.folder / GOLDEN, allow_pickle=False) as arrays:
             return dict(arrays)
 
+    @cached_property
+    def company(self) -> tuple[Build, ...]:
+        """This build, and those of the networks that share the board with it."""
+        others = self.manifest.company.others if self.manifest.company else ()
+        return (self, *(load_build(self.folder.parent / name) for name in others))
+
     def images(self) -> tuple[Image, ...]:
-        return tuple(image.image(self.folder) for image in self.manifest.images)
+        return tuple(image.image(each.folder) for each in self.company for image in each.manifest.images)
+
+    def plans(self) -> tuple[Plan, ...]:
+        """Of all networks on the board."""
+        return tuple(each.plan() for each in self.company)
 
     def dram(self) -> bytes | None:
-        """What the first chip's DRAM must hold from address 0 on; None if the network does without."""
-        return (self.folder / self.manifest.dram).read_bytes() if self.manifest.dram else None
+        """What the first chip's DRAM must hold from address 0 on; None if it is not used."""
+        parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.company if each.manifest.dram]
+        return _laid_over(parts) if parts else None
 
     def models(self) -> dict[str, Path]:
         """The emulator's models of accelerators that it does not have itself."""
-        records = self.manifest.accelerators
-        return {record.name: self.folder / record.model for record in records if record.model}
+        records = [(each.folder, record) for each in self.company for record in each.manifest.accelerators]
+        return {record.name: folder / record.model for folder, record in records if record.model}
+
+
+def _laid_over(parts: Sequence[bytes]) -> bytes:
+    """Networks have their own places in DRAM, and zeros in those of others."""
+    whole = np.zeros(max(map(len, parts)), np.uint8)
+    for part in parts:
+        whole[: len(part)] |= np.frombuffer(part, np.uint8)
+    return whole.tobytes()
 
 
 def load_build(folder: Path) -> Build:
     """The build in `folder`; its files must be those the manifest lists."""
+    text = _manifest_text(folder)
+    several = _networks_in(text)
+    if several:
+        raise NpukitError(
+            f"{folder} has {len(several)} networks: {', '.join(several)}",
+            tries=[f"{folder / several[0]}", f"--network {several[0]}"],
+        )
+    try:
+        manifest = Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise _unreadable(folder, error) from error
+    for name, digest in manifest.sha256.items():
+        if not (folder / name).is_file() or file_digest(folder / name) != digest:
+            raise NpukitError(f"{folder / name} is not what the build left there", tries=["build again"])
+    return Build(folder, manifest)
+
+
+def load_networks(folder: Path) -> dict[str, Build]:
+    """The builds of the networks side by side in `folder`, by name; empty if it is the build of one network."""
+    return {name: load_build(folder / name) for name in _networks_in(_manifest_text(folder))}
+
+
+def write_networks_manifest(folder: Path, networks: Sequence[str]) -> None:
+    """Write the `npukit.json` that says which networks the folder has."""
+    told = NetworksManifest(networks=tuple(networks)).model_dump(mode="json")
+    (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
+
+
+def _networks_in(manifest: str) -> tuple[str, ...]:
+    try:
+        return NetworksManifest.model_validate_json(manifest).networks
+    except ValidationError:
+        return ()
+
+
+def _manifest_text(folder: Path) -> str:
     path = folder / MANIFEST
     if not path.is_file():
         raise NpukitError(
             f"{folder} is not a build folder: it has no {MANIFEST}", tries=["npukit build MODEL -o FOLDER"]
         )
     try:
-        manifest = Manifest.model_validate_json(path.read_text())
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise NpukitError(f"{path} cannot be read: {error}", tries=["build again"]) from error
-    for name, digest in manifest.sha256.items():
-        if not (folder / name).is_file() or file_digest(folder / name) != digest:
-            raise NpukitError(f"{folder / name} is not what the build left there", tries=["build again"])
-    return Build(folder, manifest)
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: ValueError) -> NpukitError:
+    return NpukitError(f"{folder / MANIFEST} cannot be read: {error}", tries=["build again"])
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -33,7 +33,7 @@ class Unit:
 class Role:
     """One program of the project: the PEs that run it, its folder of generated C, its linker script.
 
-    `serves_host`: the root PE is among its PEs.
+    `serves_host`: the PE that the host talks to about the network is among its PEs.
     """
 
     number: int
@@ -54,6 +54,25 @@ class Role:
 
 
 @dataclass(frozen=True)
+class Relay:
+    """Another network, as the PE with the host link must know it: who answers for it, and the mailbox there."""
+
+    pe: int
+    mailbox: int
+
+
+@dataclass(frozen=True)
+class Company:
+    """Networks side by side on one board: what a network's project must know of that.
+
+    `network_pe` answers the host about it: the PE with the link, or one to which that passes on what it is asked.
+    """
+
+    network_pe: int
+    relays: tuple[Relay, ...] = ()
+
+
+@dataclass(frozen=True)
 class Project:
     """A rendered C project."""
 
@@ -71,8 +90,9 @@ class Project:
 
     def image_units(self, role: Role) -> list[Unit]:
         """What is linked into the role's image: the firmware with one of its mains, and the generated code."""
-        other_main = _MAIN_WORKER if role.serves_host else _MAIN
-        firmware = [unit for unit in self.firmware_units() if unit.source != other_main]
+        mains = {unit.source for unit in self.firmware_units() if unit.source.name.startswith("main")}
+        others = {_MAIN_WORKER} if role.serves_host else mains - {_MAIN_WORKER}
+        firmware = [unit for unit in self.firmware_units() if unit.source not in others]
         return [*firmware, *self.net_units(role)]
 
     @cached_property
@@ -93,7 +113,6 @@ class Project:
                 yield PurePosixPath(path.relative_to(self.folder).as_posix())
 
 
-_MAIN = PurePosixPath("firmware/main.c")
 _MAIN_WORKER = PurePosixPath("firmware/main_worker.c")
 
 
@@ -102,18 +121,18 @@ def root_pe(board: Board) -> int:
     return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
 
 
-def roles_of(sources: Sequence[Sources], board: Board) -> tuple[Role, ...]:
+def roles_of(sources: Sequence[Sources], network_pe: int) -> tuple[Role, ...]:
     """The roles in the order of their numbers; a single one lives in the project's top folder."""
-    alone, root = len(sources) == 1, root_pe(board)
-    return tuple(_role(each, alone, root) for each in sorted(sources, key=lambda each: each.role))
+    alone = len(sources) == 1
+    return tuple(_role(each, alone, network_pe) for each in sorted(sources, key=lambda each: each.role))
 
 
-def _role(sources: Sources, alone: bool, root: int) -> Role:
+def _role(sources: Sources, alone: bool, network_pe: int) -> Role:
     number = sources.role
     return Role(
         number=number,
         pes=sources.pes,
-        serves_host=root in sources.pes,
+        serves_host=network_pe in sources.pes,
         net=PurePosixPath("net") if alone else PurePosixPath(f"roles/{number}/net"),
         link_script=PurePosixPath("board/link.ld" if alone else f"board/link-{number}.ld"),
         image="image" if alone else f"image-{number}",

@@ -18,7 +18,7 @@ from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
-from npukit.project.files import Project, Role, roles_of, root_pe
+from npukit.project.files import Company, Project, Role, roles_of, root_pe
 from npukit.project.layout import MemoryLayout
 
 ALWAYS = ("include", "libc", "rpc", "startup")
@@ -34,22 +34,28 @@ class About:
     npukit: str = __version__
 
 
-def render_project(sources: Sequence[Sources], board: Board, about: About, folder: Path) -> Project:
+def render_project(
+    sources: Sequence[Sources], board: Board, about: About, folder: Path, company: Company | None = None
+) -> Project:
     """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
-    project = Project(folder, board, roles_of(sources, board))
+    network_pe = company.network_pe if company else root_pe(board)
+    project = Project(folder, board, roles_of(sources, network_pe))
     _copy_firmware(board, folder / "firmware")
+    if company:
+        _serve_in_company(project, company)
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
         _write_files(each, folder / role.net)
-    render_board_header(board, folder / "board/board.h")
+    render_board_header(board, folder / "board/board.h", network_pe)
     _write(folder / "Makefile", "Makefile.j2", project=project, flags=_FLAGS, common_flags=toolchain.COMMON_FLAGS)
     _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
     return project
 
 
-def render_board_header(board: Board, path: Path) -> None:
-    """The board file's figures for the firmware."""
-    _write(path, "board.h.j2", board=board, root_pe=root_pe(board))
+def render_board_header(board: Board, path: Path, network_pe: int | None = None) -> None:
+    """The board file's figures for the firmware. The host talks to `network_pe`, else to the PE with the link."""
+    root = root_pe(board)
+    _write(path, "board.h.j2", board=board, root_pe=root, network_pe=root if network_pe is None else network_pe)
 
 
 def render_flash_header(board: Board, path: Path) -> None:
@@ -85,6 +91,19 @@ def _copy_firmware(board: Board, target: Path) -> None:
         shutil.copyfile(path, target / path.name)
 
 
+def _serve_in_company(project: Project, company: Company) -> None:
+    """Another main, which passes on what other networks are asked, or answers what is passed on."""
+    firmware, linked = project.folder / "firmware", company.network_pe == root_pe(project.board)
+    name = "linked" if linked else "beside"
+    shutil.copytree(data_folder("firmware") / name, firmware / name, ignore=shutil.ignore_patterns(".*"))
+    (firmware / "main.c").unlink()
+    if linked:
+        (role,) = (role for role in project.roles if role.serves_host)
+        _write(project.folder / role.net / "relays.c", "relays.c.j2", relays=company.relays)
+    else:
+        (firmware / "rpc/break.c").unlink()
+
+
 def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
     """Each driver with the headers beside it, in a folder of the same name as its own."""
     for driver in drivers:
@@ -101,7 +120,7 @@ def _driver_folder(driver: Path) -> Path:
 
 
 def _write_files(sources: Sources, folder: Path) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in sorted(sources.files.items()):
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
@@ -115,6 +134,7 @@ def _readme_values(project: Project, about: About) -> dict[str, Any]:
         "board": project.board,
         "about": shown,
         "engines": ", ".join(f"`firmware/{name}/`" for name in engines),
+        "company": next((name for name in ("linked", "beside") if (firmware / name).is_dir()), None),
         "libm": (firmware / "libm").is_dir(),
         "noc": (firmware / "noc").is_dir(),
     }

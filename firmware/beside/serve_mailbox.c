@@ -1,0 +1,50 @@
+#include "serve_mailbox.h"
+
+#include <stdbool.h>
+
+#include "board.h"
+#include "hal.h"
+#include "mailbox.h"
+#include "net.h"
+#include "noc.h"
+#include "rpc.h"
+
+/* The PE with the link knows its address from the image. */
+extern volatile struct mailbox network_mailbox;
+volatile _Alignas(16) struct mailbox network_mailbox;
+
+static uint8_t packet[FRAME_BUFFER_BYTES];
+
+bool rpc_break(void)
+{
+    const bool broken_off = network_mailbox.broken_off != 0;
+    network_mailbox.broken_off = 0;
+    return broken_off;
+}
+
+static void answer(void)
+{
+    const uint32_t size = network_mailbox.bytes;
+    for (uint32_t i = 0; i < size; i++) {
+        packet[i] = network_mailbox.packet[i];
+    }
+    const uint32_t reply = rpc_answer(packet, size);
+    for (uint32_t i = 0; i < reply; i++) {
+        network_mailbox.packet[i] = packet[i];
+    }
+    network_mailbox.bytes = reply;
+    network_mailbox.state = MAILBOX_REPLY;
+    __asm volatile("dsb" ::: "memory");
+    (void)noc_call(BOARD_ROOT_PE, 0, 0, 0);
+}
+
+_Noreturn void serve_mailbox(void)
+{
+    net_start();
+    for (;;) {
+        if (noc_called() && network_mailbox.state == MAILBOX_REQUEST) {
+            answer();
+        }
+        hal_wait();
+    }
+}

@@ -1,0 +1,126 @@
+#include "relay.h"
+
+#include <stddef.h>
+
+#include "bytes.h"
+#include "frame.h"
+#include "hal.h"
+#include "mailbox.h"
+#include "net.h"
+#include "noc.h"
+#include "rpc.h"
+#include "rpc_answer.h"
+
+static struct frame frame;
+static _Alignas(16) struct mailbox passed; /* on its way to a mailbox, or from one */
+
+/* --- to the networks --- */
+
+static void forget_session(uint32_t session)
+{
+    for (uint32_t i = 0; i < relay_count; i++) {
+        if (relays[i].session == session) {
+            relays[i].session = 0;
+        }
+    }
+}
+
+/* A host opens a session with the PE that answers for a network; after that the session says which network is meant. */
+static struct relay *relay_of(const uint8_t *packet)
+{
+    const uint32_t kind = packet[1], pe = get16(packet + 4), session = get16(packet + 6);
+    if (kind == RPC_HELLO) {
+        forget_session(session);
+    }
+    for (uint32_t i = 0; i < relay_count; i++) {
+        if (kind == RPC_HELLO ? relays[i].pe == pe : session != 0 && relays[i].session == session) {
+            relays[i].session = session;
+            return &relays[i];
+        }
+    }
+    return 0;
+}
+
+/* What comes while a network runs is dropped: the host asks again. */
+static void pass_on(struct relay *to, const uint8_t *packet, uint32_t size)
+{
+    if (to->busy) {
+        return;
+    }
+    passed = (struct mailbox){.state = MAILBOX_REQUEST, .bytes = size};
+    for (uint32_t i = 0; i < size; i++) {
+        passed.packet[i] = packet[i];
+    }
+    to->busy = noc_call(to->pe, to->mailbox, &passed, MAILBOX_HEAD_BYTES + size) == 0;
+}
+
+static void serve_request(uint8_t *packet, uint32_t size)
+{
+    struct relay *to = size < RPC_HEADER_BYTES ? 0 : relay_of(packet);
+    if (to != 0) {
+        pass_on(to, packet, size);
+        return;
+    }
+    const uint32_t reply = rpc_answer(packet, size);
+    if (reply != 0) {
+        frame_send(packet, reply);
+    }
+}
+
+static void break_off(void)
+{
+    static const uint32_t broken_off = 1;
+    for (uint32_t i = 0; i < relay_count; i++) {
+        if (relays[i].busy) {
+            (void)noc_call(relays[i].pe, relays[i].mailbox + (uint32_t)offsetof(struct mailbox, broken_off), &broken_off, sizeof broken_off);
+        }
+    }
+}
+
+/* --- and back --- */
+
+static void bring_reply(struct relay *from)
+{
+    if (!hal_read_pe(from->pe, from->mailbox, &passed, MAILBOX_HEAD_BYTES) || passed.state != MAILBOX_REPLY) {
+        return;
+    }
+    from->busy = false;
+    if (passed.bytes > 0 && hal_read_pe(from->pe, from->mailbox, &passed, MAILBOX_HEAD_BYTES + passed.bytes)) {
+        frame_send(passed.packet, passed.bytes);
+    }
+}
+
+static void bring_replies(void)
+{
+    for (uint32_t i = 0; i < relay_count; i++) {
+        if (relays[i].busy) {
+            bring_reply(&relays[i]);
+        }
+    }
+}
+
+static void await_byte(void)
+{
+    while (!hal_link_readable()) {
+        if (noc_called()) {
+            bring_replies();
+        }
+        hal_wait();
+    }
+}
+
+_Noreturn void relay_serve(void)
+{
+    net_start();
+    for (;;) {
+        await_byte();
+        const uint8_t byte = hal_link_read();
+        if (rpc_break_ends(byte)) {
+            break_off();
+        }
+        if (frame_receive(&frame, byte)) {
+            serve_request(frame.buffer, frame.size);
+            frame_clear(&frame);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+"""Several networks side by side: how they are named on the command line, and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from npukit.cli.summary import show_summary
+from npukit.cli.terminal import Terminal
+from npukit.errors import NpukitError
+
+if TYPE_CHECKING:
+    from npukit.api import Network
+
+
+def networks_of(models: Sequence[Path], pes: Sequence[int] | None) -> list[Network]:
+    """Each model with its name, MODEL's or that of NAME=MODEL, and its number of PEs."""
+    from npukit.api import Network
+
+    counts = _one_each(models, list(pes or ()))
+    return [Network(*_named(model), pes=count) for model, count in zip(models, counts, strict=True)]
+
+
+def one_of(models: Sequence[Path]) -> bool:
+    """Whether that is one network that has the board for itself."""
+    return len(models) == 1 and _named(models[0])[1] == models[0]
+
+
+def show_networks(terminal: Terminal, told: Mapping[str, Any]) -> None:
+    """What each network is, or would be."""
+    for network in told["networks"]:
+        terminal.print(f"network {network['name']}")
+        show_summary(terminal, network)
+        terminal.print()
+    terminal.print(f"{len(told['networks'])} networks on {told['pes_used']} PEs of {told['board']}")
+
+
+def chosen_network(build: Path, network: str | None) -> Path:
+    """The folder of the network that is meant."""
+    from npukit.api import load_networks
+
+    if network is None:
+        return build
+    known = load_networks(build)
+    if network not in known:
+        raise NpukitError(
+            f"{build} has no network {network}",
+            tries=[f"--network {name}" for name in known] or ["without --network: it is the build of one network"],
+        )
+    return build / network
+
+
+def _one_each(models: Sequence[Path], pes: Sequence[int]) -> list[int | None]:
+    if len(pes) not in (0, 1, len(models)):
+        raise NpukitError(
+            f"{len(models)} models and {len(pes)} times --pes", tries=["--pes once for all, or once for each model"]
+        )
+    return list(pes) if len(pes) == len(models) else [pes[0] if pes else None] * len(models)
+
+
+def _named(model: Path) -> tuple[str, Path]:
+    name, equals, file = str(model).partition("=")
+    return (name, Path(file)) if equals and not model.exists() else (model.stem, model)

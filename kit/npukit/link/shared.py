@@ -1,0 +1,59 @@
+"""One transport for several sessions: the networks of a board share its link."""
+
+from __future__ import annotations
+
+from npukit.link.transport import Transport, Witness
+
+
+class SharedLink:
+    """What arrives over the transport is for every line to read; each session takes what is its own."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._lines: list[_Line] = []
+
+    def line(self) -> Transport:
+        """The transport for one more session. To close it leaves the shared one open."""
+        line = _SeeingLine(self, self._transport) if isinstance(self._transport, Witness) else _Line(self)
+        self._lines.append(line)
+        return line
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def receive(self, timeout: float) -> None:
+        """Read once, for all."""
+        data = self._transport.read(timeout)
+        for line in self._lines:
+            line.arrived += data
+
+
+class _Line:
+    """One session's end of a shared link."""
+
+    def __init__(self, link: SharedLink) -> None:
+        self._link = link
+        self.arrived = b""
+
+    def write(self, data: bytes) -> None:
+        self._link.write(data)
+
+    def read(self, timeout: float) -> bytes:
+        if not self.arrived:
+            self._link.receive(timeout)
+        data, self.arrived = self.arrived, b""
+        return data
+
+    def close(self) -> None:
+        self.arrived = b""
+
+
+class _SeeingLine(_Line):
+    """Of a transport that sees more of the board than its bytes."""
+
+    def __init__(self, link: SharedLink, witness: Witness) -> None:
+        super().__init__(link)
+        self._witness = witness
+
+    def silence(self) -> tuple[str, ...]:
+        return self._witness.silence()

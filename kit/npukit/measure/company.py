@@ -1,0 +1,107 @@
+"""Networks side by side on one board: each compared and measured while the others run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from npukit.board.board import Board
+from npukit.link.companions import CompanionSession, run_together
+from npukit.measure.bench import Bench, bench
+from npukit.measure.cases import Cases, first_cases, load_cases
+from npukit.measure.target import Emulation, Target, open_targets
+from npukit.measure.trace import timeline_of
+from npukit.measure.validate import Validation, validate
+from npukit.progress import Progress
+from npukit.project.build_folder import GOLDEN, Build
+
+REQUEST_BITS = 10 * 64
+"""What it takes at most, on a UART, to ask one more network for a run."""
+
+OVERLAP = 10
+"""Runs at the same time take so many times as long as it takes to start them all."""
+
+MOST_FRAMES = 0xFFFF
+
+
+@dataclass(frozen=True)
+class CompanyBench:
+    """A network's figures alone, and between its frames while all the others of the board run theirs."""
+
+    alone: Bench
+    company_interval_cycles: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.alone.to_json(), "company_interval_cycles": self.company_interval_cycles}
+
+
+def validate_in_company(
+    builds: Mapping[str, Build], on: str | None, cases: int | None, progress: Progress
+) -> dict[str, Validation]:
+    """Every case of each network, run while each of the others runs frames all the time."""
+    found = {}
+    with open_targets(builds, on, Emulation(strict=True)) as targets:
+        for name, target in targets.items():
+            _keep_company(name, targets, builds)
+            build = builds[name]
+            progress.stage(f"network {name}")
+            chosen = first_cases(_golden(build), cases)
+            found[name] = validate(target, build.net(), build.plan(), chosen, progress)
+    return found
+
+
+def bench_in_company(
+    builds: Mapping[str, Build], on: str | None, frames: int, progress: Progress
+) -> dict[str, CompanyBench]:
+    """Each network alone, then all at once."""
+    alone = {}
+    with open_targets(builds, on) as targets:
+        for name, target in targets.items():
+            build = builds[name]
+            progress.stage(f"network {name}")
+            net, plan, cases = build.net(), build.plan(), _golden(build)
+            seen = timeline_of(build, cases, 1) if target.name == "emulator" and plan.frames == 1 else None
+            alone[name] = bench(target, net, plan, cases, build.board.core.clock_hz, frames, progress, seen)
+        progress.stage("all networks at once")
+        together = _intervals(targets, builds)
+    return {name: CompanyBench(alone[name], together[name]) for name in builds}
+
+
+def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> dict[str, int | None]:
+    """Cycles between frames of networks that run at the same time."""
+    counts = {name: _frames(builds[name], len(builds)) for name in builds}
+    results = run_together([(_session(targets[name]), False, counts[name]) for name in builds])
+    spent = {name: result.cycles for name, result in zip(builds, results, strict=True)}
+    return {
+        name: round(spent[name] / (counts[name] * builds[name].plan().frames)) if targets[name].counts_cycles else None
+        for name in builds
+    }
+
+
+def _keep_company(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
+    """From now on this network's runs are in company."""
+    others = [other for other in targets if other != name]
+    company = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
+    _session(targets[name]).company = company
+    for other in others:
+        _session(targets[other]).company = ()
+
+
+def _frames(build: Build, networks: int) -> int:
+    """Runs of a network that take much longer than to start one of each."""
+    span = OVERLAP * networks * _start_cycles(build.board)
+    return min(max(1, -(-span // max(build.plan().predicted.latency_cycles, 1))), MOST_FRAMES)
+
+
+def _start_cycles(board: Board) -> int:
+    return REQUEST_BITS * board.core.clock_hz // board.uart.baud
+
+
+def _session(target: Target) -> CompanionSession:
+    assert isinstance(target.session, CompanionSession)
+    return target.session
+
+
+def _golden(build: Build) -> Cases:
+    return load_cases(build.folder / GOLDEN, build.net(), None)

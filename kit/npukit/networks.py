@@ -1,0 +1,148 @@
+"""Several networks side by side on one board: each on PEs of its own, all behind one link.
+
+Each is planned on the PEs that the others leave it and built into a folder of its own. The PE with the host link runs a
+part of the first network; it passes on what the host asks of the others to the first PE of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npukit.board.board import Board
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.pipeline import Compiled, Prepared, fill_folder, plan_on, prepare
+from npukit.plan.memory import aligned
+from npukit.plan.on_core import Planned
+from npukit.plan.placement import pes_in_order
+from npukit.plan.plan import Plan
+from npukit.progress import Progress
+from npukit.project.build_folder import Build, load_build, load_networks, new_build_folder, write_networks_manifest
+from npukit.project.elf import Elf
+from npukit.project.files import Company, Relay, root_pe
+from npukit.project.toolchain import find_toolchain
+
+if TYPE_CHECKING:
+    from npukit.api import Network, Options
+
+MAILBOX = "network_mailbox"
+"""The symbol of a network's mailbox in the image of the PE that answers for it."""
+
+
+def build_networks(
+    wanted: Sequence[Network], board: Board, output: Path, options: Options, progress: Progress
+) -> dict[str, Build]:
+    """Everything `npukit build` does with several models."""
+    toolchain = find_toolchain(options.toolchain)
+    compiled = compile_networks(wanted, board, options, progress)
+    with new_build_folder(output) as folder:
+        relays: list[Relay] = []
+        for each in [*wanted[1:], wanted[0]]:  # whoever passes requests on must know where to
+            network_pe = compiled[each.name].plan.pes[0].pe
+            passes_on = tuple(relays) if network_pe == root_pe(board) else ()
+            standing = replace(compiled[each.name], company=Company(network_pe, passes_on))
+            (folder / each.name).mkdir()
+            others = [other.name for other in wanted if other != each]
+            fill_folder(folder / each.name, each.model, standing, toolchain, progress, others)
+            if not passes_on:
+                relays.append(_relay(load_build(folder / each.name), network_pe))
+        write_networks_manifest(folder, [each.name for each in wanted])
+    return load_networks(output)
+
+
+def compile_networks(
+    wanted: Sequence[Network], board: Board, options: Options, progress: Progress
+) -> dict[str, Compiled]:
+    """Each network to its plan, on PEs of its own and with its own place in DRAM."""
+    _check(wanted, board, options)
+    free, found, dram = pes_in_order(board), dict[str, Compiled](), 0
+    for index, each in enumerate(wanted):
+        prepared = prepare(each.model, board, options, progress)
+        compiled = _on_free_pes(each, prepared, free, len(wanted) - index - 1, board, options, progress)
+        found[each.name] = replace(compiled, board=board, planned=_in_dram_from(dram, compiled))
+        taken = {pe.pe for pe in compiled.plan.pes}
+        free = [pe for pe in free if pe not in taken]
+        dram = _dram_end(found[each.name].plan, dram)
+    return found
+
+
+def _check(wanted: Sequence[Network], board: Board, options: Options) -> None:
+    names = Counter(each.name for each in wanted)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise NpukitError(
+            f"{names[twice[0]]} networks would be called {twice[0]}",
+            tries=[f"a name for each: first={wanted[0].model} second={wanted[1].model}"],
+        )
+    odd = [name for name in names if not re.fullmatch(r"\w[\w.-]*", name)]
+    if odd:
+        raise NpukitError(f"a network cannot be called {odd[0]!r}", tries=["NAME=MODEL, of letters, digits, - and _"])
+    if options.plan:
+        raise NpukitError("--plan is about one network", tries=["--pes once for each network, in their order"])
+    if len(wanted) > len(pes_in_order(board)):
+        raise DoesNotFit(
+            f"{len(wanted)} networks want a PE each, and {board.name} has {len(pes_in_order(board))}",
+            tries=["a larger board", "fewer networks"],
+        )
+
+
+def _on_free_pes(
+    wanted: Network,
+    prepared: Prepared,
+    free: Sequence[int],
+    waiting: int,
+    board: Board,
+    options: Options,
+    progress: Progress,
+) -> Compiled:
+    """The network on the first number of PEs worth trying that holds it."""
+    refused = None
+    for count in _counts(wanted, options, len(free) - waiting, waiting):
+        try:
+            compiled = plan_on(_carved(board, free[:count]), prepared, replace(options, pes=count), progress)
+        except DoesNotFit as error:
+            refused = error
+            continue
+        if count > 1 or not compiled.plan.streams or len(free) - waiting == 1 or wanted.pes:
+            return compiled
+    assert refused
+    message = f"network {wanted.name} does not fit beside the others: {refused.message}"
+    raise DoesNotFit(
+        message, facts=refused.facts, tries=["--pes once for each network, in their order", *refused.tries]
+    )
+
+
+def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Iterator[int]:
+    """Numbers of PEs worth trying: those asked for; or one, a fair part of the free ones, all that others can spare.
+
+    For throughput every PE counts.
+    """
+    part = max(most // (waiting + 1), 1)
+    first = [] if options.objective == "throughput" else [1]
+    yield from dict.fromkeys([min(wanted.pes, most)] if wanted.pes else [*first, part, most])
+
+
+def _carved(board: Board, pes: Sequence[int]) -> Board:
+    """The board as if only these PEs were alive."""
+    dead = tuple(pe for pe in range(board.pe_count) if pe not in set(pes))
+    return board.model_copy(update={"mesh": board.mesh.model_copy(update={"dead_pes": dead})})
+
+
+def _in_dram_from(start: int, compiled: Compiled) -> Planned:
+    """The plan with its part of DRAM behind what others have there."""
+    plan = compiled.plan
+    moved = tuple(replace(buffer, offset=buffer.offset + start) for buffer in plan.dram)
+    return replace(compiled.planned, plan=replace(plan, dram=moved))
+
+
+def _dram_end(plan: Plan, start: int) -> int:
+    return aligned(max((buffer.offset + buffer.bytes for buffer in plan.dram), default=start))
+
+
+def _relay(build: Build, network_pe: int) -> Relay:
+    image = next(record for record in build.manifest.images if network_pe in record.pes)
+    return Relay(network_pe, Elf(build.folder / image.elf).symbols[MAILBOX])
