@@ -20,6 +20,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     """What goes into the report."""
     told: list[dict] = []
     monkeypatch.setattr("npukit.api.load", lambda folder: folder)
+    monkeypatch.setattr("npukit.api.load_networks", lambda folder: {})
     monkeypatch.setattr("npukit.report.page.write_report", lambda build, **results: told.append(results))
     return told
 

@@ -85,7 +85,7 @@ def test_a_lost_message_of_one_network_names_its_pes(folder: Path, tmp_path: Pat
 
 
 def test_rounds_have_their_own_places_in_dram(tmp_path: Path) -> None:
-    networks = [api.Network("left", TFLITE, 1), api.Network("right", ONNX, 1)]
+    networks = [api.Network("left", TFLITE, 2), api.Network("right", ONNX, 2)]
     options = api.Options(objective="throughput")
     builds = api.build_networks(networks, output=tmp_path / "out", options=options)
     left, right = (build.plan().dram for build in builds.values())
