@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from end_to_end.builds import DIGITS
+from frontend.onnx_models import Graph, saved
 from helpers import models
 from npukit import api
 from npukit.emulator.builtin import Emulator
@@ -52,7 +53,9 @@ def test_each_is_run_and_timed_by_its_name(folder: Path, tmp_path: Path) -> None
         assert (scores.reshape(10, -1).argmax(1) == cases["labels"][:10]).all()
     for measured in api.bench_networks(folder, frames=1).values():
         alone, together = measured.alone.interval_cycles, measured.company_interval_cycles
-        assert alone and together and 0.99 * alone < together < 1.2 * alone
+        assert alone
+        assert together
+        assert 0.99 * alone < together < 1.2 * alone
 
 
 def test_they_run_at_the_same_time(folder: Path) -> None:
@@ -84,12 +87,22 @@ def test_a_lost_message_of_one_network_names_its_pes(folder: Path, tmp_path: Pat
     assert any(f"PE {reader} waits for flag" in fact for fact in raised.value.facts)
 
 
+def smallest(folder: Path) -> Path:
+    """A network of one pooling."""
+    graph = Graph()
+    real = graph.dequantized("x", 0.05, -3)
+    pooled = graph.node("MaxPool", [real], "pooled", kernel_shape=[2, 2], strides=[2, 2])
+    return saved(graph.model({"x": (1, 16, 8, 8)}, graph.quantized(pooled, 0.05, -3, "y")), folder)
+
+
 def test_rounds_have_their_own_places_in_dram(tmp_path: Path) -> None:
-    networks = [api.Network("left", TFLITE, 2), api.Network("right", ONNX, 2)]
+    model = smallest(tmp_path)
+    networks = [api.Network("left", model, 2), api.Network("right", model, 2)]
     options = api.Options(objective="throughput")
     builds = api.build_networks(networks, output=tmp_path / "out", options=options)
     left, right = (build.plan().dram for build in builds.values())
-    assert left and right and max(b.offset + b.bytes for b in left) <= min(b.offset for b in right)
+    assert left
+    assert max(b.offset + b.bytes for b in left) <= min(b.offset for b in right)
     assert all(found.passed for found in api.validate_networks(tmp_path / "out").values())
 
 
@@ -117,7 +130,8 @@ def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_more_networks_than_pes_are_refused(tmp_path: Path) -> None:
     error = refused([api.Network(f"n{i}", TFLITE) for i in range(17)], tmp_path)
-    assert isinstance(error, DoesNotFit) and "17 networks want a PE each" in error.message
+    assert isinstance(error, DoesNotFit)
+    assert "17 networks want a PE each" in error.message
 
 
 def test_a_network_that_does_not_fit_beside_the_others_is_named(tmp_path: Path) -> None:
@@ -126,7 +140,8 @@ def test_a_network_that_does_not_fit_beside_the_others_is_named(tmp_path: Path) 
     small = text.replace("size = 0x2_0000", "size = 0x6000").replace("columns = 4, rows = 4", "columns = 2, rows = 1")
     board.write_text(small.replace('name = "pe-mesh"', 'name = "small"'))
     error = refused([api.Network("left", TFLITE), api.Network("right", TFLITE)], tmp_path, str(board))
-    assert isinstance(error, DoesNotFit) and error.message.startswith("network left does not fit beside the others")
+    assert isinstance(error, DoesNotFit)
+    assert error.message.startswith("network left does not fit beside the others")
 
 
 def test_a_verb_for_one_network_asks_which(folder: Path) -> None:
