@@ -12,6 +12,7 @@ enum { NOC_NO_FLAG = 0xFF };
 enum { NOC_NO_MESSAGE = 0xFFFF }; /* the tag of what is no message of the plan */
 enum { NOC_GIVEN_UP = -1 }; /* the error code of a wait that the host has broken off */
 enum { NOC_DRAM = 0x80000000 }; /* + chip: stands for a PE and means that chip's DRAM */
+enum { NOC_THIS_CHIP = 0x40000000 }; /* + n: PE n of the chip of the PE whose DMA it is; + NOC_DRAM: its DRAM */
 
 /* One of a multicast's destinations. */
 struct noc_destination {

@@ -108,6 +108,21 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return pe / (columns * rows);
         }
 
+        // What a descriptor of that PE calls a PE or a DRAM, as the whole board counts them.
+        public uint OnBoard(uint place, uint pe)
+        {
+            if((place & ThisChip) == 0)
+            {
+                return place;
+            }
+            uint number = place & ~(DramOfChip | ThisChip), chip = ChipOf(pe);
+            if(IsDram(place))
+            {
+                return number == 0 ? DramOfChip + chip : NoPlace;
+            }
+            return number < columns * rows ? chip * columns * rows + number : NoPlace;
+        }
+
         public static bool IsDram(uint place)
         {
             return (place & DramOfChip) != 0;
@@ -171,7 +186,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         private readonly Dictionary<uint, IMeshPe> pes = new Dictionary<uint, IMeshPe>();
         private readonly Dictionary<uint, Dram> drams = new Dictionary<uint, Dram>();
 
-        public const uint DramOfChip = 0x80000000;
+        public const uint DramOfChip = 0x80000000, ThisChip = 0x40000000, NoPlace = 0x7FFFFFFF;
     }
 
     // Gigabytes of which few are touched.

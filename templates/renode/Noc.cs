@@ -111,7 +111,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var fault = ErrorPlace;
             if(address % 16 == 0 && address <= Sram.Size - NocDescriptor.Bytes)
             {
-                descriptor = new NocDescriptor(Sram.ReadBytes(address, NocDescriptor.Bytes));
+                descriptor = new NocDescriptor(Sram.ReadBytes(address, NocDescriptor.Bytes), mesh, pe);
                 fault = descriptor.Check(mesh, pe, (uint)flags.Length);
             }
             if(fault != 0)
@@ -201,15 +201,15 @@ namespace Antmicro.Renode.Peripherals.PeMesh
     // A two-dimensional copy to one place or several.
     public class NocDescriptor
     {
-        public NocDescriptor(byte[] words)
+        public NocDescriptor(byte[] words, Mesh mesh, uint pe)
         {
             Func<int, uint> word = n => BitConverter.ToUInt32(words, 4 * n);
             Next = word(0);
             kind = word(1) & 0xFF;
             multicast = (word(1) & Multicast) != 0;
-            SourcePe = word(2);
+            SourcePe = mesh.OnBoard(word(2), pe);
             source = word(3);
-            destination = new NocPlace { Pe = word(4), Address = word(5) };
+            destination = new NocPlace { Pe = multicast ? word(4) : mesh.OnBoard(word(4), pe), Address = word(5) };
             rowBytes = (int)(word(6) & 0xFFFF);
             rows = (int)(word(6) >> 16);
             sourceStride = (int)word(7);
@@ -250,7 +250,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             var list = mesh.At(pe).Sram.ReadBytes(destination.Pe, 8 * (int)destination.Address);
             return Enumerable.Range(0, (int)destination.Address).Select(
-                i => new NocPlace { Pe = BitConverter.ToUInt32(list, 8 * i), Address = BitConverter.ToUInt32(list, 8 * i + 4) });
+                i => new NocPlace { Pe = mesh.OnBoard(BitConverter.ToUInt32(list, 8 * i), pe), Address = BitConverter.ToUInt32(list, 8 * i + 4) });
         }
 
         public ulong Flits(Mesh mesh)

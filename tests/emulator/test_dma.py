@@ -12,7 +12,7 @@ import pytest
 from emulator.programs import RESULTS, program, run_to_sleep, running, words
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.dma_model import DRAM, MULTICAST, Descriptor, copy
+from npukit.emulator.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
 from npukit.emulator.mac_array_command import Command, Kind
 
 DESCRIPTORS = 0x1_1000
@@ -184,6 +184,31 @@ def test_a_border_has_two_links(tmp_path: Path) -> None:
     woken = run({pe: [send(pe, pe + 13, 64)] for pe in (3, 7, 11)}, 32, board)  # each across the border in its row
     assert woken[16] == woken[20] == [20 + 40 + 16]
     assert woken[24] == [20 + 16 + 40 + 16]
+
+
+def test_numbers_within_a_chip_mean_the_sender_s_own(tmp_path: Path) -> None:
+    """PE 17 is the second of the second chip: the descriptors of PE 1 mean there what they mean on the first."""
+    board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
+    listed = np.array([[THIS_CHIP + pe, DATA] for pe in (2, 5)], "<u4").tobytes()
+    out = replace(send(THIS_CHIP + 1, THIS_CHIP + DRAM, 64), destination_flag=0xFF)
+    back = replace(send(THIS_CHIP + DRAM, RESULTS + 0x800, 64), kind=1 | MULTICAST, destination=2, source_flag=0xFF)
+    with start({1: [out, back], 17: [out, back]}, 32, board) as emulator:
+        for first in (0, 16):
+            emulator.write_memory(first + 1, RESULTS + 0x800, listed)
+            emulator.write_memory(first + 1, DATA, bytes(range(first, first + 64)))
+        run_to_sleep(emulator)
+        for chip, first in enumerate((0, 16)):
+            data = bytes(range(first, first + 64))
+            assert emulator.read_memory(DRAM + chip, DATA, 64) == data
+            assert [emulator.read_memory(first + pe, DATA, 64) for pe in (2, 5)] == [data, data]
+
+
+@pytest.mark.parametrize("wrong", [THIS_CHIP + 16, THIS_CHIP + DRAM + 1])
+def test_what_the_chip_does_not_have_is_refused(tmp_path: Path, wrong: int) -> None:
+    board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
+    with start({0: [replace(send(0, wrong, 16), destination_flag=0xFF)]}, 32, board) as emulator:
+        run_to_sleep(emulator)
+        assert emulator.counters(0).device_errors == 1
 
 
 def test_dead_things_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ KIND_COPY = 1
 MULTICAST = 1 << 8
 DRAM = 0x8000_0000
 """Added to a chip's number: its DRAM, where a PE is asked for."""
+THIS_CHIP = 0x4000_0000
+"""Added to a PE's number within its chip, or to `DRAM`: of the chip of the PE whose DMA it is."""
 
 _LAYOUT = struct.Struct("<6I 2H 2i 2BH 2I")
 

@@ -12,7 +12,7 @@ import pytest
 from emulator.commands import SRAM_BYTES, random_command, spoilt
 from emulator.renode.devices import Devices, compile_devices
 from npukit.board.board import Board, load_board
-from npukit.emulator.dma_model import DRAM, MULTICAST, Descriptor, copy
+from npukit.emulator.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
 from npukit.emulator.mac_array_command import Command, Error, Kind
 from npukit.emulator.mac_array_model import Array
 
@@ -259,6 +259,10 @@ def test_registers_of_a_mesh_of_chips(program: Path, board: Board) -> None:
         ring(devices, 0, replace(send(0, 95, 64), source_flag=0xFF))
         across, down = 3 + 40 // 4 + 3 + 40 // 4 + 3, 3 + 40 // 4 + 3
         assert devices.events(95) == [20 + 4 * (across + down) + 64 // 4]
+        devices.write(33, DATA, bytes(range(64)))
+        own = send(THIS_CHIP + 1, THIS_CHIP + DRAM, 64), send(THIS_CHIP + DRAM, THIS_CHIP + 4, 64)
+        ring(devices, 33, *own)  # PE 1 of the third chip
+        assert devices.read(36, DATA, 64) == bytes(range(64))
 
 
 @pytest.mark.parametrize(
@@ -268,6 +272,7 @@ def test_registers_of_a_mesh_of_chips(program: Path, board: Board) -> None:
         ({"destination_pe": 16}, 4),
         ({"destination_pe": 2}, 4),  # the link on the way is dead
         ({"source_pe": DRAM + 1}, 4),
+        ({"destination_pe": THIS_CHIP + 16}, 4),
         ({"destination": SRAM_BYTES - 10}, 5),
         ({"source": DATA, "source_stride": -DATA - 1, "rows": 2}, 5),
         ({"source_flag": 64}, 6),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "noc.h"
+#include "route.h"
 
 enum { QUEUE = 8, DESCRIPTOR_BYTES = 48, FLAGS_AT = 0x100, NO_FLAG = 0xFF };
 enum { KIND_COPY = 1, MULTICAST = 1 << 8 };
@@ -19,6 +20,7 @@ enum register_offset {
     CHIP = 0x18,
 };
 enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS, ERROR_FLAG };
+#define NO_PLACE (DRAM_OF_CHIP - 1)
 
 struct dma {
     uint32_t chains[QUEUE]; /* addresses of their first descriptors, the running one first */
@@ -93,6 +95,21 @@ static uint32_t check(struct mesh *mesh, const struct transfer *transfer)
 
 /* ---- descriptors ---- */
 
+/* A descriptor's number of a PE or a DRAM as the whole board counts them. */
+static uint32_t on_board(const struct pe *pe, uint32_t place)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    const uint32_t chip = route_chip(figures, pe->number), pes = figures->columns * figures->rows;
+    const uint32_t number = place & ~(DRAM_OF_CHIP | THIS_CHIP);
+    if ((place & THIS_CHIP) == 0) {
+        return place;
+    }
+    if ((place & DRAM_OF_CHIP) != 0) {
+        return number == 0 ? DRAM_OF_CHIP + chip : NO_PLACE;
+    }
+    return number < pes ? chip * pes + number : NO_PLACE;
+}
+
 static uint32_t read_destinations(struct pe *pe, const struct descriptor *descriptor, struct transfer *transfer)
 {
     const bool multicast = (descriptor->kind & MULTICAST) != 0;
@@ -105,11 +122,14 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
     transfer->destinations = malloc(count * sizeof single);
     memcpy(transfer->destinations, multicast ? (const void *)(pe->sram + descriptor->destination_pe) : &single,
            count * sizeof single);
+    for (uint32_t i = 0; i < count; i++) {
+        transfer->destinations[i].pe = on_board(pe, transfer->destinations[i].pe);
+    }
     transfer->destination_count = count;
     return 0;
 }
 
-static void fill(struct transfer *transfer, const struct descriptor *descriptor, uint32_t flit_bytes)
+static void fill(struct transfer *transfer, const struct descriptor *descriptor)
 {
     transfer->tag = descriptor->kind >> 16;
     transfer->row_bytes = descriptor->size & 0xFFFF;
@@ -118,7 +138,8 @@ static void fill(struct transfer *transfer, const struct descriptor *descriptor,
     transfer->destination_stride = descriptor->destination_stride;
     transfer->source_flag = descriptor->flags & 0xFF;
     transfer->destination_flag = descriptor->flags >> 8 & 0xFF;
-    transfer->source = (struct place){descriptor->source_pe, descriptor->source};
+    transfer->source = (struct place){on_board(transfer->owner, descriptor->source_pe), descriptor->source};
+    const uint32_t flit_bytes = transfer->owner->mesh->figures.port_bytes_per_cycle;
     const uint64_t flits = (uint64_t)transfer->rows * ((transfer->row_bytes + flit_bytes - 1) / flit_bytes);
     transfer->flits = flits > 0 ? flits : 1;
 }
@@ -134,7 +155,7 @@ static uint32_t fetch(struct pe *pe, uint32_t address, struct transfer *transfer
         return ERROR_KIND;
     }
     pe->dma->next = descriptor.next;
-    fill(transfer, &descriptor, pe->mesh->figures.port_bytes_per_cycle);
+    fill(transfer, &descriptor);
     const uint32_t error = read_destinations(pe, &descriptor, transfer);
     return error != 0 ? error : check(pe->mesh, transfer);
 }

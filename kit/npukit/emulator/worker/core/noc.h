@@ -7,6 +7,7 @@
 #include "mesh.h"
 
 #define DRAM_OF_CHIP 0x80000000U
+#define THIS_CHIP 0x40000000U /* in a descriptor: the number counts from the first of the PE's own chip on */
 
 /* A place that data comes from or goes to: a PE, or the DRAM of a chip (DRAM_OF_CHIP + chip). */
 struct place {
