@@ -7,7 +7,9 @@
 
 #include "hal.h"
 
-/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. An input may lie in DRAM, and `data` there. */
+/* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. An input may lie in DRAM, and `data` there.
+ * That is the first frame's; where a run takes several, that of frame n lies `frame_stride` * n bytes behind it, or
+ * `frame_offsets[n]` if those are given. */
 struct net_tensor {
     const char *name;
     uint8_t *data;
@@ -15,6 +17,8 @@ struct net_tensor {
     uint32_t rows;
     uint32_t stride;
     bool in_dram;
+    uint32_t frame_stride;
+    const uint32_t *frame_offsets;
 };
 
 /* What a layer leaves behind on this PE: `planes` times `rows` rows of `row_bytes`. */
@@ -33,20 +37,29 @@ struct net_pe {
     uint32_t control;
 };
 
-/* What the host can learn about the network. Only the PE that it talks to has this. A network that takes several
- * frames at once has the inputs and outputs of each in turn. */
+/* A chip that runs the network as the first one does: what is added to the numbers of that one's PEs and DRAM. */
+struct net_chip {
+    uint32_t pe;
+    uint32_t dram;
+};
+
+/* What the host can learn about the network. Only the PE that it talks to has this. Where a run takes several frames on
+ * each of several chips, the host counts the inputs and outputs of the first chip's frames in turn, then the next's. */
 struct net_description {
     const char *model;
     const char *board;
     uint8_t build_id[16];
-    uint16_t input_count;
+    uint16_t input_count; /* of a frame, as output_count */
     uint16_t output_count;
-    uint16_t pe_count;
+    uint16_t frame_count; /* on each chip */
+    uint16_t pe_count;    /* likewise */
+    uint16_t chip_count;
     uint16_t link_bytes; /* that the board's link holds while nobody reads them */
     const struct net_tensor *inputs;
     const struct net_tensor *outputs;
     const char *const *layer_names;
-    const struct net_pe *pes; /* this one first */
+    const struct net_pe *pes;     /* of the first chip, this one first */
+    const struct net_chip *chips; /* this PE's first */
 };
 
 /* How a PE is doing. It begins the PE's activations, so that the root can read it, and set `observed`, from afar. */

@@ -92,10 +92,11 @@ static struct rpc_answer hello(uint32_t pe, const uint8_t *arguments, uint32_t s
     (void)pe, (void)arguments, (void)size;
     uint8_t *at = put16(payload, FRAME_PACKET_BYTES);
     at = put16(at, window());
-    at = put16(at, net_description.input_count);
-    at = put16(at, net_description.output_count);
+    const uint32_t frames = (uint32_t)net_description.frame_count * net_description.chip_count;
+    at = put16(at, net_description.input_count * frames);
+    at = put16(at, net_description.output_count * frames);
     at = put16(at, net_layer_count);
-    at = put16(at, net_description.pe_count);
+    at = put16(at, (uint32_t)net_description.pe_count * net_description.chip_count);
     for (uint32_t i = 0; i < sizeof net_description.build_id; i++) {
         *at++ = net_description.build_id[i];
     }

@@ -34,9 +34,42 @@ static uint32_t size_of(const struct net_tensor *tensor)
     return tensor->row_bytes * tensor->rows;
 }
 
-static uint8_t *byte_of(const struct net_tensor *tensor, uint32_t offset)
+/* A frame's own of a tensor that frames have alike, and the chip that it is on. */
+struct place {
+    const struct net_tensor *tensor;
+    const struct net_chip *chip;
+    uint8_t *data;
+};
+
+/* `index` as the host counts: all tensors of a frame, frame by frame, chip by chip. */
+static struct place place_of(const struct net_tensor *tensors, uint32_t count, uint32_t index)
 {
-    return tensor->data + offset / tensor->row_bytes * tensor->stride + offset % tensor->row_bytes;
+    const struct net_tensor *tensor = &tensors[index % count];
+    const uint32_t frames = net_description.frame_count, frame = index / count % frames;
+    const uint32_t behind = tensor->frame_offsets != 0 ? tensor->frame_offsets[frame] : frame * tensor->frame_stride;
+    return (struct place){tensor, &net_description.chips[index / count / frames], tensor->data + behind};
+}
+
+static uint32_t count_of_all(uint32_t count)
+{
+    return count * net_description.frame_count * net_description.chip_count;
+}
+
+static uint8_t *byte_of(const struct place *place, uint32_t offset)
+{
+    const struct net_tensor *tensor = place->tensor;
+    return place->data + offset / tensor->row_bytes * tensor->stride + offset % tensor->row_bytes;
+}
+
+static uint32_t address_of(const struct place *place, uint32_t offset)
+{
+    return (uint32_t)(uintptr_t)byte_of(place, offset);
+}
+
+/* The PE that has the chip's tensors, as this one has the first chip's. */
+static uint32_t leader_of(const struct net_chip *chip)
+{
+    return net_description.pes[0].pe + chip->pe;
 }
 
 static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t size)
@@ -44,14 +77,28 @@ static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t s
     return offset <= size_of(tensor) && size <= size_of(tensor) - offset;
 }
 
-/* What lies in DRAM has no gaps between its rows. */
-static bool put(const struct net_tensor *tensor, uint32_t offset, const uint8_t *from, uint32_t bytes)
+/* What lies in DRAM, or on another chip, has no gaps between its rows. */
+static bool put(const struct place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
 {
-    if (tensor->in_dram) {
-        return hal_write_pe(HAL_DRAM, (uint32_t)(uintptr_t)byte_of(tensor, offset), from, bytes);
+    if (place->tensor->in_dram) {
+        return hal_write_pe(HAL_DRAM + place->chip->dram, address_of(place, offset), from, bytes);
+    }
+    if (place->chip != net_description.chips) {
+        return hal_write_pe(leader_of(place->chip), address_of(place, offset), from, bytes);
     }
     for (uint32_t i = 0; i < bytes; i++) {
-        *byte_of(tensor, offset + i) = from[i];
+        *byte_of(place, offset + i) = from[i];
+    }
+    return true;
+}
+
+static bool take(const struct place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
+{
+    if (place->chip != net_description.chips) {
+        return hal_read_pe(leader_of(place->chip), address_of(place, offset), to, bytes);
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        to[i] = *byte_of(place, offset + i);
     }
     return true;
 }
@@ -60,38 +107,37 @@ struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_
 {
     (void)pe, (void)payload;
     uint32_t index = get16(arguments), offset = get32(arguments + 4), bytes = size - 8;
-    if (index >= net_description.input_count) {
-        return rpc_refuse(RPC_NO_SUCH_TENSOR, net_description.input_count);
+    const uint32_t count = count_of_all(net_description.input_count);
+    if (index >= count) {
+        return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
     }
-    const struct net_tensor *input = &net_description.inputs[index];
-    if (!lies_in(input, offset, bytes)) {
-        return rpc_refuse(RPC_OUT_OF_RANGE, size_of(input));
+    const struct place input = place_of(net_description.inputs, net_description.input_count, index);
+    if (!lies_in(input.tensor, offset, bytes)) {
+        return rpc_refuse(RPC_OUT_OF_RANGE, size_of(input.tensor));
     }
     outputs_in_place = false; /* inputs and outputs may share memory */
-    return put(input, offset, arguments + 8, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, offset);
+    return put(&input, offset, arguments + 8, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, offset);
 }
 
 struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe;
     uint32_t index = get16(arguments), bytes = get16(arguments + 2), offset = get32(arguments + 4);
-    if (index >= net_description.output_count) {
-        return rpc_refuse(RPC_NO_SUCH_TENSOR, net_description.output_count);
+    const uint32_t count = count_of_all(net_description.output_count);
+    if (index >= count) {
+        return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
     }
-    const struct net_tensor *output = &net_description.outputs[index];
+    const struct place output = place_of(net_description.outputs, net_description.output_count, index);
     if (!outputs_in_place) {
         return rpc_refuse(RPC_NO_OUTPUT, 0);
     }
     if (bytes > RPC_PAYLOAD_BYTES) {
         return rpc_refuse(RPC_BAD_ARGUMENTS, size);
     }
-    if (!lies_in(output, offset, bytes)) {
-        return rpc_refuse(RPC_OUT_OF_RANGE, size_of(output));
+    if (!lies_in(output.tensor, offset, bytes)) {
+        return rpc_refuse(RPC_OUT_OF_RANGE, size_of(output.tensor));
     }
-    for (uint32_t i = 0; i < bytes; i++) {
-        payload[i] = *byte_of(output, offset + i);
-    }
-    return rpc_done(bytes);
+    return take(&output, offset, payload, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NO_OUTPUT, 0);
 }
 
 /* --- names and sizes --- */
@@ -100,9 +146,9 @@ static uint32_t count_of(uint32_t table)
 {
     switch (table) {
     case INPUTS:
-        return net_description.input_count;
+        return count_of_all(net_description.input_count);
     case OUTPUTS:
-        return net_description.output_count;
+        return count_of_all(net_description.output_count);
     case LAYERS:
         return net_layer_count;
     default:
@@ -139,11 +185,13 @@ static uint32_t put_tensor_or_layer(uint8_t *at, uint32_t table, uint32_t index,
         const struct net_layer *layer = &net_layers[index];
         return put_entry(at, net_description.layer_names[index], layer->planes * layer->rows * layer->row_bytes, left);
     }
-    const struct net_tensor *tensors = table == INPUTS ? net_description.inputs : net_description.outputs;
-    return put_entry(at, tensors[index].name, size_of(&tensors[index]), left);
+    const bool inputs = table == INPUTS;
+    const uint32_t count = inputs ? net_description.input_count : net_description.output_count;
+    const struct net_tensor *tensor = &(inputs ? net_description.inputs : net_description.outputs)[index % count];
+    return put_entry(at, index < count ? tensor->name : "", size_of(tensor), left);
 }
 
-/* As many entries of the table, from `first` on, as fit. */
+/* As many entries of the table, from `first` on, as fit. Only the first frame's tensors have names. */
 struct rpc_answer rpc_describe(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)size;
@@ -182,7 +230,7 @@ static void run(uint32_t frames)
         last_run.status = net_frame();
     }
     last_run.spent = difference(&before, &net_control->counters);
-    out_of_step = last_run.status != 0 && net_description.pe_count > 1;
+    out_of_step = last_run.status != 0 && net_description.pe_count * net_description.chip_count > 1;
 }
 
 static struct rpc_answer start_run(bool observe, uint32_t frames)

@@ -12,9 +12,21 @@ enum { PE_BYTES = 56 };
 static bool observing;
 static bool all_answered; /* when they were last told to observe or not to */
 
+static uint32_t pe_count(void)
+{
+    return (uint32_t)net_description.pe_count * net_description.chip_count;
+}
+
+/* Chip by chip. */
+static struct net_pe pe_at(uint32_t index)
+{
+    const struct net_pe *like = &net_description.pes[index % net_description.pe_count];
+    return (struct net_pe){like->pe + net_description.chips[index / net_description.pe_count].pe, like->control};
+}
+
 static bool is_root(const struct net_pe *pe)
 {
-    return pe == net_description.pes;
+    return pe->pe == net_description.pes[0].pe;
 }
 
 static bool read_control(const struct net_pe *pe, struct net_control *control)
@@ -26,14 +38,16 @@ static bool read_control(const struct net_pe *pe, struct net_control *control)
     return hal_read_pe(pe->pe, pe->control, control, sizeof *control) && control->sign == net_sign;
 }
 
-static const struct net_pe *find(uint32_t number)
+/* Whether the PE has a part in the network. */
+static bool find(uint32_t number, struct net_pe *pe)
 {
-    for (uint32_t i = 0; i < net_description.pe_count; i++) {
-        if (net_description.pes[i].pe == number) {
-            return &net_description.pes[i];
+    for (uint32_t i = 0; i < pe_count(); i++) {
+        *pe = pe_at(i);
+        if (pe->pe == number) {
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 /* --- observation --- */
@@ -57,9 +71,10 @@ struct rpc_answer rpc_observe(bool observe)
         return rpc_done(0);
     }
     all_answered = false;
-    for (uint32_t i = 0; i < net_description.pe_count; i++) {
-        if (!tell(&net_description.pes[i], observe)) {
-            return rpc_refuse(RPC_NOT_RUNNING, net_description.pes[i].pe);
+    for (uint32_t i = 0; i < pe_count(); i++) {
+        const struct net_pe pe = pe_at(i);
+        if (!tell(&pe, observe)) {
+            return rpc_refuse(RPC_NOT_RUNNING, pe.pe);
         }
     }
     all_answered = true;
@@ -84,12 +99,12 @@ static bool read_records(const struct net_pe *pe, uint32_t first, uint8_t *to, u
 
 struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uint32_t room)
 {
-    const struct net_pe *place = find(pe);
+    struct net_pe place;
     struct net_control control;
-    if (place == 0) {
+    if (!find(pe, &place)) {
         return rpc_refuse(RPC_OTHER_PE, hal_pe());
     }
-    if (!read_control(place, &control)) {
+    if (!read_control(&place, &control)) {
         return rpc_refuse(RPC_NOT_RUNNING, pe);
     }
     if (first >= control.layer_count) {
@@ -97,7 +112,7 @@ struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uin
     }
     const uint32_t size = (uint32_t)sizeof(struct net_record), left = control.layer_count - first, most = room / size;
     const uint32_t bytes = (left < most ? left : most) * size;
-    return read_records(place, first, to, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NOT_RUNNING, pe);
+    return read_records(&place, first, to, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NOT_RUNNING, pe);
 }
 
 /* --- how PEs are doing --- */
@@ -119,13 +134,14 @@ static uint8_t *put_pe(uint8_t *at, const struct net_pe *pe)
 struct rpc_answer rpc_read_pes(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)pe, (void)size;
-    uint32_t first = get16(arguments), count = net_description.pe_count;
+    uint32_t first = get16(arguments), count = pe_count();
     if (first >= count) {
         return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
     }
     uint8_t *at = payload;
     for (uint32_t i = first; i < count && at - payload <= RPC_PAYLOAD_BYTES - PE_BYTES; i++) {
-        at = put_pe(at, &net_description.pes[i]);
+        const struct net_pe each = pe_at(i);
+        at = put_pe(at, &each);
     }
     return rpc_done((uint32_t)(at - payload));
 }

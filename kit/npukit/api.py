@@ -243,7 +243,7 @@ def run(
     net = built.net()
     chosen, shown = _cases(built, net, inputs, None), progress or Silent()
     with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger)) as target:
-        each = shown.track(rounds(chosen.count, built.plan().frames), f"run on {target.name}")
+        each = shown.track(rounds(chosen.count, built.plan().frames_of_all), f"run on {target.name}")
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
         return stack(outputs[: chosen.count])
 
@@ -258,7 +258,7 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
     net, plan = built.net(), built.plan()
     cases, clock = _cases(built, net, None, None), built.board.core.clock_hz
     with open_target(built, on) as target:
-        seen = timeline_of(built, cases, 1) if target.name == "emulator" and plan.frames == 1 else None
+        seen = timeline_of(built, cases, 1) if target.name == "emulator" and plan.frames_of_all == 1 else None
         return measure(target, net, plan, cases, clock, frames, progress or Silent(), seen)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.pipeline import Compiled, Prepared, fill_folder, plan_on, prepare
+from npukit.plan.chips import twins
 from npukit.plan.memory import aligned
 from npukit.plan.on_core import Planned
 from npukit.plan.placement import pes_in_order
@@ -64,7 +65,7 @@ def compile_networks(
         prepared = prepare(each.model, board, options, progress)
         compiled = _on_free_pes(each, prepared, free, len(wanted) - index - 1, board, options, progress)
         found[each.name] = replace(compiled, board=board, planned=_in_dram_from(dram, compiled))
-        taken = {pe.pe for pe in compiled.plan.pes}
+        taken = {pe for pe, _ in twins(board, compiled.plan)}
         free = [pe for pe in free if pe not in taken]
         dram = _dram_end(found[each.name].plan, dram)
     return found

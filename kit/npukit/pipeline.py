@@ -139,12 +139,13 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "model": compiled.net.name,
         "board": compiled.board.name,
         "fits": True,
-        "pes_used": len(plan.pes),
+        "pes_used": plan.pes_used,
         "ops": [_op_row(compiled, plan, op) for op in compiled.net.ops],
         "dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in compiled.removed_channels.items()],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
-        "frames": plan.frames,
+        "frames": plan.frames_of_all,
+        "chips": len(plan.chips),
         **(compiled.quantization.to_json() if compiled.quantization else {}),
     }
 
@@ -229,6 +230,7 @@ def _manifest(
         options=compiled.options.to_json(),
         images=tuple(records),
         dram=DRAM_IMAGE if plan.dram else None,
+        chips=plan.chips,
         company=company,
         summary=summary(compiled, plan),
         sha256={},

@@ -46,6 +46,9 @@ class _Tensor(ctypes.Structure):
         ("row_bytes", ctypes.c_uint32),
         ("rows", ctypes.c_uint32),
         ("stride", ctypes.c_uint32),
+        ("in_dram", ctypes.c_bool),
+        ("frame_stride", ctypes.c_uint32),
+        ("frame_offsets", ctypes.POINTER(ctypes.c_uint32)),
     )
 
 
@@ -63,7 +66,10 @@ class _Description(ctypes.Structure):
         ("build_id", ctypes.c_uint8 * 16),
         ("input_count", ctypes.c_uint16),
         ("output_count", ctypes.c_uint16),
+        ("frame_count", ctypes.c_uint16),
         ("pe_count", ctypes.c_uint16),
+        ("chip_count", ctypes.c_uint16),
+        ("link_bytes", ctypes.c_uint16),
         ("inputs", ctypes.POINTER(_Tensor)),
         ("outputs", ctypes.POINTER(_Tensor)),
         ("layer_names", ctypes.POINTER(ctypes.c_char_p)),

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from npukit.accel.interface import Accelerator, Call
 from npukit.board.board import Board
+from npukit.codegen.chips import pes_of, with_leader
 from npukit.codegen.names import c_string, foreign_arena
 from npukit.codegen.own import own_data
 from npukit.codegen.parts import Part
 from npukit.codegen.program import CPU, Program, gather
-from npukit.codegen.render import Ends, PeRow, Titles, render
+from npukit.codegen.render import ChipRow, Ends, PeRow, Titles, render
 from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import Piece
@@ -27,7 +28,8 @@ def generate(
 ) -> list[Sources]:
     """One program for each role of the plan's PEs. `build_id` is what the device says it runs, 16 bytes."""
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, min(board.uart.receive_bytes, 0xFFFF))
-    roles = roles_of([gather(net, plan, pe, accelerators) for pe in plan.pes], _room(board, plan))
+    programs = [gather(net, plan, pe, accelerators) for pe in plan.pes]
+    roles = roles_of(with_leader(programs, plan, board), _room(board, plan))
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
 
@@ -37,11 +39,11 @@ def _room(board: Board, plan: Plan) -> int:
 
 
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:
-    ends = _ends(net, plan, role.first) if role.first.is_root else None
+    ends = _ends(net, plan, board, role.first) if role.first.is_root else None
     known = {pe.pe for pe in ends.pes} if ends else set()
     return Sources(
         role=number,
-        pes=role.pes,
+        pes=pes_of(role.pes, plan, board, root=role.first.is_root, leads=role.first.leads),
         files=render(role, titles, ends),
         drivers=_drivers(role.first, board),
         wrappers=dict(_wrappers(role.first)),
@@ -59,10 +61,13 @@ def _streamed(role: Role) -> tuple[Piece, ...]:
     return tuple({part.streamed.name: part.streamed for part in parts if part.streamed}.values())
 
 
-def _ends(net: Net, plan: Plan, program: Program) -> Ends:
+def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
     root, *workers = (pe.pe for pe in plan.pes)
-    pes = [PeRow(root, "0"), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
-    return Ends(input_rows(net, plan, program), output_rows(net, plan, program), pes)
+    control = "(uint32_t)&net_activations" if len(plan.chips) > 1 else "0"
+    pes = [PeRow(root, control), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
+    count = board.mesh.pes.count
+    chips = [ChipRow((chip - plan.home) * count, chip) for chip in plan.chips]
+    return Ends(input_rows(net, plan, program), output_rows(net, plan, program), pes, plan.frames, chips)
 
 
 def _calls_libm(part: Part) -> bool:

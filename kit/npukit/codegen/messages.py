@@ -25,6 +25,11 @@ TAGS = 1 << 16
 NO_FLAG = "NOC_NO_FLAG"
 
 
+def of_this_chip(pe: int) -> str:
+    """The C of a PE, by its number within the chip of the one whose DMA asks."""
+    return f"NOC_THIS_CHIP + {pe}"
+
+
 @dataclass(frozen=True)
 class _Hop:
     """One copy of a message to some of its landings, which all count the same flag, if any."""
@@ -52,6 +57,7 @@ class Descriptors:
     def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
         self._plans = plan.by_pe
+        self._chips_alike = len(plan.chips) > 1
         self._dram = {buffer.name: buffer for buffer in plan.dram}
 
     def chain(self, numbers: Sequence[int]) -> list[Record]:
@@ -81,7 +87,9 @@ class Descriptors:
                 comment,
             )
             if len(hop.landings) > 1:
-                rows = tuple((("pe", landing.pe), ("address", self._at(landing, o))) for landing, o in hop.landings)
+                rows = tuple(
+                    (("pe", self._number(landing.pe)), ("address", self._at(landing, o))) for landing, o in hop.landings
+                )
                 yield Record(
                     targets, "noc_destination", rows, 4, DESTINATION_BYTES, f"where {symbol} goes", listed=True
                 )
@@ -112,8 +120,9 @@ class Descriptors:
     def _from(self, message: Message, offset: int) -> Fields:
         source = self._source(message)
         if message.source_pe == DRAM:
-            return ("source_pe", "NOC_DRAM"), ("source", Absolute(source.offset + offset))
-        return ("source_pe", self._pe), ("source", Address(self._arena.place(source), offset))
+            dram = "NOC_THIS_CHIP + NOC_DRAM" if self._chips_alike else "NOC_DRAM"
+            return ("source_pe", dram), ("source", Absolute(source.offset + offset))
+        return ("source_pe", self._number(self._pe)), ("source", Address(self._arena.place(source), offset))
 
     def _fields(self, message: Message, hop: _Hop, number: int, targets: str) -> Fields:
         return (
@@ -138,7 +147,10 @@ class Descriptors:
                 ("destination", count),
             )
         landing, offset = hop.landings[0]
-        return ("destination_pe", landing.pe), ("destination", self._at(landing, offset))
+        return ("destination_pe", self._number(landing.pe)), ("destination", self._at(landing, offset))
+
+    def _number(self, pe: int) -> Value:
+        return of_this_chip(pe) if self._chips_alike else pe
 
     def _at(self, landing: Landing, offset: int) -> Value:
         """Byte `offset` of the buffer where a message lands."""

@@ -36,6 +36,8 @@ class Program:
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
     routines: tuple[Routine, ...]
+    leads: bool = False
+    """A chip that does what the root's chip does."""
 
     @property
     def control_bytes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -50,6 +50,9 @@ class Ends:
     inputs: Sequence[TensorRow]
     outputs: Sequence[TensorRow]
     pes: Sequence[PeRow]
+    frames: int = 1
+    """That a run takes on each chip."""
+    chips: Sequence[ChipRow] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,14 @@ class PeRow:
 
     pe: int
     control: str
+
+
+@dataclass(frozen=True)
+class ChipRow:
+    """`struct net_chip`."""
+
+    pe: int
+    dram: int
 
 
 def render(role: Role, titles: Titles, ends: Ends | None) -> dict[str, str]:
@@ -135,6 +146,7 @@ def _environment() -> Environment:
     )
     environment.filters["comment"] = comment_text
     environment.filters["ranges"] = ranges
+    environment.filters["numbers"] = _lines
     return environment
 
 
@@ -179,8 +191,13 @@ def _array(member: Array) -> _Member:
 
 def _numbers(values: np.ndarray) -> str:
     floating = values.dtype.kind == "f"
-    text = ", ".join(_float(float(v)) if floating else str(int(v)) for v in values.ravel())
-    return "{\n" + textwrap.fill(text, LINE, initial_indent="    ", subsequent_indent="    ") + ",\n}"
+    numbers = (_float(float(v)) if floating else str(int(v)) for v in values.ravel())
+    return "{\n" + _lines(numbers) + "\n}"
+
+
+def _lines(numbers: Iterable[object]) -> str:
+    text = ", ".join(map(str, numbers))
+    return textwrap.fill(text, LINE, initial_indent="    ", subsequent_indent="    ") + ","
 
 
 def _float(value: float) -> str:

@@ -123,7 +123,8 @@ def _code(program: Program) -> object:
     steps = tuple(step.code for step in program.steps)
     routines = tuple(routine.name for routine in program.routines)
     engines = tuple(sorted({part.engine.name for part in program.parts}))
-    return program.is_root, len(program.parts), steps, kernels, routines, engines, program.headers, program.wrappers
+    place = program.is_root, program.leads
+    return place, len(program.parts), steps, kernels, routines, engines, program.headers, program.wrappers
 
 
 def _kernel(part: Part) -> object:

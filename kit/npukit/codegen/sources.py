@@ -50,6 +50,8 @@ class OwnData:
 class Sources:
     """One role's program: the files of `project/net/`, by name, and the firmware files it needs besides.
 
+    Where chips do the same, `pes` has all of them, chip by chip, and `own` the data of those of one chip.
+
     `constant_bytes` and `activation_bytes` are the sizes of the sections `.constants` and `.activations`, to the byte.
     """
 

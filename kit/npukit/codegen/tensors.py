@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from npukit.plan.regions import in_frame, is_named
 
 @dataclass(frozen=True)
 class TensorRow:
-    """`struct net_tensor`. `meaning` says what its bytes stand for."""
+    """`struct net_tensor`. `meaning` says what its bytes stand for.
+
+    Where the frames of a round follow each other evenly there is a stride, else a table of that name.
+    """
 
     name: str
     meaning: str
@@ -30,6 +33,9 @@ class TensorRow:
     rows: int
     stride: int
     in_dram: bool = False
+    frame_stride: int = 0
+    frame_offsets: tuple[int, ...] = ()
+    offsets_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,26 +55,43 @@ class LayerTile:
 
 
 def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
-    """Those of each frame of a round in turn. Only the first frame's have names: there may be hundreds."""
+    """One for each input."""
     dram = {buffer.name: buffer for buffer in plan.dram}
-    names = [(name, in_frame(name, frame)) for frame in range(plan.frames) for name in net.inputs]
     return [
-        _in_dram(net, dram[buffer], name if buffer == name else "")
-        if buffer in dram
-        else _whole_tensor(net, program, name, buffer)
-        for name, buffer in names
+        _in_dram(net, [dram[in_frame(name, frame)] for frame in range(plan.frames)])
+        if name in dram
+        else _in_arena(net, plan, program, name, f"input_{index}_frames")
+        for index, name in enumerate(net.inputs)
     ]
 
 
 def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
-    """Those of each frame of a round in turn."""
-    frames = range(plan.frames)
-    return [_whole_tensor(net, program, name, in_frame(name, frame)) for frame in frames for name in net.outputs]
+    """One for each output."""
+    return [_in_arena(net, plan, program, name, f"output_{i}_frames") for i, name in enumerate(net.outputs)]
 
 
-def _in_dram(net: Net, buffer: Buffer, name: str) -> TensorRow:
-    address, meaning = f"(uint8_t *)0x{buffer.offset:08X}U", print_tensor(net.tensor(buffer.tensor))
-    return TensorRow(c_string(name), meaning, address, buffer.bytes, 1, buffer.bytes, in_dram=True)
+def _in_dram(net: Net, frames: Sequence[Buffer]) -> TensorRow:
+    tensor, first = net.tensor(frames[0].tensor), frames[0]
+    address, name = f"(uint8_t *)0x{first.offset:08X}U", c_string(tensor.name)
+    row = TensorRow(name, print_tensor(tensor), address, first.bytes, 1, first.bytes, in_dram=True)
+    return _in_frames(row, [buffer.offset for buffer in frames], "")
+
+
+def _in_arena(net: Net, plan: Plan, program: Program, name: str, table: str) -> TensorRow:
+    """On the PE with the host link; the first frame's need not be the one that lies lowest."""
+    places = [_whole_tensor(net, program, name, in_frame(name, frame)) for frame in range(plan.frames)]
+    size, tensor = net.tensor(name).bytes, net.tensor(name)
+    row = TensorRow(c_string(name), print_tensor(tensor), _address(places[0]), size, 1, size)
+    return _in_frames(row, [program.offsets[place.symbol] + place.offset for place in places], table)
+
+
+def _in_frames(row: TensorRow, offsets: Sequence[int], table: str) -> TensorRow:
+    """The row with what leads from the first frame's to the others'."""
+    behind = [(offset - offsets[0]) % (1 << 32) for offset in offsets]
+    stride = behind[1] if len(behind) > 1 else 0
+    if behind == [n * stride for n in range(len(behind))]:
+        return replace(row, frame_stride=stride)
+    return replace(row, frame_offsets=tuple(behind), offsets_name=table)
 
 
 def layer_tiles(program: Program) -> list[LayerTile]:
@@ -105,15 +128,12 @@ def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, t
     return row_bytes, tuple(loops)
 
 
-def _whole_tensor(net: Net, program: Program, name: str, wanted: str) -> TensorRow:
+def _whole_tensor(net: Net, program: Program, name: str, wanted: str) -> Address:
     """A tensor in the buffer of that name, or in another of the same frame."""
     whole = Box.whole(net.tensor(name).shape)
     for buffer in program.arena.buffers.values():
         if buffer.tensor == name and buffer.box == whole and is_named(buffer.name, wanted):
-            place = program.arena.operand(View(buffer.name, whole)).address
-            size = net.tensor(name).bytes
-            shown = name if wanted == name else ""
-            return TensorRow(c_string(shown), print_tensor(net.tensor(name)), _address(place), size, 1, size)
+            return program.arena.operand(View(buffer.name, whole)).address
     raise NpukitError(f"the plan has no buffer for the whole of {name} on the PE with the host link")
 
 

@@ -51,7 +51,7 @@ class Emulator:
 
     `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
     libraries made of them, that have a `const struct device_model NAME_device` (`worker/core/device.h`).
-    `dram` is what the first chip's DRAM begins with.
+    `dram` is what the DRAM of these `chips` begins with.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Emulator:
         models: Mapping[str, Path] | None = None,
         dram: bytes = b"",
         *,
+        chips: Sequence[int] = (0,),
         strict: bool = False,
         plan: FaultPlan | None = None,
         senders: Senders | None = None,
@@ -79,7 +80,7 @@ class Emulator:
         self._asked = _root(board) if asked is None else asked
         self._workers = workers or os.cpu_count() or 1
         self._images = tuple(images)
-        self._dram = dram
+        self._dram = {DRAM + chip: dram for chip in chips if dram}
         self._output = b""
         self._worker = WorkerProcess()
         try:
@@ -195,8 +196,8 @@ class Emulator:
         )
         for image in self._images:
             self._load(image)
-        if self._dram:
-            self.write_memory(DRAM, 0, self._dram)
+        for place, data in self._dram.items():
+            self.write_memory(place, 0, data)
         self._worker.ask("reset", pes=sorted(pe for image in self._images for pe in image.pes))
 
     def _debugged(self) -> int | None:

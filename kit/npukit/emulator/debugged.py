@@ -40,6 +40,7 @@ class DebuggedEmulator(Emulator):
         dram: bytes,
         debugger: Debugger,
         *,
+        chips: Sequence[int] = (0,),
         plan: FaultPlan | None = None,
         senders: Senders | None = None,
     ) -> None:
@@ -47,7 +48,7 @@ class DebuggedEmulator(Emulator):
         self._breakpoints: set[int] = set()
         self._gdb = GdbServer(debugger.port, self)
         try:
-            super().__init__(board, images, models, dram, strict=True, plan=plan, senders=senders)
+            super().__init__(board, images, models, dram, chips=chips, strict=True, plan=plan, senders=senders)
         except BaseException:
             self._gdb.close()
             raise

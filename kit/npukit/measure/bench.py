@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from npukit.board.board import Board
 from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
@@ -19,6 +21,7 @@ from npukit.measure.timeline import Timeline
 from npukit.measure.validate import run_round, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
+from npukit.plan.chips import twins
 from npukit.plan.plan import Plan
 from npukit.progress import Progress
 
@@ -106,17 +109,18 @@ def bench(
     Where the plan takes several frames together, a round stands for one, and there are as many rounds as it takes.
     With the `timeline` of a frame, layers take what they take there.
     """
-    session, count, chosen = target.session, -(-frames // plan.frames), rounds(cases.count, plan.frames)[0]
+    together = plan.frames_of_all
+    session, count, chosen = target.session, -(-frames // together), rounds(cases.count, together)[0]
     run_round(session, net, cases, chosen, observe=False)
     runs = [_measured_run(session, cases, chosen) for _ in progress.track(range(count), f"bench on {target.name}")]
     slowest = max(runs, key=lambda run: run.result.cycles)
     interval = _interval(session, cases, chosen, slowest.result.cycles, count)
     run_round(session, net, cases, chosen, observe=True)
-    tiles = recorded_tiles(session, net, plan)
-    first = [tile for tile in tiles if tile.step.frame == 0]
+    tiles = recorded_tiles(session, net, target.board, plan)
+    first = [tile for tile in tiles if tile.frame == 0]
     cycles = slowest.result.cycles if target.counts_cycles else None
     work = total_macs(net)
-    instructions = sum(pe.instructions for pe in slowest.pes.values()) // plan.frames
+    instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
     return Bench(
         engine=target.name,
         instructions=instructions,
@@ -124,12 +128,12 @@ def bench(
         interval_cycles=interval if target.counts_cycles else None,
         predicted_latency_cycles=plan.predicted.latency_cycles,
         macs=work,
-        macs_per_cycle=round(work * plan.frames / cycles, 3) if cycles else None,
+        macs_per_cycle=round(work * together / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
         layers=tuple(
             _layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)
         ),
-        pes=_pes(slowest, tiles, port_cycles(net, plan)) if target.counts_cycles else (),
+        pes=_pes(slowest, tiles, _ports(target.board, net, plan)) if target.counts_cycles else (),
         energy_estimate_nj=estimated_nanojoules(target.board, net, plan, instructions),
         timeline=timeline,
     )
@@ -167,12 +171,21 @@ def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: in
 
 
 def _pes(run: _Run, tiles: Sequence[Tile], ports: Mapping[int, int]) -> tuple[PeCost, ...]:
-    return tuple(_pe_cost(pe, run, [t for t in tiles if t.pe == pe], ports.get(pe, 0)) for pe in run.pes)
+    npu_busy = Tally[int]()
+    for tile in tiles:
+        npu_busy[tile.pe] += tile.npu_cycles
+    return tuple(_pe_cost(pe, run, npu_busy[pe], ports.get(pe, 0)) for pe in run.pes)
 
 
-def _pe_cost(pe: int, run: _Run, tiles: Sequence[Tile], send: int) -> PeCost:
+def _ports(board: Board, net: Net, plan: Plan) -> Mapping[int, int]:
+    """By PE, on all chips."""
+    of_one = port_cycles(net, plan)
+    return {pe: of_one.get(like, 0) for pe, like in twins(board, plan)}
+
+
+def _pe_cost(pe: int, run: _Run, npu_busy: int, send: int) -> PeCost:
     spent = run.pes[pe]
-    busy, npu_busy = spent.cycles - spent.asleep, sum(tile.npu_cycles for tile in tiles)
+    busy = spent.cycles - spent.asleep
     return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
 
 

@@ -96,8 +96,9 @@ def network_pe(build: Build) -> int:
 
 def _fill_dram(build: Build, name: str, session: Session) -> None:
     """The emulator has it from the start."""
-    if name != "emulator" and build.dram():
-        session.write_memory(0, build.dram() or b"", DRAM_PE)
+    data = build.dram() if name != "emulator" else None
+    for chip in build.manifest.chips if data else ():
+        session.write_memory(0, data or b"", DRAM_PE + chip)
 
 
 def _start(build: Build, name: str, emulation: Emulation) -> Transport:
@@ -121,11 +122,12 @@ def _start(build: Build, name: str, emulation: Emulation) -> Transport:
         return RenodeMachine(build.board, build.images())
     parts = build.board, build.images(), build.models(), build.dram() or b""
     senders = {key: pes for plan in build.plans() for key, pes in senders_of(plan).items()}
+    chips = build.manifest.chips
     if emulation.debugger:
-        return DebuggedEmulator(*parts, emulation.debugger, plan=emulation.faults, senders=senders)
+        return DebuggedEmulator(*parts, emulation.debugger, chips=chips, plan=emulation.faults, senders=senders)
     pe = network_pe(build)
     asked = None if pe == LINKED_PE else pe
-    return Emulator(*parts, strict=emulation.strict, plan=emulation.faults, senders=senders, asked=asked)
+    return Emulator(*parts, chips=chips, strict=emulation.strict, plan=emulation.faults, senders=senders, asked=asked)
 
 
 def senders_of(plan: Plan) -> Senders:

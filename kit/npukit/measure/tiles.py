@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from npukit.board.board import Board
 from npukit.link.messages import LayerRecord
 from npukit.link.session import Session
 from npukit.net.net import Net
+from npukit.plan.chips import twin
 from npukit.plan.plan import Compute, PePlan, Plan
 
 CPU = "cpu"
@@ -15,11 +17,16 @@ CPU = "cpu"
 
 @dataclass(frozen=True)
 class Tile:
-    """A part of an op's output, computed by one PE, and what the device recorded of it."""
+    """A part of an op's output, computed by one PE, and what the device recorded of it.
+
+    `like` is the PE of the plan that stands where it stands, and `frame` counts over all chips.
+    """
 
     pe: int
     step: Compute
     record: LayerRecord
+    like: int
+    frame: int
 
     @property
     def npu_cycles(self) -> int:
@@ -27,14 +34,19 @@ class Tile:
         return 0 if self.step.engine == CPU else self.record.asleep
 
 
-def recorded_tiles(session: Session, net: Net, plan: Plan) -> list[Tile]:
+def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[Tile]:
     """Every tile of every layer on every PE in the last observed run; what is wrong first comes first."""
     places = {op.name: place for place, op in enumerate(net.ops)}
-    tiles = [tile for pe in plan.pes for tile in _of_pe(session, pe)]
+    tiles = [tile for number in range(len(plan.chips)) for tile in _of_chip(session, board, plan, number)]
     return sorted(tiles, key=lambda tile: places[tile.step.op])
 
 
-def _of_pe(session: Session, pe: PePlan) -> Iterator[Tile]:
-    steps = list(pe.computes())
-    for step, record in zip(steps, session.layers(pe.pe, len(steps)), strict=True):
-        yield Tile(pe.pe, step, record)
+def _of_chip(session: Session, board: Board, plan: Plan, number: int) -> Iterator[Tile]:
+    for pe in plan.pes:
+        yield from _of_pe(session, twin(board, pe.pe, plan.home, plan.chips[number]), pe, number * plan.frames)
+
+
+def _of_pe(session: Session, number: int, like: PePlan, first_frame: int) -> Iterator[Tile]:
+    steps = list(like.computes())
+    for step, record in zip(steps, session.layers(number, len(steps)), strict=True):
+        yield Tile(number, step, record, like.pe, first_frame + step.frame)

@@ -108,7 +108,7 @@ def record_timeline(build: Build, emulator: Emulator, session: Session, cases: C
     sites = {pe: site for image, site in _sites(build) for pe in image}
     marks = [(pe.pe, address) for pe in plan.pes for address in sites[pe.pe].marks()]
     emulator.trace(True, marks)
-    chosen = rounds(cases.count, plan.frames)[0]
+    chosen = rounds(cases.count, plan.frames_of_all)[0]
     run_round(session, net, cases, chosen, observe=True)
     names = [slot.name for slot in build.board.accelerator if slot.base is not None]
     learnt = _learn(plan, _Reader(sites, names, emulator.traced()))

@@ -37,7 +37,7 @@ class Traced:
 
 def timeline_of(build: Build, cases: Cases, frames: int) -> Timeline:
     """Frames of the first case, on an emulator of their own."""
-    emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"")
+    emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"", chips=build.manifest.chips)
     with Session(emulator, build_id=build.build_id, pe=network_pe(build)) as session:
         return record_timeline(build, emulator, session, cases, frames)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from npukit.measure.target import Target
 from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
-from npukit.plan.plan import Plan
+from npukit.plan.plan import Plan, View
 from npukit.progress import Progress
 
 LISTED_MISMATCHES = 20
@@ -70,10 +71,10 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
     found: list[Mismatch] = []
     equal, answers = True, dict[int, int]()
     steps = [step for pe in plan.pes for step in pe.computes()]
-    for chosen in progress.track(rounds(cases.count, plan.frames), f"validate on {target.name}"):
+    for chosen in progress.track(rounds(cases.count, plan.frames_of_all), f"validate on {target.name}"):
         outputs = run_round(target.session, net, cases, chosen, observe=True)
         reference = {case: evaluate(net, [array[case] for array in cases.inputs]) for case in dict.fromkeys(chosen)}
-        differing = _differing_tiles(target.session, net, plan, chosen, reference)
+        differing = _differing_tiles(target, net, plan, chosen, reference)
         frames = list(zip(chosen, outputs, strict=True))
         wrong = [m for case, got in frames for m in _differing_outputs(net, cases, case, got, reference[case])]
         equal = equal and not wrong
@@ -87,7 +88,7 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
         equal,
         mismatches,
         layers * cases.count,
-        len(steps) * len(rounds(cases.count, plan.frames)),
+        len(steps) * len(plan.chips) * len(rounds(cases.count, plan.frames_of_all)),
         _accuracy(cases, answers),
     )
 
@@ -132,15 +133,20 @@ def _output(session: Session, net: Net, frame: int, index: int) -> np.ndarray:
 
 
 def _differing_tiles(
-    session: Session, net: Net, plan: Plan, chosen: Sequence[int], reference: Mapping[int, dict[str, np.ndarray]]
+    target: Target, net: Net, plan: Plan, chosen: Sequence[int], reference: Mapping[int, dict[str, np.ndarray]]
 ) -> list[Mismatch]:
     outputs = {op.name: op.output for op in net.ops}
     arrangements = {(pe.pe, buffer.name): buffer.arrangement for pe in plan.pes for buffer in pe.buffers}
     found = []
-    for tile in recorded_tiles(session, net, plan):
-        name, view, case = outputs[tile.step.op], tile.step.output, chosen[tile.step.frame]
+
+    @cache
+    def wanted(case: int, name: str, like: int, view: View) -> int:
+        return tile_digest(reference[case][name], view.box, arrangements[like, view.buffer])
+
+    for tile in recorded_tiles(target.session, net, target.board, plan):
+        name, view, case = outputs[tile.step.op], tile.step.output, chosen[tile.frame]
         box = view.box
-        got, want = tile.record.digest, tile_digest(reference[case][name], box, arrangements[tile.pe, view.buffer])
+        got, want = tile.record.digest, wanted(case, name, tile.like, view)
         if got != want:
             found.append(Mismatch(case, name, tile.pe, (), got, want, str(box)))
     return found

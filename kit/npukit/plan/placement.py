@@ -22,8 +22,7 @@ def pes_in_order(board: Board) -> list[int]:
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:
     """Without the PEs that others reach only over a dead link: those in the way of most, never the root."""
-    dead = {ends for a, b in board.mesh.dead_links for ends in ((a, b), (b, a))}
-    pairs = _cut_pairs(board, order, dead) if dead else []
+    pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
     while pairs:
         hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])
         worst = max(hindered, key=lambda pe: (hindered[pe], pe))
@@ -32,12 +31,10 @@ def _all_reachable(board: Board, order: list[int]) -> list[int]:
     return order
 
 
-def _cut_pairs(board: Board, order: Sequence[int], dead: set[tuple[int, int]]) -> list[tuple[int, int]]:
+def _cut_pairs(board: Board, order: Sequence[int]) -> list[tuple[int, int]]:
     """Pairs of PEs between which the route crosses a dead link."""
-    path = Routes(board).path
-    return [
-        (a, b) for a, b in permutations(order, 2) if any((link.source, link.destination) in dead for link in path(a, b))
-    ]
+    routes = Routes(board)
+    return [(a, b) for a, b in permutations(order, 2) if not routes.reaches(a, b)]
 
 
 def _snake_of_pes(board: Board) -> Iterator[int]:

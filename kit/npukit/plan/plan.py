@@ -195,6 +195,9 @@ class Plan:
     frame n > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`,
     whose buffers are named likewise, and so are the constants that are streamed, each piece once, in a buffer named
     `streamed_name`.
+
+    All this on each of the `chips`, the root's first: the plan's PEs are those of the root's chip, and those that stand
+    where they stand on the others do the same, each chip with frames and DRAM of its own (`chips.py`).
     """
 
     model: str
@@ -205,10 +208,26 @@ class Plan:
     predicted: Predicted = Predicted(0, 0)
     frames: int = 1
     dram: tuple[Buffer, ...] = ()
+    chips: tuple[int, ...] = (0,)
 
     @cached_property
     def by_pe(self) -> dict[int, PePlan]:
         return {pe.pe: pe for pe in self.pes}
+
+    @property
+    def home(self) -> int:
+        """The root's chip, or the first one of a plan that reaches over several."""
+        return self.chips[0]
+
+    @property
+    def frames_of_all(self) -> int:
+        """Frames that all chips take together."""
+        return self.frames * len(self.chips)
+
+    @property
+    def pes_used(self) -> int:
+        """On all chips."""
+        return len(self.pes) * len(self.chips)
 
     @property
     def streams(self) -> bool:

@@ -9,6 +9,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.assignment import Assignment
+from npukit.plan.chips import board_of_one, chips_alike, on_chips
 from npukit.plan.fit import refuse_what_does_not_fit
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
@@ -30,17 +31,34 @@ def plan_network(
 ) -> Plan:
     """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
 
-    Without a limit: one PE if that holds the net, else the whole board, which `throughput` takes at once.
+    Without a limit: one PE if that holds the net, else the whole board, which `throughput` takes at once; of a board of
+    many chips it plans one, and has the others do the same.
     """
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
     search, graph, order = OBJECTIVES[objective], Graph(net), pes_in_order(board)
+    if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
+        return _on_each_chip(net, board, engines, chips)
     first = len(order) if objective == "throughput" else 1
     plan = search(graph, board, engines, order[: max_pes or first])
     if max_pes is None and (missing_bytes(board, plan) or plan.streams):
         plan = search(graph, board, engines, order)
     refuse_what_does_not_fit(net, board, engines, plan)
     return plan
+
+
+def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
+    """The chips that so many PEs fill, if those are several; the root's chip is the first of the board."""
+    chips = chips_alike(board) if board.mesh.chips.count > 1 else ()
+    filled = chips[: (max_pes or board.pe_count) // len(pes_in_order(board_of_one(board, chips)))] if chips else ()
+    return filled if len(filled) > 1 and filled[0] == 0 else ()
+
+
+def _on_each_chip(net: Net, board: Board, engines: Mapping[str, Accelerator], chips: tuple[int, ...]) -> Plan:
+    one = board_of_one(board, chips)
+    plan = densest_plan(Graph(net), one, engines, pes_in_order(one))
+    refuse_what_does_not_fit(net, one, engines, plan)
+    return on_chips(board, plan, chips)
 
 
 def plan_with_pins(

@@ -20,9 +20,13 @@ def print_plan(plan: Plan) -> str:
 def _headline(plan: Plan) -> str:
     cycles = plan.predicted
     return (
-        f"{plan.model} on {plan.board}, for {plan.objective}: {len(plan.pes)} PEs, "
+        f"{plan.model} on {plan.board}, for {plan.objective}: {plan.pes_used} PEs{_on_chips(plan)}, "
         f"latency {cycles.latency_cycles:,} cycles, interval {cycles.interval_cycles:,}"
     )
+
+
+def _on_chips(plan: Plan) -> str:
+    return f" on {len(plan.chips)} chips, which all do what the first does" if len(plan.chips) > 1 else ""
 
 
 def _memory_table(plan: Plan) -> Iterator[str]:

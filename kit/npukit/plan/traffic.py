@@ -25,8 +25,9 @@ DESTINATION_BYTES = 8
 """Of the DMA's descriptors, and of each entry of a multicast's list."""
 
 
-FIRMWARE_FLAGS = 2
-"""The last of a PE's flags are the firmware's own (`noc_copy`, `noc_call`)."""
+FIRMWARE_FLAGS = 3
+"""The last of a PE's flags are the firmware's own (`noc_copy`, `noc_call`); by the third from the end chips that do the
+same start and end together."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,10 @@ REPORT = "report.html"
 
 
 class OwnRecord(BaseModel):
-    """The data by which the PEs of an image differ: `bytes` for each in turn, for `address` in its memory."""
+    """The data by which the PEs of an image differ: `bytes` for each in turn, for `address` in its memory.
+
+    Where chips do the same, it has those of one chip, and is there for each of them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,8 +62,9 @@ class ImageRecord(BaseModel):
     def _overlays(self, folder: Path) -> Iterator[Overlay]:
         if self.own:
             size, data = self.own.bytes, (folder / self.own.file).read_bytes()
-            for index, pe in enumerate(self.pes):
-                yield Overlay(pe, self.own.address, data[index * size : (index + 1) * size])
+            parts = [data[at : at + size] for at in range(0, len(data), size)]
+            for pe, part in zip(self.pes, cycle(parts), strict=False):
+                yield Overlay(pe, self.own.address, part)
 
 
 def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
@@ -113,7 +118,9 @@ class Manifest(BaseModel):
     """What the build was asked for: `Options.to_json()`."""
     images: tuple[ImageRecord, ...]
     dram: str | None = None
-    """What must be in the first chip's DRAM before the first frame, if anything is kept there."""
+    """What must be in a chip's DRAM before the first frame, if anything is kept there."""
+    chips: tuple[int, ...] = (0,)
+    """The chips that run the network, each on frames of its own."""
     company: CompanyRecord | None = None
     """Where networks share the board."""
     summary: dict[str, Any]
@@ -168,7 +175,7 @@ class Build:
         return tuple(each.plan() for each in self.company)
 
     def dram(self) -> bytes | None:
-        """What the first chip's DRAM must hold from address 0 on; None if it is not used."""
+        """What each chip's DRAM must hold from address 0 on; None if it is not used."""
         parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.company if each.manifest.dram]
         return _laid_over(parts) if parts else None
 

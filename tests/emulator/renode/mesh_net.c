@@ -23,9 +23,10 @@ __attribute__((section(".activations"), aligned(16))) static struct activations 
 /* Volatile, so that a change in the image changes the result. */
 __attribute__((section(".constants"), aligned(16), used)) static const volatile uint8_t flip[16] = {0};
 
-static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES, false};
-static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES, false};
+static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES, false, 0, 0};
+static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES, false, 0, 0};
 static const char *const layer_names[] = {"add"};
+static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{0, 0}}; /* the one of which the host may ask more than its outputs */
 
 struct net_control *const net_control = &activations.control;
@@ -40,11 +41,14 @@ const struct net_description net_description = {
     .build_id = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     .input_count = 1,
     .output_count = 1,
+    .frame_count = 1,
     .pe_count = 1,
+    .chip_count = 1,
     .inputs = &input,
     .outputs = &output,
     .layer_names = layer_names,
     .pes = pes,
+    .chips = chips,
 };
 
 const struct rpc_region rpc_regions[] = {{(uint8_t *)&activations, sizeof activations, true}};

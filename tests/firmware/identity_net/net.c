@@ -19,9 +19,10 @@ struct net_record *const net_records = net_activations.records;
 
 __attribute__((section(".constants"), aligned(16), used)) static const uint8_t flip[16] = {0};
 
-static const struct net_tensor input = {"input", net_activations.arena, BYTES, 1, BYTES, false};
-static const struct net_tensor output = {"output", net_activations.arena + BYTES, BYTES, 1, BYTES, false};
+static const struct net_tensor input = {"input", net_activations.arena, BYTES, 1, BYTES, false, 0, 0};
+static const struct net_tensor output = {"output", net_activations.arena + BYTES, BYTES, 1, BYTES, false, 0, 0};
 static const char *const layer_names[] = {"copy"};
+static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{0, 0}};
 const uint32_t net_sign = 1;
 const uint32_t net_layer_count = 1;
@@ -33,11 +34,14 @@ const struct net_description net_description = {
     .build_id = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
     .input_count = 1,
     .output_count = 1,
+    .frame_count = 1,
     .pe_count = 1,
+    .chip_count = 1,
     .inputs = &input,
     .outputs = &output,
     .layer_names = layer_names,
     .pes = pes,
+    .chips = chips,
 };
 
 const struct rpc_region rpc_regions[] = {{net_activations.arena, sizeof net_activations.arena, true}};

@@ -15,8 +15,9 @@ int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t arena[ROWS * STRIDE];
-static const struct net_tensor tensor = {"tensor", arena, ROW, ROWS, STRIDE};
+static const struct net_tensor tensor = {"tensor", arena, ROW, ROWS, STRIDE, false, 0, 0};
 static const char *const layer_names[LAYERS] = {"one", "", "three"};
+static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{PE, 0}, {NEIGHBOUR, ELSEWHERE}};
 const struct net_layer net_layers[LAYERS] = {{arena, ROW, ROWS, STRIDE, 1, 0}, {arena, 0, 0, 0, 0, 0}, {arena, 1, 1, 1, 1, 1}};
 const uint32_t net_sign = 0x51617, net_layer_count = LAYERS;
@@ -25,7 +26,8 @@ static struct net_record records[LAYERS];
 struct net_control *const net_control = &control;
 struct net_record *const net_records = records;
 const struct net_description net_description = {
-    .model = "model", .board = "board", .input_count = 1, .output_count = 1, .pe_count = 2, .link_bytes = 256,
+    .model = "model", .board = "board", .input_count = 1, .output_count = 1, .frame_count = 1, .pe_count = 2,
+    .chip_count = 1, .link_bytes = 256, .chips = chips,
     .inputs = &tensor, .outputs = &tensor, .layer_names = layer_names, .pes = pes,
 };
 const struct rpc_region rpc_regions[] = {

@@ -13,15 +13,16 @@ static uint8_t sums[SUMS];
 static uint8_t layer_bytes[LAYERS];
 
 static const struct net_tensor inputs[] = {
-    {"image", arena, ROW, ROWS, STRIDE, false},
-    {"offset", offset_input, 2, 1, 2, false},
+    {"image", arena, ROW, ROWS, STRIDE, false, 0, 0},
+    {"offset", offset_input, 2, 1, 2, false, 0, 0},
 };
 static const struct net_tensor outputs[] = {
-    {"shifted", arena, ROW, ROWS, STRIDE, false},
-    {"sums", sums, SUMS, 1, SUMS, false},
+    {"shifted", arena, ROW, ROWS, STRIDE, false, 0, 0},
+    {"sums", sums, SUMS, 1, SUMS, false, 0, 0},
 };
 static char names[LAYERS][16];
 static const char *layer_names[LAYERS];
+static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{PE, 0}, {NEIGHBOUR, CONTROL_AT}};
 const uint32_t net_sign = SIGN;
 const uint32_t net_layer_count = LAYERS;
@@ -45,12 +46,15 @@ const struct net_description net_description = {
     .build_id = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     .input_count = 2,
     .output_count = 2,
+    .frame_count = 1,
     .pe_count = PES,
+    .chip_count = 1,
     .link_bytes = 128, /* a window of 4 */
     .inputs = inputs,
     .outputs = outputs,
     .layer_names = layer_names,
     .pes = pes,
+    .chips = chips,
 };
 
 static void shift(void)

@@ -34,9 +34,10 @@ __attribute__((section(".constants"), aligned(16), used)) static const struct no
     COPY(1, 0, OUTPUT, RESULT_ARRIVED),
 };
 
-static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES, false};
-static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES, false};
+static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES, false, 0, 0};
+static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES, false, 0, 0};
 
+static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {
     {0, (uint32_t)&net_activations},
     {1, (uint32_t)&net_activations},
@@ -47,8 +48,11 @@ const struct net_description net_description = {
     .board = "pe-mesh",
     .input_count = 1,
     .output_count = 1,
+    .frame_count = 1,
     .pe_count = 2,
+    .chip_count = 1,
     .pes = pes,
+    .chips = chips,
     .inputs = &input,
     .outputs = &output,
 };

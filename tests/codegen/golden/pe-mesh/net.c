@@ -63,18 +63,25 @@ static const struct net_pe pes[] = {
     { .pe = 0, .control = 0 },
 };
 
+static const struct net_chip chips[] = {
+    { .pe = 0, .dram = 0 },
+};
+
 const struct net_description net_description = {
     .model = "image",
     .board = "pe-mesh",
     .build_id = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
     .input_count = 1,
     .output_count = 1,
+    .frame_count = 1,
     .pe_count = 1,
+    .chip_count = 1,
     .link_bytes = 256,
     .inputs = inputs,
     .outputs = outputs,
     .layer_names = layer_names,
     .pes = pes,
+    .chips = chips,
 };
 
 const struct rpc_region rpc_regions[] = {

@@ -1,0 +1,79 @@
+"""Chips that do the same: what the root and those who lead the other chips say to each other around a round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from npukit.accel.interface import Address
+from npukit.board.board import Board
+from npukit.codegen.constants import Absolute, Fields, Number, Record, Value
+from npukit.codegen.frame import SendStep, WaitStep
+from npukit.codegen.messages import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, DESTINATION_BYTES, NO_FLAG, of_this_chip
+from npukit.codegen.program import NOC_HEADER, Program
+from npukit.plan.chips import twin
+from npukit.plan.plan import Plan
+from npukit.plan.traffic import FIRMWARE_FLAGS
+
+START, DONE = "chips_start", "chip_done"
+
+
+def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[Program]:
+    """The programs of the root's chip; the others run all but the root's, and another one in its place."""
+    if len(plan.chips) == 1:
+        return list(programs)
+    assert board.noc is not None
+    flag = board.noc.flags - FIRMWARE_FLAGS
+    root, *workers = programs
+    return [_as_root(root, plan, board, flag), *workers, _as_leader(root, flag)]
+
+
+def pes_of(pes: Sequence[int], plan: Plan, board: Board, *, root: bool, leads: bool) -> tuple[int, ...]:
+    """Which PEs of all chips run a program, chip by chip: the root alone, those like it elsewhere, or all."""
+    chips = plan.chips[:1] if root else plan.chips[1:] if leads else plan.chips
+    return tuple(twin(board, pe, plan.home, chip) for chip in chips for pe in pes)
+
+
+def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
+    """It starts the others before its own chip's round, and waits for them after it."""
+    leaders = [twin(board, program.pe, plan.home, chip) for chip in plan.chips[1:]]
+    to = f"{START}_to"
+    rows: tuple[Fields, ...] = tuple((("pe", leader), ("address", 0)) for leader in leaders)
+    listed = Record(to, "noc_destination", rows, 4, DESTINATION_BYTES, "who leads the other chips", listed=True)
+    several: Fields = ("options", "NOC_MULTICAST"), ("destination_pe", Number(Address(to))), ("destination", len(rows))
+    start = _signal(START, program.pe, several, flag, "the other chips start")
+    steps = (SendStep(START), *program.steps, WaitStep(flag, len(leaders)))
+    return replace(program, steps=steps, records=(*program.records, start, listed), headers=_headers(program))
+
+
+def _as_leader(program: Program, flag: int) -> Program:
+    """It waits for the root's word before its chip's round, and answers after it."""
+    done = _signal(
+        DONE, of_this_chip(program.pe), (("destination_pe", program.pe), ("destination", 0)), flag, "this chip is done"
+    )
+    return replace(
+        program,
+        is_root=False,
+        leads=True,
+        steps=(WaitStep(flag, 1), *program.steps, SendStep(DONE)),
+        records=(*program.records, done),
+        headers=_headers(program),
+    )
+
+
+def _headers(program: Program) -> tuple[str, ...]:
+    return tuple(sorted({*program.headers, NOC_HEADER}))
+
+
+def _signal(symbol: str, source: Value, destination: Fields, flag: int, what: str) -> Record:
+    """A descriptor that moves nothing and counts a flag."""
+    fields: Fields = (
+        ("kind", "NOC_COPY"),
+        ("tag", "NOC_NO_MESSAGE"),
+        ("source_pe", source),
+        ("source", Absolute(0)),
+        *destination,
+        ("source_flag", NO_FLAG),
+        ("destination_flag", flag),
+    )
+    return Record(symbol, "noc_descriptor", (fields,), DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, what)

@@ -1,0 +1,59 @@
+"""A board of 2 x 2 chips of 2 x 2 PEs: every chip takes frames of its own, by one plan, in the same images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+from npukit.data import data_folder
+from npukit.project.build_folder import Build
+
+PES, CHIPS = 4, 4
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("chips")
+    text = (data_folder("boards") / "pe-mesh.toml").read_text()
+    for grid in ("columns = 1, rows = 1", "columns = 4, rows = 4"):
+        assert grid in text
+        text = text.replace(grid, "columns = 2, rows = 2")
+    (folder / "small.toml").write_text(text)
+    model = DIGITS / "digits_int8.tflite"
+    return build(model, folder / "out", board=str(folder / "small.toml"), objective="throughput")
+
+
+def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
+    """The root's, that of the leaders of the other chips, and what all share."""
+    plan = built.plan()
+    assert plan.pes_used == PES * CHIPS
+    assert {pe.pe for pe in plan.pes} == set(range(PES))
+    images = built.images()
+    assert sorted(pe for image in images for pe in image.pes) == list(range(PES * CHIPS))
+    assert {image.pes for image in images} >= {(0,), (4, 8, 12)}
+    (workers,) = (image for image in images if len(image.pes) == (PES - 1) * CHIPS)
+    own = {overlay.pe: overlay.data for overlay in workers.overlays}
+    assert all(own[pe] == own[pe % PES] for pe in workers.pes)
+
+
+def test_every_frame_on_every_chip_is_exact(built: Build) -> None:
+    """As many cases as all chips take together, and some; all tiles of all PEs."""
+    plan = built.plan()
+    with np.load(DIGITS / "digits.npz") as file:
+        images = file["in0"][: plan.frames_of_all + 3]
+    path = built.folder.parent / "images.npz"
+    np.savez(path, in0=images)
+    found = api.validate(built.folder, inputs=path)
+    assert found.passed, found.mismatches
+    tiles = sum(len(list(pe.computes())) for pe in plan.pes)
+    assert found.tiles_checked == 2 * CHIPS * tiles
+
+
+def test_all_chips_together_take_hardly_longer_than_one(built: Build) -> None:
+    measured, predicted = api.bench(built.folder, frames=1), built.plan().predicted
+    assert measured.latency_cycles is not None
+    assert abs(measured.latency_cycles - predicted.latency_cycles) < 0.05 * measured.latency_cycles
+    assert {pe.pe for pe in measured.pes} == set(range(PES * CHIPS))
+    assert all(pe.instructions > 0 for pe in measured.pes)
