@@ -6,12 +6,13 @@
 #include <stdbool.h>
 
 #include "mac_array.h"
+#include "mac_array_arithmetic.h"
 
 enum { ERROR_UNKNOWN_KIND = 3, ERROR_FIELD = 6 };
 enum { ACCUMULATOR_BITS = 29 };
 enum { WIDTH = 16, LANES = 4 };                /* channels in a block of weights and parameters; LANES with PIXELS */
 enum { PARAMETER_BYTES_PER_CHANNEL = 4 + 4 + 1 }; /* bias, multiplier, shift */
-enum { ADDITION_LEFT_SHIFT = 20, LARGEST_SHIFT = 31 };
+enum { ADDITION_LEFT_SHIFT = 20 };
 
 typedef struct mac_array_command command_t;
 
@@ -21,47 +22,6 @@ struct element {
     int32_t x;
     int32_t channel;
 };
-
-/* Fixed-point arithmetic, as TFLite defines it. */
-
-static int32_t wrapping_add(int32_t a, int32_t b)
-{
-    return (int32_t)((uint32_t)a + (uint32_t)b);
-}
-
-static int32_t wrapping_shift(int32_t value, int32_t left)
-{
-    return (int32_t)((uint32_t)value << left);
-}
-
-static int32_t doubling_high_multiply(int32_t a, int32_t b)
-{
-    if (a == INT32_MIN && b == INT32_MIN) {
-        return INT32_MAX;
-    }
-    const int64_t product = (int64_t)a * b;
-    const int64_t nudge = product >= 0 ? 1LL << 30 : 1 - (1LL << 30);
-    return (int32_t)((product + nudge) / (1LL << 31));
-}
-
-static int32_t divide_by_power_of_two(int32_t value, int32_t exponent)
-{
-    const int32_t mask = (int32_t)((1U << exponent) - 1U);
-    const int32_t threshold = (mask >> 1) + (value < 0 ? 1 : 0);
-    return (value >> exponent) + ((value & mask) > threshold ? 1 : 0);
-}
-
-static int32_t clamp(int64_t value, int32_t low, int32_t high)
-{
-    return value < low ? low : value > high ? high : (int32_t)value;
-}
-
-static int32_t requantize(int32_t value, int32_t multiplier, int32_t shift)
-{
-    const int32_t left = clamp(shift, 0, LARGEST_SHIFT);
-    const int32_t right = clamp(-(int64_t)shift, 0, LARGEST_SHIFT);
-    return divide_by_power_of_two(doubling_high_multiply(wrapping_shift(value, left), multiplier), right);
-}
 
 /* Sums wrap at 29 bits. Wrapping at 32 on the way and cutting at the end comes to the same. */
 static int32_t cut_accumulator(uint32_t sum)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from npukit.net.net import Net, Op
@@ -64,3 +66,13 @@ def pool(height: int, width: int, channels: int, *, output: Quantization = ACTIV
         Tensor("y", (1, 1, 1, channels), "int8", output),
     ]
     return Net("one", ("x",), ("y",), (op,), {t.name: t for t in tensors})
+
+
+def loud(net: Net, seed: int = 0) -> Net:
+    """The same filter with weights of 127 and -127, and scales by which its sums still make a difference."""
+    weights = np.where(np.random.default_rng(seed).integers(0, 2, net.constants["w"].shape) == 0, 127, -127)
+    depth = weights.size // net.tensor("y").shape[-1]
+    scales = tuple(0.05 / depth * factor for factor in np.linspace(0.1, 1, weights.shape[0]))
+    tensor = replace(net.tensor("w"), quantization=Quantization(scales, (0,) * len(scales), 0))
+    constants = {**net.constants, "w": weights.astype(np.int8)}
+    return replace(net, tensors={**net.tensors, "w": tensor}, constants=constants)

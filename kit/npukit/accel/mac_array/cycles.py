@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from npukit.board.board import AcceleratorSlot
 
-WRITE_BACK = 4
-"""Cycles to write 64 int8 results, or to read 64 int8 that are added to them."""
+WRITE_BACK, RAW_WRITE_BACK = 4, 16
+"""Cycles to write 64 results in int8, or to read 64 int8 that are added to them; to write 64 in int32."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -33,8 +33,10 @@ class Figures:
     def parameter_cycles(self, channels: int) -> int:
         return ceil_div(channels * self.parameter_bytes_per_channel, self.port_bytes)
 
-    def convolution(self, pixels: int, channels: int, depth: int, *, along_pixels: bool, residual: bool = False) -> int:
-        """A convolution of `depth` = kernel height * kernel width * input channels, `residual`: and an addition."""
+    def convolution(
+        self, pixels: int, channels: int, depth: int, *, along_pixels: bool, write_back: int = WRITE_BACK
+    ) -> int:
+        """A convolution of `depth` = kernel height * kernel width * input channels."""
         streamed, held = (pixels, channels) if along_pixels else (channels, pixels)
         wide, narrow = ceil_div(streamed, self.width), ceil_div(held, self.lanes)
         blocks, block = (narrow, self.lanes) if along_pixels else (wide, self.width)
@@ -44,7 +46,7 @@ class Figures:
             self.setup_cycles
             + blocks * self.parameter_cycles(block)
             + narrow * load * loads
-            + wide * narrow * (depth + WRITE_BACK * (1 + residual))
+            + wide * narrow * (depth + write_back)
         )
 
     def depthwise(self, pixels: int, channels: int, taps: int, *, residual: bool = False) -> int:

@@ -11,6 +11,7 @@ from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowe
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import Filter, filter_of
 from npukit.accel.mac_array.geometry import placed
+from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.shapes import along_pixels
 from npukit.net.net import Net, Op
@@ -19,8 +20,15 @@ from npukit.net.requantize import Multiplier, add_rescaling
 Fields = tuple[tuple[str, Field], ...]
 
 
-def lower(tile: Tile, figures: Figures) -> Lowered:
-    """The command of a tile of any op the array supports; an addition behind a convolution is part of its command."""
+def lower(tile: Tile, figures: Figures, parts: int = 0) -> Lowered:
+    """The command of a tile of any op the array supports; an addition behind a convolution is part of its command.
+
+    A convolution that is to be summed up in `parts` is a call.
+    """
+    if parts:
+        in_parts = InParts(tile.net, tile.op, Plane.of(tile.output.box), parts, figures)
+        fields = (*_operands(tile), *_window(tile), *_output_stage(tile))
+        return in_parts.lower(tile, _chosen_channels(tile, figures), dict(fields))
     main, *rest = tile.op.parts
     lowered = _LOWERINGS[main.kind](replace(tile, op=main), figures)
     return _with_residual(lowered, tile, *rest) if rest else lowered

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from npukit import __version__
 from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.accel.interface import Abilities, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
 from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
 from npukit.accel.mac_array.shapes import along_pixels, cycles_of
@@ -43,21 +46,37 @@ class MacArray:
 
     def __init__(self, slot: AcceleratorSlot) -> None:
         self.figures = Figures.of(slot)
+        self._known: dict[str, tuple[np.ndarray, np.ndarray | None, int]] = {}
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return refusal(net, op, self.figures)
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        plane = Plane.of(output)
+        plane, parts = Plane.of(output), self._parts(net, op)
+        if parts:
+            tile = InParts(net, op, plane, parts, self.figures)
+            return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes)
         return Cost(cycles_of(net, op, plane, self.figures), self._constant_bytes(net, op, plane) + COMMAND_BYTES)
 
     def lower(self, tile: Tile) -> Lowered:
-        return lower(tile, self.figures)
+        return lower(tile, self.figures, self._parts(tile.net, tile.op))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         slot = board.accelerator_named(self.name)
         name = "mac_array.c" if slot and slot.base is not None else "mac_array_on_core.c"
-        return (data_folder("firmware") / "mac_array" / name,)
+        return tuple(data_folder("firmware") / "mac_array" / each for each in (name, "mac_array_parts.c"))
+
+    def _parts(self, net: Net, op: Op) -> int:
+        """In how many parts its sums are made, 0 if as a whole. The planner asks often of the same op."""
+        if op.kind not in ("conv2d", "dense"):
+            return 0
+        weights, bias = net.constants[op.inputs[1]], net.constant(op, 2)
+        known = self._known.get(op.name)
+        if known is None or known[0] is not weights or known[1] is not bias:
+            parts = parts_for(net, op, self.figures)
+            assert isinstance(parts, int), "a refused op has no cost"
+            known = self._known[op.name] = (weights, bias, parts)
+        return known[2]
 
     def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:
         return sum(self._constant_bytes_of(net, part, plane) for part in op.parts)

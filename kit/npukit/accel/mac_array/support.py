@@ -7,6 +7,7 @@ from collections.abc import Callable
 from npukit.accel.geometry import window_of
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
+from npukit.accel.mac_array.in_parts import parts_for
 from npukit.net.net import Net, Op
 from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Mean
 
@@ -15,7 +16,12 @@ LARGEST_BYTE = 255
 
 def refusal(net: Net, op: Op, figures: Figures) -> str | None:
     """Why the array cannot run this op, or None; of a convolution and the addition of its result, both."""
-    return next(filter(None, (_refusal(net, part, figures) for part in op.parts)), None)
+    reason = next(filter(None, (_refusal(net, part, figures) for part in op.parts)), None)
+    if reason or len(op.parts) == 1:
+        return reason
+    main = op.parts[0]
+    in_parts = isinstance(main.attributes, Conv2d | Dense) and parts_for(net, main, figures)
+    return "the core requantises its sums, so that the array cannot add to them" if in_parts else None
 
 
 def _refusal(net: Net, op: Op, figures: Figures) -> str | None:
@@ -70,6 +76,11 @@ def _bounded(net: Net, op: Op, figures: Figures) -> str | None:
     return f"its sums can need {bits} bits, the accumulators have {figures.accumulator_bits}"
 
 
+def _bounded_in_parts(net: Net, op: Op, figures: Figures) -> str | None:
+    parts = parts_for(net, op, figures)
+    return parts if isinstance(parts, str) else None
+
+
 def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
     shapes = [net.tensor(name).shape for name in op.inputs]
     if any(name in net.constants for name in op.inputs):
@@ -90,9 +101,9 @@ def _same_scale(net: Net, op: Op, _: Figures) -> str | None:
 
 _Rule = Callable[[Net, Op, Figures], str | None]
 _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
-    Conv2d: (_constant_weights, _one_group, _small_window, _bounded),
+    Conv2d: (_constant_weights, _one_group, _small_window, _bounded_in_parts),
     DepthwiseConv2d: (_constant_weights, _multiplier_one, _small_window, _bounded),
-    Dense: (_constant_weights, _bounded),
+    Dense: (_constant_weights, _bounded_in_parts),
     Add: (_same_shapes,),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),

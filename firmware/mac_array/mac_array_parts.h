@@ -1,0 +1,45 @@
+/* Convolutions whose sums need more bits than the MAC array's accumulators have: the array sums over a part of the input
+ * channels at a time, the core adds the parts up in 32 bits, and requantises. */
+#ifndef MAC_ARRAY_PARTS_H
+#define MAC_ARRAY_PARTS_H
+
+#include <stdint.h>
+
+/* The words of `layer`. */
+enum mac_array_parts_word {
+    FLAGS, /* of the array's commands, beside MAC_ARRAY_RAW */
+    PARTS,
+    PART_CHANNELS, /* input channels of a part; the last one has those that are left */
+    INPUT_HEIGHT,
+    INPUT_WIDTH,
+    INPUT_ROW_STRIDE,
+    INPUT_PIXEL_STRIDE,
+    INPUT_CHANNELS,
+    OUTPUT_HEIGHT,
+    OUTPUT_WIDTH,
+    OUTPUT_ROW_STRIDE,
+    OUTPUT_PIXEL_STRIDE,
+    OUTPUT_CHANNELS,
+    KERNEL_HEIGHT,
+    KERNEL_WIDTH,
+    STRIDE_Y,
+    STRIDE_X,
+    DILATION_Y,
+    DILATION_X,
+    PAD_TOP,
+    PAD_LEFT,
+    INPUT_ZERO,
+    OUTPUT_ZERO,
+    CLAMP_MIN,
+    CLAMP_MAX,
+};
+
+/* The words of each output channel in `channels`; the input's zero point is folded into the biases. */
+enum mac_array_parts_channel { BIAS, MULTIPLIER, SHIFT, CHANNEL_WORDS };
+
+/* `weights`: the array's, part after part, each from a multiple of 16 bytes on. `parameters`: the array's, biases of 0.
+ * `scratch`: room for two rows of the output in int32. Returns 0, or the array's error code. */
+int32_t mac_array_in_parts(const int8_t *input, const int8_t *weights, const uint8_t *parameters, const int32_t *channels,
+                           const int32_t *layer, int32_t *scratch, int8_t *output);
+
+#endif
