@@ -87,6 +87,28 @@ struct net_record {
 _Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
 _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
 
+/* A step of a frame, in programs that are a table of steps. */
+enum net_step_kind {
+    NET_END,
+    NET_WAIT,   /* for `flag`, `count` times */
+    NET_SEND,   /* the messages from the descriptor at `what` on */
+    NET_SIGNAL, /* count flag `flag` of PE `count`; `what` is the message's tag, and 1 << 16 if it counts as sent */
+    NET_RUN,    /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
+    NET_SUBMIT, /* the same, and only start it */
+    NET_LINKED, /* a layer of the chain before */
+    NET_JOIN,   /* wait for what was submitted */
+    NET_CALL,   /* the core's kernel number `count` */
+};
+
+struct net_step {
+    uint8_t kind;
+    uint8_t flag;
+    uint16_t count;
+    uint32_t what;
+};
+
+_Static_assert(sizeof(struct net_step) == 8, "the plan counts on it");
+
 extern const struct net_description net_description;
 extern const uint32_t net_sign; /* says of which build this is; not 0 */
 extern const uint32_t net_layer_count;

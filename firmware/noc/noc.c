@@ -59,12 +59,22 @@ static int queue_is_full(void)
     return (int32_t)(NOC->completed - ends[chains_started % QUEUE]) < 0;
 }
 
-int32_t noc_send(const struct noc_descriptor *first)
+/* 0 once the queue has room, or the error code of what emptied it. */
+static int32_t await_room(void)
 {
     while (queue_is_full()) {
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
+    }
+    return 0;
+}
+
+int32_t noc_send(const struct noc_descriptor *first)
+{
+    const int32_t error = await_room();
+    if (error != 0) {
+        return error;
     }
     descriptors_started += chain_length(first);
     ends[chains_started % QUEUE] = descriptors_started;
@@ -72,6 +82,24 @@ int32_t noc_send(const struct noc_descriptor *first)
     __asm volatile("dsb" ::: "memory");
     NOC->doorbell = first;
     return (NOC->status & STATUS_ERROR) == 0 ? 0 : take_error();
+}
+
+int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
+{
+    static _Alignas(16) struct noc_descriptor signals[QUEUE]; /* as many as can be on their way */
+    const int32_t error = await_room();
+    struct noc_descriptor *signal = &signals[chains_started % QUEUE];
+    *signal = (struct noc_descriptor){
+        .kind = NOC_COPY,
+        .tag = tag,
+        .source_pe = NOC->pe,
+        .source = signals,
+        .destination_pe = pe,
+        .rows = 1,
+        .source_flag = own_flag,
+        .destination_flag = flag,
+    };
+    return error != 0 ? error : noc_send(signal);
 }
 
 static void take(uint32_t flag, uint32_t count)

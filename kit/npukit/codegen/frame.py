@@ -149,7 +149,23 @@ class WaitStep:
         return WaitStep(flag, count)
 
 
-FrameStep = KernelStep | ChainStep | JoinStep | SendStep | WaitStep
+@dataclass(frozen=True)
+class TableStep:
+    """All steps of a long program, in a table of which this is the symbol; the kernels that it calls follow."""
+
+    symbol: str
+    code = ("table",)
+
+    def operands(self) -> tuple[Operand, ...]:
+        return (Operand(Address(self.symbol), "const struct net_step *"),)
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> TableStep:
+        (value,) = values
+        assert isinstance(value, Address)
+        return TableStep(value.symbol)
+
+
+FrameStep = TableStep | KernelStep | ChainStep | JoinStep | SendStep | WaitStep
 
 
 def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:

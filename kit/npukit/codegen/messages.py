@@ -22,6 +22,8 @@ DESCRIPTOR_BYTES = 48
 DESCRIPTOR_ALIGN = 16
 DESTINATION_BYTES = 8
 TAGS = 1 << 16
+SIGNAL_SENT = 1 << 16
+"""In `net_step.what` of a signal, beside the tag: that the PE's own flag counts too."""
 NO_FLAG = "NOC_NO_FLAG"
 
 
@@ -66,6 +68,18 @@ class Descriptors:
         symbols = [record.symbol for record in made if not record.listed]
         following = dict(pairwise(symbols))
         return [_linked(record, following.get(record.symbol)) for record in made]
+
+    def is_signal(self, number: int) -> bool:
+        """Whether of a message only the flags matter."""
+        message = self._plan.messages[number]
+        return not message.tensor and message.source_pe == self._pe
+
+    def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
+        """Of a signal: each PE that it goes to, the flag there, and the tag; the last one's counts as sent."""
+        landings = self._plan.messages[number].landings
+        for index, landing in enumerate(landings):
+            sent = SIGNAL_SENT if index == len(landings) - 1 else 0
+            yield landing.pe, landing.flag, number % TAGS | sent
 
     @staticmethod
     def first(number: int) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from npukit.accel.interface import Accelerator, Address, Call, ConstantArray, Routine, Routines
 from npukit.codegen.constants import Record
-from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, WaitStep
+from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
+from npukit.codegen.table import TABLE, Piece, table_of
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
-from npukit.plan.memory import control_bytes
+from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
 
 NOC_HEADER = "noc.h"
@@ -53,25 +54,28 @@ class Program:
         return {self.arena.place(each): self.control_bytes + each.offset for each in self.arena.buffers.values()}
 
 
-Piece = Part | Join | Send | Wait
-"""A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
-
-
 def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
     """The program of one PE."""
     refuse_what_has_no_descriptors(pe)
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
-    runs = list(_runs(_pieces(pe.steps, parts)))
     descriptors = Descriptors(net, plan, pe.pe, arena)
+    if is_table(len(pe.steps), len(plan.pes)) and len({part.engine.name for part in parts if part.chained}) < 2:
+        runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
+        steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
+        table = [table_of(runs, descriptors)]
+    else:
+        runs = list(_runs(_pieces(pe.steps, parts)))
+        steps = tuple(_step(run, descriptors, _waits(parts)) for run in runs)
+        table = []
     return Program(
         pe=pe.pe,
         is_root=pe is plan.pes[0],
         arena=arena,
         parts=tuple(parts),
         arrays=tuple(array for part in parts for array in part.lowered.constants),
-        records=tuple(record for run in runs for record in _records(run, descriptors)),
-        steps=tuple(_step(run, descriptors, _waits(parts)) for run in runs),
+        records=(*(record for run in runs for record in _records(run, descriptors, bool(table))), *table),
+        steps=steps,
         headers=_headers(pe, parts),
         wrappers=_wrappers(parts),
         routines=_routines(parts),
@@ -84,10 +88,11 @@ def _pieces(steps: Sequence[Step], parts: Sequence[Part]) -> Iterator[Piece]:
         yield next(following) if isinstance(step, Compute) else step
 
 
-def _runs(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _runs(pieces: Iterator[Piece], apart: Callable[[int], bool] = lambda message: False) -> Iterator[list[Piece]]:
+    """Messages that are `apart` are in no run with others."""
     run: list[Piece] = []
     for piece in pieces:
-        if run and not _together(run[-1], piece):
+        if run and not _together(run[-1], piece, apart):
             yield run
             run = []
         run.append(piece)
@@ -95,16 +100,20 @@ def _runs(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         yield run
 
 
-def _together(first: Piece, second: Piece) -> bool:
+def _together(first: Piece, second: Piece, apart: Callable[[int], bool]) -> bool:
     if isinstance(first, Part) and isinstance(second, Part):
         alike = first.engine is second.engine and first.submitted == second.submitted
         return first.chained and second.chained and alike
-    return isinstance(first, Send) and isinstance(second, Send)
+    if isinstance(first, Send) and isinstance(second, Send):
+        return apart(first.message) == apart(second.message)
+    return False
 
 
-def _records(run: Sequence[Piece], descriptors: Descriptors) -> list[Record]:
+def _records(run: Sequence[Piece], descriptors: Descriptors, table: bool) -> list[Record]:
+    """In a table signals need no descriptors."""
     parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
     sends = [piece.message for piece in run if isinstance(piece, Send)]
+    sends = [number for number in sends if not (table and descriptors.is_signal(number))]
     return list(chain_records(parts)) if parts else descriptors.chain(sends)
 
 

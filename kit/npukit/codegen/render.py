@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
-from npukit.codegen.frame import frame_as_c, frame_function, renamed
+from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed
 from npukit.codegen.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.places import OWN, Places
@@ -80,11 +80,25 @@ def render(role: Role, titles: Titles, ends: Ends | None) -> dict[str, str]:
         "ends": ends,
         "layers": role.layers,
         "layer_names": [layer.name for layer in layer_tiles(role.first)],
-        "frame": _frame(role, observable=True),
+        **_run_of(role),
         "foreign_arenas": [foreign_arena(pe) for pe in sorted(foreign)],
         "library": None,
     }
     return _files(role, FILES, values)
+
+
+def _run_of(role: Role) -> dict[str, object]:
+    """What `net_run` is made of: the statements of a frame, or a table of its steps and what the loop calls."""
+    first, *rest = role.steps or (None,)
+    if not isinstance(first, TableStep):
+        return {"table": None, "frame": _frame(role.steps, role, observable=True)}
+    engine = next((part.engine for part in role.first.parts if part.chained), None)
+    return {
+        "table": _places(role).address(first.symbol),
+        "kernel_steps": [_frame([step], role, observable=True) for step in rest],
+        "form": engine.commands if engine else None,
+        "wait": engine.abilities.wait if engine else None,
+    }
 
 
 def render_library(role: Role, prefix: str) -> dict[str, str]:
@@ -97,12 +111,12 @@ def render_library(role: Role, prefix: str) -> dict[str, str]:
 
 def library_frame(role: Role) -> str:
     """The statements of a frame that nobody observes."""
-    return _frame(role, observable=False)
+    return _frame(role.steps, role, observable=False)
 
 
-def _frame(role: Role, *, observable: bool) -> str:
+def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool) -> str:
     _, names = _kernels(role)
-    function = frame_function([renamed(step, names) for step in role.steps], observable=observable)
+    function = frame_function([renamed(step, names) for step in steps], observable=observable)
     numbers = {word.name: f"{OWN}.{word.name}" for word in role.words if not word.is_address}
     return frame_as_c(function, _places(role).address, numbers)
 

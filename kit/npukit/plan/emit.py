@@ -10,9 +10,20 @@ from npukit.board.board import Board
 from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
-from npukit.plan.memory import Lifetime, aligned, code_bytes, control_bytes, extent, memory_use, pack_sharing
+from npukit.plan.memory import (
+    Lifetime,
+    aligned,
+    code_bytes,
+    code_bytes_with_table,
+    control_bytes,
+    extent,
+    is_table,
+    memory_use,
+    pack_sharing,
+    table_bytes,
+)
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Buffer, Compute, Join, PePlan, Plan, Step
+from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, PePlan, Plan, Step
 from npukit.plan.program import Block, Held, Program
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, Region
@@ -37,13 +48,25 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     pes = []
     for program in traffic.programs.values():
         buffers, activations = _place(graph, program)
-        constants = sum(program.constants.values()) + program.command_bytes + program.descriptor_bytes
-        role = roles.setdefault(tuple(_code_of(step) for step in program.steps), len(roles))
+        table = is_table(len(program.steps), len(traffic.programs))
+        role = roles.setdefault(_code_of_program(program, table), len(roles))
         tensors = frames * (len(graph.net.inputs) + len(graph.net.outputs)) if not pes else 0
-        code = code_bytes(len(program.costs), len(program.steps) - len(program.costs), tensors)
-        memory = memory_use(board, aligned(constants), control_bytes(len(program.costs)) + activations, code)
+        memory = _memory(board, program, activations, tensors, table)
         pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), memory))
     return Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
+
+
+def _memory(board: Board, program: Program, activations: int, tensors: int, table: bool) -> MemoryUse:
+    """Of a program of which the host knows so many tensors."""
+    layers, rest = len(program.costs), len(program.steps) - len(program.costs)
+    constants = sum(program.constants.values()) + program.command_bytes + program.descriptor_bytes
+    if table:
+        code = code_bytes_with_table(tensors)
+        constants += table_bytes(len(program.steps) + program.signals, layers)
+    else:
+        code = code_bytes(layers, rest, tensors)
+        constants += program.signal_bytes
+    return memory_use(board, aligned(constants), control_bytes(layers) + activations, code)
 
 
 def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
@@ -121,6 +144,12 @@ def _shown(graph: Graph, region: Region, life: Lifetime, offset: int) -> Iterato
         box = reshaped_box(region.box, shape, graph.shape(name))
         if box.elements == region.box.elements:
             yield Buffer(region.named(name), name, box, life.bytes, offset, life.first, life.last)
+
+
+def _code_of_program(program: Program, table: bool) -> tuple[object, ...]:
+    """What must be equal for programs to be one: of a table the number of layers and what the core computes."""
+    steps = [step for step in program.steps if not table or (isinstance(step, Compute) and step.engine == "cpu")]
+    return len(program.costs), table, *(_code_of(step) for step in steps)
 
 
 def _code_of(step: Step) -> Sequence[object]:

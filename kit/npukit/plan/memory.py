@@ -20,6 +20,17 @@ FIRMWARE_BYTES = 8 << 10
 CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
 """What a compute step, a send or a wait, and an input or output that the host knows add to it."""
 
+LONG_PROGRAM = 400
+"""Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
+
+STEP_BYTES = 8
+"""`struct net_step` of the firmware."""
+
+CODE_OF_THE_LOOP = 2 << 10
+
+LAYER_BYTES = 24
+"""`struct net_layer` of the firmware."""
+
 STACK_BYTES = 4 << 10
 """Reserved for the stack until its bound is measured."""
 
@@ -109,6 +120,21 @@ def code_bytes(tiles: int, messages: int, tensors: int) -> int:
     """To reserve for a program of so many compute steps, sends and waits, and inputs and outputs the host knows."""
     steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
     return max(CODE_BYTES, FIRMWARE_BYTES + steps)
+
+
+def is_table(steps: int, pes: int) -> bool:
+    """Whether a program of so many steps is a table."""
+    return pes > 1 and steps >= LONG_PROGRAM
+
+
+def table_bytes(rows: int, layers: int) -> int:
+    """Of a program that is a table: its steps and what is known of its layers."""
+    return STEP_BYTES * (rows + 1) + LAYER_BYTES * layers
+
+
+def code_bytes_with_table(tensors: int) -> int:
+    """To reserve for the code of a program that is a table."""
+    return FIRMWARE_BYTES + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors
 
 
 def memory_use(board: Board, constants: int, activations: int, code: int = CODE_BYTES) -> MemoryUse:

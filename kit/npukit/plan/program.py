@@ -68,6 +68,11 @@ class Program:
     """Bytes in the image, by op and box: frames share them."""
     command_bytes: int = 0
     descriptor_bytes: int = 0
+    """But for those of signals."""
+    signals: int = 0
+    """PEs told something, each time counted."""
+    signal_bytes: int = 0
+    """Of their descriptors, which a program that is a table does not have."""
     uses: dict[Held, Use] = field(default_factory=dict)
     sending: list[Held] = field(default_factory=list)
     """Sources of the messages sent since the PE last waited for its own messages."""

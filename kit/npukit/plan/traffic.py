@@ -169,7 +169,12 @@ class Traffic:
             program.use(parcel.source, step)
             program.sending.append(parcel.source)
         listed = DESTINATION_BYTES * len(landings) if len(landings) > 1 else 0
-        program.descriptor_bytes += parcel.parts * (DESCRIPTOR_BYTES + listed)
+        size = parcel.parts * (DESCRIPTOR_BYTES + listed)
+        if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
+            program.signals += len(landings)
+            program.signal_bytes += size
+        else:
+            program.descriptor_bytes += size
 
     def _land(self, pe: int, held: Held, box: Box, known: Known) -> Landing:
         program = self.programs[pe]
