@@ -91,10 +91,10 @@ def _run_of(role: Role) -> dict[str, object]:
     """What `net_run` is made of: the statements of a frame, or a table of its steps and what the loop calls."""
     first, *rest = role.steps or (None,)
     if not isinstance(first, TableStep):
-        return {"table": None, "frame": _frame(role.steps, role, observable=True)}
+        return {"first_step": None, "frame": _frame(role.steps, role, observable=True)}
     engine = next((part.engine for part in role.first.parts if part.chained), None)
     return {
-        "table": _places(role).address(first.symbol),
+        "first_step": _places(role).address(first.symbol),
         "kernel_steps": [_frame([step], role, observable=True) for step in rest],
         "form": engine.commands if engine else None,
         "wait": engine.abilities.wait if engine else None,

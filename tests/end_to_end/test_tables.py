@@ -1,0 +1,21 @@
+"""Programs that are a table of steps: the same frames, whatever a program's length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+
+
+@pytest.mark.parametrize("objective", ["latency", "throughput"])
+def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
+    """Here every program counts as long: waits, messages, signals, chains, and kernels of the core."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective=objective)
+    assert all("net_step" in path.read_text() for path in (tmp_path / "out/project").glob("roles/*/net/net.c"))
+    found = api.validate(tmp_path / "out", inputs=DIGITS / "digits.npz", cases=2 * built.plan().frames)
+    assert found.passed, found.mismatches
+    assert api.bench(tmp_path / "out").latency_cycles > 0
