@@ -45,7 +45,8 @@ class _State:
 class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
-    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost.
+    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
+    inputs and the output of a tile may take.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class LatencySearch:
         effort: Effort,
         *,
         fetched: bool = False,
+        room: int | None = None,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
-        self._splits = Splits(graph, engines, len(order))
+        self._splits = Splits(graph, engines, len(order), room)
         self._distances = _distances(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)

@@ -24,8 +24,9 @@ CORE = "cpu"
 class Splits:
     """The splits of the ops of one net for at most so many PEs, and their tiles and costs."""
 
-    def __init__(self, graph: Graph, engines: Mapping[str, Accelerator], pes: int) -> None:
-        self._graph, self._engines, self.pes = graph, engines, pes
+    def __init__(self, graph: Graph, engines: Mapping[str, Accelerator], pes: int, room: int | None = None) -> None:
+        """With a `room`, splits of which a PE's inputs and output take more bytes are none, if others do not."""
+        self._graph, self._engines, self.pes, self._room = graph, engines, pes, room
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self.tiles = lru_cache(maxsize=None)(self._tiles)
         self.cost = lru_cache(maxsize=None)(self._cost)
@@ -68,7 +69,7 @@ class Splits:
 
     def candidates(self, index: int, width: int) -> list[Split]:
         """The most promising splits of an op: the cheapest of all, and of each number of PEs and each kind."""
-        ranked = sorted(self._possible(index), key=lambda split: (self._promise(index, split), split))
+        ranked = sorted(self._roomy(index), key=lambda split: (self._promise(index, split), split))
         chosen = ranked[:width]
         for kind in (self._few, self._rows_only, self._channels_only):
             chosen += [split for split in kind(ranked) if split not in chosen]
@@ -78,6 +79,21 @@ class Splits:
         """Cycles to compute, and half the cycles to gather."""
         gathered = sum(int(volumes(boxes).max()) for _, boxes in self.needs(index, split))
         return self.cost(index, split).cycles + gathered / 32
+
+    def _roomy(self, index: int) -> list[Split]:
+        possible = list(self._possible(index))
+        if self._room is None:
+            return possible
+        held = {split: self.held_bytes(index, split) for split in possible}
+        room = max(self._room, min(held.values()))
+        return [split for split in possible if held[split] <= room]
+
+    def held_bytes(self, index: int, split: Split) -> int:
+        """Of the inputs and the output of the largest tile."""
+        op = self._graph.ops[index]
+        made = int(volumes(self.tiles(op.output, split)).max()) * self._graph.element_bytes(op.output)
+        needed = self.needs(index, split)
+        return made + sum(int(volumes(boxes).max()) * self._graph.element_bytes(name) for name, boxes in needed)
 
     def _possible(self, index: int) -> Iterator[Split]:
         op = self._graph.ops[index]
