@@ -92,12 +92,17 @@ enum net_step_kind {
     NET_END,
     NET_WAIT,   /* for `flag`, `count` times */
     NET_SEND,   /* the messages from the descriptor at `what` on */
-    NET_SIGNAL, /* count flag `flag` of PE `count`; `what` is the message's tag, and 1 << 16 if it counts as sent */
+    NET_SIGNAL, /* count flag `flag` of PE `count`; `what`: the message's tag and bits of net_signal */
     NET_RUN,    /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
     NET_SUBMIT, /* the same, and only start it */
     NET_LINKED, /* a layer of the chain before */
     NET_JOIN,   /* wait for what was submitted */
     NET_CALL,   /* the core's kernel number `count` */
+};
+
+enum net_signal {
+    NET_SIGNAL_SENT = 1 << 16,      /* this PE's flag 0 counts too */
+    NET_SIGNAL_THIS_CHIP = 1 << 17, /* PEs count from the first of this chip */
 };
 
 struct net_step {

@@ -23,7 +23,8 @@ DESCRIPTOR_ALIGN = 16
 DESTINATION_BYTES = 8
 TAGS = 1 << 16
 SIGNAL_SENT = 1 << 16
-"""In `net_step.what` of a signal, beside the tag: that the PE's own flag counts too."""
+SIGNAL_THIS_CHIP = 1 << 17
+"""In `net_step.what` of a signal, beside the tag: that the PE's own flag counts too; that PEs count by chip."""
 NO_FLAG = "NOC_NO_FLAG"
 
 
@@ -77,9 +78,9 @@ class Descriptors:
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
         """Of a signal: each PE that it goes to, the flag there, and the tag; the last one's counts as sent."""
         landings = self._plan.messages[number].landings
-        for index, landing in enumerate(landings):
-            sent = SIGNAL_SENT if index == len(landings) - 1 else 0
-            yield landing.pe, landing.flag, number % TAGS | sent
+        what = number % TAGS | (SIGNAL_THIS_CHIP if self._chips_alike else 0)
+        for landing in landings:
+            yield landing.pe, landing.flag, what | (SIGNAL_SENT if landing is landings[-1] else 0)
 
     @staticmethod
     def first(number: int) -> str:

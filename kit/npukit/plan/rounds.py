@@ -28,16 +28,13 @@ from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, in_frame
-from npukit.plan.traffic import Parcel
+from npukit.plan.traffic import SIGNAL, Parcel
 
 SLICE_BYTES = 8 << 10
 """Constants are streamed in slices of about this size, unless a round says otherwise."""
 
 CHANNEL_GRAIN = 16
 """Slices end where the MAC array's blocks of channels end."""
-
-SIGNAL = 0
-"""Bytes of a message of which only the flag matters."""
 
 SLICES_IN_MEMORY = 3
 

@@ -9,7 +9,7 @@ from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.causality import Clocks, Known
 from npukit.plan.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
-from npukit.plan.program import Held, Program, Running
+from npukit.plan.program import Block, Held, Program, Running
 from npukit.plan.regions import Region
 
 OUTPUTS_FLAG = SENT_FLAG + 1
@@ -41,6 +41,10 @@ class Parcel:
     box: Box
     destinations: tuple[tuple[int, Held], ...]
     parts: int
+
+
+SIGNAL = 0
+"""Bytes of a message of which only the flag matters."""
 
 
 class Traffic:
