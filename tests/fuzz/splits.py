@@ -1,0 +1,237 @@
+"""Random networks, split at random over random PEs, built and run: every tile of every layer is the reference's.
+
+PYTHONPATH=kit:tests python -m fuzz.splits [--seconds 600] [--first SEED]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from time import monotonic
+
+import numpy as np
+
+from codegen.random_ops import MAKERS, Bundle
+from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board, load_board
+from npukit.codegen.generate import generate
+from npukit.codegen.streamed import dram_image
+from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.cases import golden_cases
+from npukit.measure.target import Target
+from npukit.measure.validate import Validation, validate
+from npukit.net.net import Net
+from npukit.plan.assignment import Assignment, Tile
+from npukit.plan.boxes import grid, to_boxes
+from npukit.plan.graph import Graph
+from npukit.plan.memory import missing_bytes
+from npukit.plan.on_core import plan_as_pinned
+from npukit.plan.overlap import in_overlapping_order
+from npukit.plan.plan import Plan
+from npukit.plan.receptive import cuttable_axes
+from npukit.plan.rounds import Round, emit_round
+from npukit.plan.splits import CORE
+from npukit.progress import Silent
+from npukit.project.build_folder import image_record
+from npukit.project.compile import build_images
+from npukit.project.files import Tuning
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import Toolchain, find_toolchain
+from plan.networks import Builder
+
+BUILD_ID = "5a" * 16
+BOARD = load_board("pe-mesh")
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a seed stands for."""
+
+    net: Net
+    board: Board
+    plan: Plan
+    engines: Mapping[str, Accelerator]
+
+    def __str__(self) -> str:
+        tiles = sum(len(list(pe.computes())) for pe in self.plan.pes)
+        kinds = ", ".join(op.kind for op in self.net.ops)
+        return f"{tiles} tiles on {len(self.plan.pes)} PEs, {self.plan.frames} frames: {kinds}"
+
+
+def example(seed: int) -> Example:
+    """A chain of layers, or ops of every kind; split at random, one frame at a time or in rounds."""
+    random = np.random.default_rng(seed)
+    board = _with_dead_pes(random)
+    net = _chain(random) if random.random() < 0.75 else _bundle(random)
+    engines = with_core(plugins_of(board))
+    placed = in_overlapping_order(assign_engines(net, engines), engines)
+    live = [pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes]
+    if random.random() < 0.3:
+        return Example(placed, board, _round(random, placed, board, engines, live), engines)
+    pes = random.permutation(live)[: random.integers(1, len(live) + 1)].tolist()
+    return _pinned(placed, board, engines, _assignment(random, placed, pes))
+
+
+def outcome(given: Example, folder: Path, toolchain: Toolchain) -> Validation:
+    """What the built example computes on the emulator, beside the reference."""
+    board, plan = given.board, given.plan
+    sources = generate(given.net, plan, board, given.engines, bytes.fromhex(BUILD_ID))
+    project = render_project(sources, board, About(given.net.name, BUILD_ID), folder / "project")
+    built = build_images(project, toolchain, folder / "images")
+    records = [image_record(each, folder).image(folder) for each in built]
+    dram = dram_image(plan, (piece for each in sources for piece in each.streamed))
+    emulator = Emulator(board, records, {}, dram, strict=True)
+    with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
+        return validate(Target("emulator", session, board), given.net, plan, golden_cases(given.net), Silent())
+
+
+@dataclass(frozen=True)
+class CachingToolchain(Toolchain):
+    """Compiles the firmware, which most examples share, once."""
+
+    cache: Path = Path()
+
+    def compile_command(
+        self, source: PurePosixPath, tuning: Tuning, includes: Sequence[PurePosixPath], project: Path, output: Path
+    ) -> list[str]:
+        command = super().compile_command(source, tuning, includes, project, output)
+        if source.parts[0] != "firmware":
+            return command
+        told = f"{source} {tuning} {(project / 'board/board.h').read_text()}"
+        kept = self.cache / f"{hashlib.sha256(told.encode()).hexdigest()}.o"
+        if kept.exists():
+            return ["cp", str(kept), str(output)]
+        return ["sh", "-c", f"{shlex.join(command)} && cp {shlex.quote(str(output))} {shlex.quote(str(kept))}"]
+
+
+def caching_toolchain(cache: Path) -> CachingToolchain:
+    found = find_toolchain()
+    return CachingToolchain(found.name, found.version, found.command, cache)
+
+
+def _with_dead_pes(random: np.random.Generator) -> Board:
+    """Mostly the board as it is; else with PEs dead, the first one perhaps among them."""
+    dead = random.choice(BOARD.pe_count, random.integers(0, 6), replace=False) if random.random() < 0.3 else []
+    mesh = BOARD.mesh.model_copy(update={"dead_pes": tuple(sorted(int(pe) for pe in dead))})
+    return BOARD.model_copy(update={"mesh": mesh})
+
+
+def _chain(random: np.random.Generator) -> Net:
+    """Convolutions, poolings, residuals, perhaps with a classifier at the end."""
+    b = Builder("chain", seed=int(random.integers(1 << 30)))
+    x = b.conv(b.input(1, *random.integers(1, 12, 2).tolist(), _pick(random, 1, 3, 5)), _pick(random, 4, 7, 16, 33), 3)
+    for kind in random.choice(["conv", "depthwise", "residual", "max", "average"], random.integers(0, 6)):
+        channels = b.tensors[x].shape[-1]
+        if kind == "conv":
+            kernel = (_pick(random, 1, 2, 3, 5), _pick(random, 1, 3))
+            x = b.conv(x, _pick(random, 2, 8, 17, 40), kernel, _pick(random, 1, 2))
+        elif kind == "depthwise":
+            x = b.depthwise(x, _pick(random, 1, 3), _pick(random, 1, 2))
+        elif kind == "residual":
+            x = b.add(x, b.conv(x, channels, 3))
+        else:
+            x = b.pool(x, 2, _pick(random, 1, 2), maximum=kind == "max")
+    if random.random() < 0.4:
+        return b.net(x)
+    y = b.softmax(b.dense(b.flatten(b.global_pool(x)), _pick(random, 2, 12, 40)))
+    return b.net(y, x) if random.random() < 0.3 else b.net(y)
+
+
+def _bundle(random: np.random.Generator) -> Net:
+    """Ops that have nothing to do with each other."""
+    bundle = Bundle(random)
+    for kind in random.choice(sorted(MAKERS), 4, replace=False):
+        MAKERS[kind](bundle)
+    return bundle.net()
+
+
+def _assignment(random: np.random.Generator, net: Net, pes: Sequence[int]) -> Assignment:
+    """Each op cut along the axes that allow it, its tiles on any of the PEs."""
+    found: dict[str, tuple[Tile, ...]] = {}
+    for op in Graph(net).ops:
+        shape = net.tensor(op.output).shape
+        parts = [1] * len(shape)
+        axes = () if op.engine == CORE else cuttable_axes(net, op)
+        for axis in random.permutation(np.array(axes, int)).tolist():
+            parts[axis] = int(random.integers(1, min(shape[axis], len(pes) // int(np.prod(parts))) + 1))
+        boxes = to_boxes(grid(shape, tuple(parts), (1,) * len(shape)))
+        places = random.permutation(pes)[: len(boxes)].tolist()
+        found[op.name] = tuple(Tile(pe, box) for pe, box in zip(places, boxes, strict=True))
+    return found
+
+
+def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignment: Assignment) -> Example:
+    """As a user's own mapping comes to a plan."""
+    pins = {
+        name: {"tiles": [{"pe": tile.pe, "start": tile.box.start, "stop": tile.box.stop} for tile in tiles]}
+        for name, tiles in assignment.items()
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"ops": pins}, file)
+        file.flush()
+        planned = plan_as_pinned(net, board, engines, file.name, "latency", None)
+    return Example(net, board, planned.plan, planned.engines)
+
+
+def _round(
+    random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], live: Sequence[int]
+) -> Plan:
+    """Groups of PEs with frames of their own, some constants streamed; one frame on one PE if that does not fit."""
+    size = int(random.integers(1, 5))
+    count = int(random.integers(1, len(live) // size + 1))
+    first = _assignment(random, net, live[:size])
+    groups = []
+    for group in range(count):
+        moved = dict(zip(live[:size], live[group * size :], strict=False))
+        groups.append({op: tuple(Tile(moved[t.pe], t.box) for t in tiles) for op, tiles in first.items()})
+    filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3 and op.parts == (op,)]
+    streamed = frozenset(name for name in filtered if random.random() < 0.3)
+    wanted = Round(tuple(groups), int(random.integers(1, 4)), int(random.integers(1, 4)), streamed)
+    plan = emit_round(Graph(net), board, engines, wanted)
+    assert not missing_bytes(board, plan)
+    return plan
+
+
+def _pick(random: np.random.Generator, *choices: int) -> int:
+    return int(random.choice(choices))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--first", type=int, default=0)
+    given = parser.parse_args()
+    until, seed, wrong = monotonic() + given.seconds, given.first, 0
+    with tempfile.TemporaryDirectory() as scratch:
+        toolchain = caching_toolchain(Path(scratch))
+        while monotonic() < until:
+            wrong += _told(seed, Path(scratch) / str(seed), toolchain)
+            seed += 1
+    print(f"{seed - given.first} examples, {wrong} wrong")
+    return int(wrong > 0)
+
+
+def _told(seed: int, folder: Path, toolchain: Toolchain) -> bool:
+    """Say what became of a seed; whether that is wrong."""
+    what = "no plan"
+    try:
+        what = str(made := example(seed))
+        found = outcome(made, folder, toolchain)
+        fault = "" if found.passed else f"DIFFERS {found.mismatches[0]}"
+    except Exception as error:
+        fault = f"FAILS {type(error).__name__}: {error}"
+    print(f"seed {seed}: {fault or 'exact'}; {what}", flush=True)
+    return bool(fault)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
