@@ -116,6 +116,21 @@ def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
     assert any("still missing" in remedy for remedy in refused.value.tries)
 
 
+def test_an_op_that_no_pe_can_hold_is_why_more_pes_do_not_help() -> None:
+    """Softmax is not divided."""
+    b = Builder("large")
+    net = b.net(b.softmax(b.conv(b.input(1, 128, 128, 3), 16, 1)))
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(net)
+    assert any("more PEs would not help: one PE must compute softmax" in remedy for remedy in refused.value.tries)
+
+
+def test_streaming_is_told_with_what_it_leaves_missing() -> None:
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(wide(128))
+    assert any(re.search("streams them by itself: [0-9,]+ bytes", remedy) for remedy in refused.value.tries)
+
+
 def test_a_plan_reads_back_equal(tmp_path: Path) -> None:
     plan = one_pe(keyword_net())
     save_plan(plan, tmp_path / "plan.json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.accel.interface import Accelerator
@@ -10,10 +10,14 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.plan.graph import Graph
+from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import missing_bytes, shortfall
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Compute, PePlan, Plan
-from npukit.plan.search import smallest_plan
+from npukit.plan.receptive import cuttable_axes
+from npukit.plan.search import QUICK, more_pes
+from npukit.plan.splits import CORE
+from npukit.plan.streaming import most_streamed
 
 Engines = Mapping[str, Accelerator]
 
@@ -88,12 +92,43 @@ def _largest_buffer(net: Net, pe: PePlan) -> str:
 
 def _remedies(net: Net, board: Board, engines: Engines, plan: Plan) -> tuple[Remedy, ...]:
     graph, order = Graph(net), pes_in_order(board)
-    found = []
-    if len(order) > len(plan.pes):
-        smallest = smallest_plan(graph, board, engines, order)
-        found.append(Remedy(f"more PEs: --pes {len(smallest.pes)}", _effect(board, smallest)))
-    found.append(Remedy("a smaller network, or a board with more memory", f"{missing_bytes(board, plan):,} bytes"))
-    return tuple(found)
+    return (
+        *_more_pes(graph, board, engines, order, len(plan.pes)),
+        *_streams(graph, board, engines, plan),
+        Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(board, plan):,} bytes"),
+    )
+
+
+def _more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], used: int) -> Iterator[Remedy]:
+    stuck = _too_large_for_any_pe(graph, board)
+    if stuck:
+        yield Remedy("more PEs would not help", stuck)
+    elif len(order) > used:
+        larger = more_pes(graph, board, engines, order, used)
+        yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(board, larger))
+
+
+def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
+    """Which op, that one PE must compute whole, has more going in or out than any PE holds."""
+    room = board.memory_for("activations").size
+    for op in graph.ops:
+        if op.engine != CORE and cuttable_axes(graph.net, op):
+            continue
+        going_in = sum(graph.net.tensor(name).bytes for name in op.inputs if name not in graph.net.constants)
+        largest = max(going_in, graph.net.tensor(op.output).bytes)
+        if largest > room:
+            return f"one PE must compute {op.name} ({op.title}) whole, with {largest:,} bytes in {room:,}"
+    return ""
+
+
+def _streams(graph: Graph, board: Board, engines: Engines, plan: Plan) -> Iterator[Remedy]:
+    """What comes of streaming as many constants as can be, which has been tried if the board has a DRAM."""
+    pes = [pe.pe for pe in plan.pes]
+    if board.noc is None or plan.streams:
+        return
+    streamed = most_streamed(graph, board, engines, LatencySearch(graph, board, engines, pes, QUICK).best(0.0))
+    if streamed:
+        yield Remedy("constants from DRAM: npukit streams them by itself", _effect(board, streamed))
 
 
 def _effect(board: Board, plan: Plan) -> str:

@@ -9,7 +9,7 @@ from npukit.accel.core_kernels import CoreKernels, choose_core_kernels, core_ker
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
@@ -17,7 +17,7 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import shortfall, with_code
 from npukit.plan.pins import read_pins
 from npukit.plan.plan import PePlan, Plan
-from npukit.plan.planner import plan_network, plan_with_pins
+from npukit.plan.planner import closest_plan, plan_network, plan_with_pins
 
 Engines = Mapping[str, Accelerator]
 _MADE = "plain C: made by TVM"
@@ -100,10 +100,7 @@ def _choices(net: Net, objective: str) -> Iterator[CoreKernels]:
 
 def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, code_bytes: int) -> Plan | None:
     """The plan, or None if it does not fit with the code of the kernels."""
-    try:
-        plan = plan_network(net, board, engines, objective=objective, max_pes=1)
-    except DoesNotFit:
-        return None
+    plan = closest_plan(net, board, engines, objective=objective, max_pes=1)
     (pe,) = plan.pes
     pe = replace(pe, memory=with_code(board, pe.memory, code_bytes))
     return None if shortfall(board, pe.memory) else replace(plan, pes=(pe,))

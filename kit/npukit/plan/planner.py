@@ -34,6 +34,15 @@ def plan_network(
     Without a limit: one PE if that holds the net, else the whole board, which `throughput` takes at once; of a board of
     many chips it plans one, and has the others do the same.
     """
+    plan = closest_plan(net, board, engines, objective=objective, max_pes=max_pes)
+    refuse_what_does_not_fit(net, board, engines, plan)
+    return plan
+
+
+def closest_plan(
+    net: Net, board: Board, engines: Mapping[str, Accelerator], *, objective: str, max_pes: int | None
+) -> Plan:
+    """That plan; if none fits, the one that comes closest."""
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
     search, graph, order = OBJECTIVES[objective], Graph(net), pes_in_order(board)
@@ -43,7 +52,6 @@ def plan_network(
     plan = search(graph, board, engines, order[: max_pes or first])
     if max_pes is None and (missing_bytes(board, plan) or plan.streams):
         plan = search(graph, board, engines, order)
-    refuse_what_does_not_fit(net, board, engines, plan)
     return plan
 
 

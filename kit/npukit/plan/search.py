@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -59,13 +61,36 @@ def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     return replace(plan, objective="memory")
 
 
+def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], above: int) -> Plan:
+    """The plan on the fewest PEs, but more than `above` of these, that hold the net; if none do, what comes closest."""
+
+    @cache
+    def resident(count: int) -> Plan:
+        return _resident(graph, board, engines, LatencySearch(graph, board, engines, order[:count], QUICK))
+
+    counts = range(above + 1, len(order) + 1)
+    if missing_bytes(board, resident(counts[-1])):
+        return fastest_plan(graph, board, engines, order)
+    return resident(counts[bisect_left(counts, True, key=lambda count: not missing_bytes(board, resident(count)))])
+
+
 def _search(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> LatencySearch:
     return LatencySearch(graph, board, engines, order, THOROUGH if len(order) <= SMALL_MESH else QUICK)
 
 
 def _resident(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan:
     """The fastest frame with all constants in the PEs, or what comes closest."""
-    return _first_that_fits(board, (_emitted(graph, board, engines, search.best(p), "latency") for p in PRICES))
+    return _first_that_fits(board, (_emitted(graph, board, engines, each, "latency") for each in _priced(search)))
+
+
+def _priced(search: LatencySearch) -> Iterator[Assignment]:
+    """The best assignment for each price, where it is another than for the price before."""
+    last: Assignment | None = None
+    for price in PRICES:
+        found = search.best(price)
+        if found != last:
+            yield found
+        last = found
 
 
 def _counts(graph: Graph, board: Board, engines: Engines, most: int) -> list[int]:
