@@ -1,0 +1,21 @@
+"""A few random splits of random networks, built and run; `python -m fuzz.splits` does so for long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fuzz.splits import CachingToolchain, caching_toolchain, example, outcome
+
+
+@pytest.fixture(scope="module")
+def toolchain(tmp_path_factory: pytest.TempPathFactory) -> CachingToolchain:
+    return caching_toolchain(tmp_path_factory.mktemp("objects"))
+
+
+@pytest.mark.parametrize("seed", [2, 4, 6, 8])
+def test_every_tile_of_a_random_split_is_the_references(seed: int, toolchain: CachingToolchain, tmp_path: Path) -> None:
+    found = outcome(example(seed), tmp_path, toolchain)
+    assert found.passed, found.mismatches
+    assert found.tiles_checked > 0
