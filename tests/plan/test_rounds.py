@@ -16,10 +16,11 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM, Plan
-from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
+from npukit.plan.rounds import Round, emit_round
 from npukit.plan.search import fastest_plan
 from npukit.plan.simulate import simulate
 from npukit.plan.streaming import first_that_fits
+from npukit.plan.streams import SLICE_BYTES
 from npukit.plan.throughput import densest_plan
 from plan.engines import engines
 from plan.networks import Builder, keyword_net

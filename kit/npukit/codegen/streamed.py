@@ -45,7 +45,9 @@ def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
 
 def dram_image(plan: Plan, pieces: Iterable[Piece]) -> bytes:
     """What must be in DRAM before the first frame: every piece where the plan has its buffer."""
-    data = {piece.name: piece.data for piece in pieces}
+    data: dict[str, bytes] = {}
+    for piece in pieces:
+        assert data.setdefault(piece.name, piece.data) == piece.data, f"{piece.name} differ by where the box lies"
     constants = [buffer for buffer in plan.dram if not buffer.tensor]
     image = bytearray(max((buffer.offset + buffer.bytes for buffer in constants), default=0))
     for buffer in constants:

@@ -116,8 +116,13 @@ Step = Compute | Join | Send | Wait
 
 
 def streamed_name(op: str, box: Box) -> str:
-    """The name of the buffer in DRAM that holds the constants of a box of an op's output, all but its commands."""
-    return f"constants of {op} {box}"
+    """The name of the buffer in DRAM that holds the constants of a box of an op's output, all but its commands.
+
+    Boxes of one shape and of the same channels share them, wherever they lie.
+    """
+    shape = box.shape
+    channels = shape and Box((*(0 for _ in shape[:-1]), box.start[-1]), (*shape[:-1], box.stop[-1]))
+    return f"constants of {op} {channels}"
 
 
 @dataclass(frozen=True)

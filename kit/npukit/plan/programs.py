@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from npukit.accel.interface import Accelerator
@@ -15,7 +15,7 @@ from npukit.plan.plan import DRAM, Compute, View
 from npukit.plan.program import Block, Program
 from npukit.plan.receptive import needs
 from npukit.plan.regions import Ends, Region, in_frame, regions_of
-from npukit.plan.traffic import OUTPUTS_FLAG, Parcel, Traffic
+from npukit.plan.traffic import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, signal
 from npukit.plan.transfers import Transfer, copies_to, transfers_of
 
 Engines = Mapping[str, Accelerator]
@@ -25,11 +25,20 @@ class Emitter:
     """Emits the steps of frames op by op, so that each step follows whatever it waits for."""
 
     def __init__(
-        self, graph: Graph, board: Board, engines: Engines, assignments: Sequence[Assignment], ends: Ends
+        self,
+        graph: Graph,
+        board: Board,
+        engines: Engines,
+        assignments: Sequence[Assignment],
+        ends: Ends,
+        others: Collection[int] = (),
     ) -> None:
+        """`others`: PEs that have programs too."""
         self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
-        pes = {tile.pe for assignment in assignments for tiles in assignment.values() for tile in tiles}
+        pes = {tile.pe for assignment in assignments for tiles in assignment.values() for tile in tiles} | set(others)
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], board.noc.flags if board.noc else 0)
+        self._room: dict[tuple[int, str], Block] = {}
+        """By frame and tensor, what says that there is room for it."""
         self._regions = [regions_of(graph, assignment, ends, frame) for frame, assignment in enumerate(assignments)]
 
     def emit_frame(self, frame: int) -> None:
@@ -54,11 +63,29 @@ class Emitter:
                 flag = self.traffic.programs[pe].flags[held] if part else None
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
+    def ask(self, frame: int, tensor: str) -> None:
+        """Each PE that others send something of a tensor tells them, from here on, that it has room for it.
+
+        Else what arrives has its place from the last time on that its sender heard of the PE.
+        """
+        asked: dict[int, list[int]] = {}
+        for parcel in self._all_parcels(frame, tensor) if not self._is_last(tensor) else ():
+            for pe, _ in parcel.destinations:
+                if pe != parcel.sender:
+                    asked.setdefault(pe, []).append(parcel.sender)
+        room = self._room[frame, tensor] = Block(in_frame(f"room for {tensor}", frame), SIGNAL)
+        self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
+
     def send(self, frame: int, tensor: str) -> None:
         """All that others need of a tensor, and other regions of the same PE."""
-        last = tensor in self.graph.outputs and not self.graph.consumers[tensor]
+        room = self._room.get((frame, tensor))
         for same in self._by_number(self._all_parcels(frame, tensor)):
-            self.traffic.send(same, OUTPUTS_FLAG if last else None)
+            for parcel in same if room else ():
+                self.traffic.wait_for(parcel.sender, room)
+            self.traffic.send(same, OUTPUTS_FLAG if self._is_last(tensor) else None)
+
+    def _is_last(self, tensor: str) -> bool:
+        return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
     def _all_parcels(self, frame: int, tensor: str) -> list[Parcel]:
         transfers = transfers_of(self.graph, self._regions[frame], tensor)

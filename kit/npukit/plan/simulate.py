@@ -205,9 +205,16 @@ class _Simulation:
             return
         assert self._network is not None
         packet = pe.queue.popleft()
-        landings = packet.message.landings
-        source = packet.message.source_pe
-        carried = self._network.carry(time, pe.plan.pe, source, [landing.pe for landing in landings], packet.flits)
+        leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.flits)
+        if packet.message.source_pe < DRAM:
+            self._depart(pe, packet, leaves)
+        else:  # others that come before it leaves take their links before it
+            self._at(leaves, partial(self._depart, pe, packet))
+
+    def _depart(self, pe: _Pe, packet: _Packet, time: int) -> None:
+        assert self._network is not None
+        landings, source = packet.message.landings, packet.message.source_pe
+        carried = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
         if source == pe.plan.pe:
             pe.port.append((carried.left - packet.flits, carried.left))
         for landing in landings:

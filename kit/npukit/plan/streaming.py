@@ -15,8 +15,9 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
-from npukit.plan.rounds import SLICE_BYTES, Round, emit_round
+from npukit.plan.rounds import Round, emit_round
 from npukit.plan.splits import CORE
+from npukit.plan.streams import SLICE_BYTES
 
 Engines = Mapping[str, Accelerator]
 

@@ -90,7 +90,7 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
             assignment = search.best(price)
             if assignment not in assignments:
                 assignments.append(assignment)
-                yield Round(tuple(_groups(assignment, order, size)))
+                yield Round(tuple(_groups(assignment, order, size)), feeders=tuple(order[: len(order) % size]))
         size *= 2
 
 
@@ -104,7 +104,7 @@ def _engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
 
 
 def _groups(assignment: Assignment, order: Sequence[int], size: int) -> Iterator[Assignment]:
-    """The assignment of the first `size` PEs, and the same on each following group of so many."""
-    for start in range(0, len(order) - size + 1, size):
+    """The assignment of the first `size` PEs, on each group of so many; the first PEs are left if any are."""
+    for start in range(len(order) % size, len(order), size):
         moved = dict(zip(order[:size], order[start : start + size], strict=True))
         yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}

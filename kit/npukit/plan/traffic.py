@@ -47,6 +47,10 @@ SIGNAL = 0
 """Bytes of a message of which only the flag matters."""
 
 
+def signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
+    return Parcel(sender, "", sender, block, block.box, tuple((pe, block) for pe in receivers), 1)
+
+
 class Traffic:
     """The programs of some PEs and the messages between them."""
 

@@ -1,0 +1,126 @@
+"""Constants that do not fit, streamed: cut into slices, of which each PE holds a few at a time.
+
+A slice is asked of DRAM by one PE, its feeder, once all PEs that compute with it have told the feeder that they have
+room, and multicast to all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.assignment import Tile
+from npukit.plan.copies import LARGEST
+from npukit.plan.plan import DRAM, streamed_name
+from npukit.plan.program import Block
+from npukit.plan.traffic import SIGNAL, Parcel, Traffic, signal
+
+SLICE_BYTES = 8 << 10
+"""Constants are streamed in slices of about this size, unless a round says otherwise."""
+
+CHANNEL_GRAIN = 16
+"""Slices end where the MAC array's blocks of channels end."""
+
+SLICES_IN_MEMORY = 3
+"""One in use, one there, one arriving; unless a round says otherwise."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a tile, computed with one slice: of which frame of a wave, on which PE, what of the output."""
+
+    frame: int
+    tile: Tile
+    box: Box
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Constants that some pieces of one op share: in DRAM, and for a while in the PEs of these pieces."""
+
+    place: int
+    """Of the op among all ops of all waves."""
+    source: Block
+    block: Block
+    pieces: tuple[Piece, ...]
+
+    @property
+    def pes(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(piece.tile.pe for piece in self.pieces))
+
+
+def cut_in_slices(box: Box, constant_bytes: int, slice_bytes: int) -> list[Box]:
+    """A tile cut along its channels so that the constants of each part are about so many bytes."""
+    channels, count = box.shape[-1], -(-constant_bytes // slice_bytes)
+    step = max(channels // count // CHANNEL_GRAIN, 1) * CHANNEL_GRAIN
+    cuts = [*range(box.start[-1], box.stop[-1], step), box.stop[-1]]
+    return [Box((*box.start[:-1], a), (*box.stop[:-1], b)) for a, b in pairwise(cuts)]
+
+
+def slices_of(op: Op, place: int, pieces: Sequence[Sequence[Piece]], size: Callable[[Op, Box], int]) -> Iterator[Slice]:
+    """Of the pieces of each tile, in the order in which they are computed: the first of all, the second, ..."""
+    for number, same in enumerate(zip_longest(*pieces)):
+        shared: dict[str, list[Piece]] = {}
+        for piece in filter(None, same):
+            shared.setdefault(streamed_name(op.name, piece.box), []).append(piece)
+        for name, found in shared.items():
+            source = Block(name, size(op, found[0].box))
+            yield Slice(place, source, Block(f"{name} ({place}.{number})", source.bytes), tuple(found))
+
+
+class Streams:
+    """The slices of a round, in order, on their way into the programs' memories, which have room for so many bytes."""
+
+    def __init__(self, traffic: Traffic, slices: Sequence[Slice], feeders: Sequence[int], room: int) -> None:
+        self._traffic, self._feeders = traffic, feeders
+        self._replaced = _replaced_by(slices, room)
+        self._waiting = list(slices)
+        self._released: set[Slice] = set()
+        self._open = 0
+        self._asked = 0
+
+    def open(self, place: int) -> None:
+        """From here on slices of the ops up to that place may come."""
+        self._open = place
+        self._ask()
+
+    def release(self, done: Slice) -> None:
+        """All its PEs have computed with it: others may take its place."""
+        self._released.add(done)
+        self._ask()
+
+    def _ask(self) -> None:
+        waiting = [each for each in self._waiting if each.place <= self._open]
+        for each in waiting:
+            if self._replaced[each] <= self._released:
+                self._waiting.remove(each)
+                self._ask_for(each)
+
+    def _ask_for(self, wanted: Slice) -> None:
+        """Its PEs say that they have room; then the feeder asks."""
+        pes = wanted.pes
+        feeder = self._feeders[self._asked % len(self._feeders)] if self._feeders else pes[0]
+        self._asked += 1
+        room = Block(f"room for {wanted.block.name}", SIGNAL)
+        self._traffic.send([signal(pe, room, [feeder]) for pe in pes if pe != feeder])
+        self._traffic.wait_for(feeder, room)
+        parts = -(-wanted.source.bytes // LARGEST)
+        to = tuple((pe, wanted.block) for pe in pes)
+        self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
+
+
+def _replaced_by(slices: Sequence[Slice], room: int) -> dict[Slice, set[Slice]]:
+    """For each slice those that make room for it, at most one of each PE: two find room even if they are too large."""
+    found: dict[Slice, set[Slice]] = {each: set() for each in slices}
+    held: dict[int, deque[Slice]] = {}
+    for each in slices:
+        for pe in each.pes:
+            before = held.setdefault(pe, deque())
+            while len(before) > 1 and sum(other.source.bytes for other in before) + each.source.bytes > room:
+                found[each].add(before.popleft())
+            before.append(each)
+    return found
