@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
-from npukit.plan.assignment import Assignment
+from npukit.plan.assignment import Assignment, useful
 from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
@@ -57,7 +57,8 @@ class Round:
 
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
-    emitter = _RoundEmitter(graph, board, engines, wanted)
+    useful_groups = tuple(useful(graph, group) for group in wanted.groups)
+    emitter = _RoundEmitter(graph, board, engines, replace(wanted, groups=useful_groups))
     emitter.emit()
     frames = len(emitter.emitter.assignments)
     plan = finished(graph, board, emitter.emitter.traffic, "throughput", frames)

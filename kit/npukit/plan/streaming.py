@@ -10,7 +10,7 @@ from functools import cache
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
-from npukit.plan.assignment import Assignment, useful
+from npukit.plan.assignment import Assignment
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.plan import Plan
@@ -64,7 +64,7 @@ def _frames_with_streams(
     graph: Graph, board: Board, engines: Engines, assignment: Assignment, fetched: bool
 ) -> Iterator[Plan]:
     for size in SLICES:
-        wanted = Round((useful(graph, assignment),), slice_bytes=size, fetched=fetched)
+        wanted = Round((assignment,), slice_bytes=size, fetched=fetched)
         plan = first_that_fits(graph, board, engines, wanted)
         if plan:
             yield replace(with_predictions(graph.net, board, plan), objective="latency")
