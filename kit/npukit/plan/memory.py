@@ -39,6 +39,10 @@ CONTROL_BYTES, RECORD_BYTES = 64, 16
 """`struct net_control` and `struct net_record` of the firmware, at the beginning of every PE's activations."""
 
 
+PACKINGS = 40
+"""Orders tried to pack buffers."""
+
+
 @dataclass(frozen=True)
 class Lifetime:
     """Bytes that are needed from step `first` to step `last`, both included."""
@@ -56,13 +60,39 @@ def aligned(size: int) -> int:
 
 
 def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
-    """An offset for each: the largest first, each at the lowest place free for as long as it lives."""
+    """An offset for each: the largest first, each at the lowest place free for as long as it lives.
+
+    Where that takes more than what lives at once, it is tried again with what lay highest placed first.
+    """
+    order = sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))
+    least, best = _most_at_once(lifetimes), _placed(lifetimes, order)
+    offsets = best
+    for _ in range(PACKINGS):
+        if extent(lifetimes, best) <= least:
+            break
+        ends = [offset + life.bytes for offset, life in zip(offsets, lifetimes, strict=True)]
+        highest = max(order, key=lambda i: (ends[i], -i))
+        order = [highest, *(i for i in order if i != highest)]
+        offsets = _placed(lifetimes, order)
+        best = min(best, offsets, key=lambda each: extent(lifetimes, each))
+    return best
+
+
+def _placed(lifetimes: Sequence[Lifetime], order: Sequence[int]) -> tuple[int, ...]:
+    """An offset for each, placed in that order."""
     placed: list[tuple[int, Lifetime]] = []
     offsets = [0] * len(lifetimes)
-    for index in sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i)):
-        offsets[index] = _lowest_place(lifetimes[index], placed)
-        placed.append((offsets[index], lifetimes[index]))
+    for index in order:
+        if lifetimes[index].bytes:
+            offsets[index] = _lowest_place(lifetimes[index], placed)
+            placed.append((offsets[index], lifetimes[index]))
     return tuple(offsets)
+
+
+def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
+    """Bytes in use in the step in which most are."""
+    starts = {life.first for life in lifetimes}
+    return max((sum(aligned(o.bytes) for o in lifetimes if o.first <= s <= o.last) for s in starts), default=0)
 
 
 def pack_sharing(lifetimes: Sequence[Lifetime], shares: Sequence[tuple[int, int]]) -> tuple[int, ...]:
