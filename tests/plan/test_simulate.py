@@ -8,7 +8,7 @@ from npukit.plan.assignment import Tile, on_one_pe
 from npukit.plan.cost import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
 from npukit.plan.emit import emit_plan
 from npukit.plan.graph import Graph
-from npukit.plan.network import Carried, Network
+from npukit.plan.network import Network
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM
 from npukit.plan.routes import Routes
@@ -65,31 +65,27 @@ def test_frames_follow_each_other() -> None:
     assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)
 
 
-def carry(network: Network, start: int, sender: int, source: int, destinations: list[int], flits: int) -> Carried:
-    return network.deliver(network.departure(start, sender, source, flits), source, destinations, flits)
-
-
 def test_a_packet_takes_setup_hops_and_flits() -> None:
-    carried = carry(Network(BOARD), 100, 0, 0, [2], 10)
+    carried = Network(BOARD).carry(100, 0, 0, [2], 10)
     assert carried.left == 100 + SETUP + 10
     assert carried.arrived == {2: 100 + SETUP + 2 * NOC.hop_cycles + 10}
 
 
 def test_a_packet_waits_where_a_link_is_taken() -> None:
     network = Network(BOARD)
-    carry(network, 0, 0, 0, [2], 50)
-    assert carry(network, 0, 1, 1, [2], 5).arrived == {2: SETUP + NOC.hop_cycles + 50 + NOC.hop_cycles + 5}
+    network.carry(0, 0, 0, [2], 50)
+    assert network.carry(0, 1, 1, [2], 5).arrived == {2: SETUP + NOC.hop_cycles + 50 + NOC.hop_cycles + 5}
 
 
 def test_a_multicast_crosses_each_link_once() -> None:
     network = Network(BOARD)
-    carried = carry(network, 0, 0, 0, [1, 2, 3], 10)
+    carried = network.carry(0, 0, 0, [1, 2, 3], 10)
     assert carried.arrived == {pe: SETUP + pe * NOC.hop_cycles + 10 for pe in (1, 2, 3)}
     assert set(network.busy.values()) == {10}
 
 
 def test_a_copy_within_a_pe_takes_twice_its_flits() -> None:
-    assert carry(Network(BOARD), 0, 3, 3, [3], 7).arrived == {3: SETUP + 14}
+    assert Network(BOARD).carry(0, 3, 3, [3], 7).arrived == {3: SETUP + 14}
 
 
 def test_routes_go_along_x_then_y() -> None:
@@ -108,8 +104,8 @@ def test_a_border_is_as_slow_as_its_links() -> None:
     network = Network(board)
     slow = 8 * NOC.port_bytes_per_cycle // NOC.chip_link_bytes_per_cycle
     for _ in range(NOC.chip_links_per_border):
-        assert carry(network, 0, 3, 3, [16], 8).arrived == {16: SETUP + NOC.chip_hop_cycles + slow}
-    assert carry(network, 0, 3, 3, [16], 8).arrived == {16: SETUP + slow + NOC.chip_hop_cycles + slow}
+        assert network.carry(0, 3, 3, [16], 8).arrived == {16: SETUP + NOC.chip_hop_cycles + slow}
+    assert network.carry(0, 3, 3, [16], 8).arrived == {16: SETUP + slow + NOC.chip_hop_cycles + slow}
 
 
 def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
@@ -121,15 +117,15 @@ def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
 def test_dram_is_asked_and_answers_one_after_the_other() -> None:
     network = Network(BOARD)
     answer = SETUP + 3 * NOC.hop_cycles + NOC.dram_latency_cycles
-    carried = carry(network, 0, 3, DRAM, [3], 10)
+    carried = network.carry(0, 3, DRAM, [3], 10)
     assert carried.arrived == {3: answer + 3 * NOC.hop_cycles + 10}
     assert carried.left == answer + 10
-    assert carry(network, 0, 4, DRAM, [4], 5).arrived == {4: carried.left + NOC.hop_cycles + 5}
+    assert network.carry(0, 4, DRAM, [4], 5).arrived == {4: carried.left + NOC.hop_cycles + 5}
 
 
 def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
     network = Network(BOARD)
     network.departure(0, 0, DRAM, 1000)
     later = network.departure(0, 0, DRAM, 10)
-    assert carry(network, 0, 0, 0, [1], 10).arrived == {1: SETUP + NOC.hop_cycles + 10}
+    assert network.carry(0, 0, 0, [1], 10).arrived == {1: SETUP + NOC.hop_cycles + 10}
     assert network.deliver(later, DRAM, [1], 10).arrived == {1: later + NOC.hop_cycles + 10}

@@ -42,6 +42,10 @@ class Network:
         self._trees: dict[tuple[int, tuple[int, ...]], _Tree] = {}
         self.busy: dict[Link, int] = defaultdict(int)
 
+    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
+        """One descriptor, where none that starts later leaves earlier."""
+        return self.deliver(self.departure(start, sender, source, flits), source, destinations, flits)
+
     def departure(self, start: int, sender: int, source: int, flits: int) -> int:
         """When a descriptor that the sender's DMA takes up at `start` leaves its source, which is asked if it is DRAM.
 
