@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from npukit.accel.interface import Cost
 from npukit.board.board import Board
@@ -82,12 +83,18 @@ def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
-    offsets = pack_sharing(lifetimes, _shares(graph, program, wanted))
+    offsets = _packed(tuple(lifetimes), tuple(_shares(graph, program, wanted)))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
         buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
     return buffers, extent(lifetimes, offsets)
+
+
+@lru_cache(maxsize=1024)
+def _packed(lifetimes: tuple[Lifetime, ...], shares: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """PEs that do the same on other frames have the same lifetimes."""
+    return pack_sharing(lifetimes, shares)
 
 
 def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> list[tuple[int, int]]:

@@ -37,6 +37,8 @@ def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round)
             return None
         return None if missing_bytes(board, plan) else plan
 
+    if plan := emitted(0):
+        return plan
     count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
     return emitted(count)
 
