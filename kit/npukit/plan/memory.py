@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,12 +81,13 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
 
 def _placed(lifetimes: Sequence[Lifetime], order: Sequence[int]) -> tuple[int, ...]:
     """An offset for each, placed in that order."""
-    placed: list[tuple[int, Lifetime]] = []
+    placed: list[_Placed] = []
     offsets = [0] * len(lifetimes)
     for index in order:
         if lifetimes[index].bytes:
             offsets[index] = _lowest_place(lifetimes[index], placed)
-            placed.append((offsets[index], lifetimes[index]))
+            life, end = lifetimes[index], aligned(offsets[index] + lifetimes[index].bytes)
+            insort(placed, (offsets[index], end, life.first, life.last))
     return tuple(offsets)
 
 
@@ -127,12 +129,17 @@ def _together(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> dict[int, 
     return found
 
 
-def _lowest_place(lifetime: Lifetime, placed: Sequence[tuple[int, Lifetime]]) -> int:
-    place = 0
-    for offset, other in sorted((p for p in placed if p[1].meets(lifetime)), key=lambda p: p[0]):
-        if place + lifetime.bytes <= offset:
-            break
-        place = max(place, aligned(offset + other.bytes))
+_Placed = tuple[int, int, int, int]
+"""Offset, where the next may begin, first and last step: in a list by their offsets."""
+
+
+def _lowest_place(lifetime: Lifetime, placed: Sequence[_Placed]) -> int:
+    place, size, first, last = 0, lifetime.bytes, lifetime.first, lifetime.last
+    for offset, end, begins, ends in placed:
+        if begins <= last and first <= ends:
+            if place + size <= offset:
+                break
+            place = max(place, end)
     return place
 
 
