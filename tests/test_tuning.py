@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,23 +11,28 @@ import numpy as np
 import pytest
 
 from helpers import CHECKOUT
-from npukit import api, tuner
+from npukit import api
 from npukit.errors import NpukitError
-from npukit.project.build_folder import Build
-from npukit.tuning import AS_WRITTEN, VARIABLE, Blocking, Database, Finding, default_path, load_database
+from npukit.farm.trials import Measurer
+from npukit.measure.trial import Trial
+from npukit.net.importer.loops import AS_WRITTEN, Blocking
+from npukit.plan.advice import SPACIOUS, spelled, splits_of, worth_of
+from npukit.project.build_folder import GOLDEN, Build
+from npukit.tuner import knobs
+from npukit.tuning import VARIABLE, Database, Finding, default_path, load_database
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
 INT8 = CHECKOUT / "examples/digits/digits_int8.tflite"
-SLOW = Finding("conv", Blocking(0, 4), 70, 100, (Blocking(0, 4),))
-FAST = Finding("conv", Blocking(0, 8), 50, 100, (Blocking(0, 8),))
+SLOW = Finding("conv", "code 0.25", 70, 100, ("code 0.25",))
+FAST = Finding("conv", "code 0", 50, 100, ("code 0",))
 
 
 def test_of_two_findings_the_faster_stays_and_nothing_is_tried_twice() -> None:
     merged = Database({"a": SLOW}).merged(Database({"a": FAST, "b": SLOW}))
-    assert merged.findings["a"] == replace(FAST, tried=(Blocking(0, 4), Blocking(0, 8)))
+    assert merged.findings["a"] == replace(FAST, tried=("code 0.25", "code 0"))
     assert merged.findings["b"] == SLOW
     again = Database({"a": FAST}).merged(Database({"a": SLOW}))
-    assert again.findings["a"].blocking == FAST.blocking
+    assert again.choice("a") == FAST.choice
 
 
 def test_findings_are_read_back(tmp_path: Path) -> None:
@@ -40,10 +47,10 @@ def test_findings_are_read_back(tmp_path: Path) -> None:
     [
         "",
         "[]",
-        '{"format": 2, "findings": {}}',
-        '{"format": 1, "findings": {"a": 3}}',
-        '{"format": 1, "findings": {"a": {"kernel": "c", "blocking": {"axis": "x"}, "cost": 1, "tried": []}}}',
-        '{"format": 1, "findings": {"a": {"kernel": "c", "blocking": {"axis": -4}, "cost": 1, "tried": []}}}',
+        '{"format": 1, "findings": {}}',
+        '{"format": 2, "findings": {"a": 3}}',
+        '{"format": 2, "findings": {"a": {"what": "c", "choice": 3, "cost": 1, "before": 1, "tried": []}}}',
+        '{"format": 2, "findings": {"a": {"what": "c", "choice": "code 0", "cost": "x", "before": 1, "tried": []}}}',
     ],
 )
 def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
@@ -52,12 +59,33 @@ def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
         load_database(tmp_path / "tuned.json")
 
 
-def test_an_int8_network_has_nothing_to_tune(tmp_path: Path) -> None:
-    built = api.build(INT8, output=tmp_path / "out", options=api.Options(pes=1))
+def test_choices_are_texts_that_read_back() -> None:
+    assert Blocking.parse(str(Blocking(1, 4, 2))) == Blocking(1, 4, 2)
+    assert splits_of(spelled(((1, 2, 1, 8), (), (4,)))) == ((1, 2, 1, 8), (), (4,))
+    assert worth_of("code 0.25") == 0.25
+    for read, text in ((worth_of, "code -1"), (splits_of, "splits 1x0"), (splits_of, "splits a"), (worth_of, "x 1")):
+        with pytest.raises(NpukitError, match="is no finding"):
+            read(text)
+    with pytest.raises(NpukitError, match="is no blocking"):
+        Blocking.parse("4 sums")
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where findings go."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
+    return default_path()
+
+
+def test_what_cannot_be_tuned_is_named(found: Path, tmp_path: Path) -> None:
+    whole = api.build(INT8, output=tmp_path / "out", options=api.Options(pes=1, objective="memory"))
     with pytest.raises(NpukitError, match="nothing to tune"):
-        api.tune(built.folder, INT8, database=tmp_path / "tuned.json")
-    with pytest.raises(NpukitError, match="was not built from"):
-        api.tune(built.folder, FLOAT, database=tmp_path / "tuned.json")
+        api.tune(whole.folder)
+    (tmp_path / "plan.toml").write_text("[ops.conv2d_0]\npes = [1, 2]\n")
+    own = api.build(INT8, output=tmp_path / "own", options=api.Options(plan=str(tmp_path / "plan.toml")))
+    with pytest.raises(NpukitError, match="a mapping of your own"):
+        api.tune(own.folder)
+    assert not found.exists()
 
 
 IN_FLOAT = api.Options(pes=1, in_float=True)
@@ -65,51 +93,105 @@ IN_FLOAT = api.Options(pes=1, in_float=True)
 
 @pytest.fixture(scope="module")
 def in_float(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return api.build(FLOAT, output=tmp_path_factory.mktemp("float") / "out", options=IN_FLOAT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("none") / "tuned.json"))
+        return api.build(FLOAT, output=tmp_path_factory.mktemp("float") / "out", options=IN_FLOAT)
 
 
-@pytest.fixture
-def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where findings go; one candidate to try."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
-    monkeypatch.setattr(tuner, "CANDIDATES", (Blocking(0, 4),))
-    return default_path()
-
-
-@pytest.mark.parametrize("whole", [90, 110])
-def test_what_is_no_gain_does_not_stay(
-    whole: int, in_float: Build, found: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("whole", "exact"), [(90, True), (110, True), (90, False)])
+def test_what_is_no_gain_or_not_exact_does_not_stay(
+    whole: int, exact: bool, in_float: Build, found: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each kernel alone may be faster and the whole slower."""
+    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    monkeypatch.setattr(knobs, "WORTHS", ())
+    layers = [name for knob in knobs.knobs_of(in_float) for name in knob.layers]
+    baseline = Trial("cycles", 100, dict.fromkeys(layers, 100), True)
+    better = Trial("cycles", 100, dict.fromkeys(layers, 50), exact)
+    trials = iter((baseline, better, replace(better, cost=whole)))
+    numbers = iter(range(9))
 
-    def measured(self: tuner.Tuner, choices: dict, default: Blocking) -> object:
-        del self
-        cost, total = (50, 100) if default != AS_WRITTEN else (100, 100)
-        return tuner._Measured(
-            whole if choices else total, {"k": cost}, {"k": ("conv",)}, {"k": "conv"}, (np.zeros(1),)
-        )
+    @contextmanager
+    def measurer(on: str | None) -> Iterator[Measurer]:
+        del on
+        yield Measurer(1, lambda builds: [next(trials) for _ in builds])
 
-    monkeypatch.setattr(tuner.Tuner, "_measure", measured)
-    monkeypatch.setattr(tuner.Tuner, "_built", lambda self, folder: None)
-    tuned = api.tune(in_float.folder, FLOAT)
-    assert tuned.after == min(whole, 100)
-    assert load_database(found).findings["k"].blocking == (Blocking(0, 4) if whole < 100 else AS_WRITTEN)
+    def build_again(build: Build, *_: object) -> Build:
+        return replace(build, manifest=build.manifest.model_copy(update={"build_id": f"{next(numbers):032x}"}))
+
+    replaced: list[Path] = []
+    monkeypatch.setattr("npukit.farm.trials.local", measurer)
+    monkeypatch.setattr("npukit.pipeline.build_again", build_again)
+    monkeypatch.setattr("npukit.tuner.session.replace_build", lambda source, output: replaced.append(output))
+    tuned = api.tune(in_float.folder)
+    kept = {finding.choice for finding in load_database(found).findings.values()}
+    gain = whole < 100 and exact
+    assert tuned.after == (whole if gain else 100)
+    assert kept == ({str(Blocking(0, 4))} if gain else {str(AS_WRITTEN)})
+    assert replaced == ([in_float.folder] if gain else [])
 
 
 def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
-    in_float: Build, found: Path, tmp_path: Path
+    in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = in_float
-    before = api.run(built.folder, inputs=built.folder / "golden.npz")
+    """The model is not asked for: the build folder is enough."""
+    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    before = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)
 
-    tuned = api.tune(built.folder, FLOAT)
+    tuned = api.tune(in_float.folder)
     assert tuned.trials == 1
     assert tuned.unit == "cycles"
     assert tuned.after < 0.8 * tuned.before
-    assert api.validate(built.folder).passed
-    after = api.run(built.folder, inputs=built.folder / "golden.npz")
+    assert api.validate(in_float.folder).passed
+    after = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
-    api.build(FLOAT, output=tmp_path / "next", options=IN_FLOAT)
-    assert api.bench(tmp_path / "next", frames=1).latency_cycles == tuned.after
+    following = api.build(FLOAT, output=tmp_path / "next", options=IN_FLOAT)
+    assert following.manifest.build_id == api.load(in_float.folder).manifest.build_id
     assert found.is_file()
+    assert api.tune(in_float.folder).trials == 0, "nothing is tried twice"
+
+
+def test_an_int8_network_on_the_core_is_never_slower_and_the_next_build_is_the_same(
+    found: Path, tmp_path: Path
+) -> None:
+    options = api.Options(pes=1, engine="cpu")
+    built = api.build(INT8, output=tmp_path / "out", options=options)
+    tuned = api.tune(built.folder)
+    assert tuned.trials == 3, "two worths of a byte of code, and spacious layouts"
+    assert tuned.after <= tuned.before
+    assert SPACIOUS in load_database(found).findings[tuned_whole(found)].tried
+    following = api.build(INT8, output=tmp_path / "next", options=options)
+    assert following.manifest.build_id == api.load(built.folder).manifest.build_id
+
+
+def tuned_whole(path: Path) -> str:
+    """The key of the finding for the whole network."""
+    return next(key for key, each in load_database(path).findings.items() if " on one PE of " in each.what)
+
+
+def test_a_mapping_is_never_slower_and_the_next_build_has_it(
+    found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("npukit.plan.alternatives.WEIGHTS", (1.0,))
+    monkeypatch.setattr("npukit.plan.alternatives.WIDTH", 2)
+    monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
+    monkeypatch.setattr(knobs, "WORTHS", ())
+    options = api.Options(pes=4)
+    built = api.build(INT8, output=tmp_path / "out", options=options)
+    tuned = api.tune(built.folder)
+    assert tuned.trials > 0
+    assert tuned.after <= tuned.before
+    following = api.build(INT8, output=tmp_path / "next", options=options)
+    assert following.manifest.build_id == api.load(built.folder).manifest.build_id
+
+
+def test_findings_of_others_are_merged_and_used_without_a_trial(found: Path, tmp_path: Path) -> None:
+    built = api.build(INT8, output=tmp_path / "out", options=api.Options(pes=1, engine="cpu"))
+    theirs = tmp_path / "theirs.json"
+    keys = {knob.key: knob for knob in knobs.knobs_of(built) if knob.layers}
+    Database({key: Finding(knob.what, "code 0", 1, 2, ("code 0",)) for key, knob in keys.items()}).save(theirs)
+    tuned = api.tune(built.folder, budget_seconds=0, merge=[theirs])
+    assert tuned.trials == 0
+    assert load_database(found).findings.keys() == keys.keys()
+    assert tuned.after <= tuned.before

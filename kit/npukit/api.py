@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     from npukit.measure.trace import Traced
     from npukit.measure.validate import Validation
     from npukit.pipeline import Compiled
-    from npukit.tuner import Tuned
+    from npukit.tuner.session import Tuned
 
 Model: TypeAlias = "Path | str | ExportedProgram"
 """A model file, or a program of `torch.export`."""
+
+OWN_PLAN = "own"
+"""What a manifest says of a mapping that the user gave."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +72,14 @@ class Options:
 
     def to_json(self) -> dict[str, Any]:
         """For the build's manifest. Calibration data and mappings are not kept: they are files that lie elsewhere."""
-        return asdict(replace(self, calibration=None, plan=None))
+        return asdict(replace(self, calibration=None, plan=OWN_PLAN if self.plan else None))
 
     @classmethod
-    def from_json(cls, told: dict[str, Any], calibration: Path | None = None) -> Options:
-        """What a manifest keeps, with the calibration data again."""
+    def from_json(cls, told: dict[str, Any]) -> Options:
+        """What a manifest keeps."""
         known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items() if value}
         shapes = tuple((name, tuple(sizes)) for name, sizes in told.get("input_shapes", ()))
-        return cls(**{**known, "input_shapes": shapes, "calibration": calibration})
+        return cls(**{**known, "input_shapes": shapes})
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,8 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
     net, plan = built.net(), built.plan()
     cases, clock = _cases(built, net, None, None), built.board.core.clock_hz
     with open_target(built, on) as target:
-        seen = timeline_of(built, cases, 1) if target.name == "emulator" and plan.frames_of_all == 1 else None
+        one_chip = plan.frames_of_all == plan.frames
+        seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None
         return measure(target, net, plan, cases, clock, frames, progress or Silent(), seen)
 
 
@@ -326,27 +330,32 @@ def export(
 
 def tune(
     folder: Path | str,
-    model: Path | str,
     *,
+    on: str | None = None,
     budget_seconds: float = 300,
     database: Path | str | None = None,
-    merge: Path | str | None = None,
-    calibration: Path | str | None = None,
+    merge: Sequence[Path | str] = (),
+    tracker: str | None = None,
+    key: str | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Search for faster loops of the layers that TVM schedules, keep what is found, and build the folder again with it.
+    """Measure other kernels, loops and mappings, keep what is faster, and build the folder again with it.
 
-    `database` is where findings are kept (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` is a file of
-    findings to start from; `calibration` is what the build was given, if it was.
+    `database` is where findings are kept (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` are files of
+    findings to start from. With `tracker`, a TVM tracker at `HOST:PORT`, all boards of the key measure side by side.
     """
-    from npukit.tuner import Tuner
+    from npukit.farm.address import Address
+    from npukit.farm.trials import local, on_farm
+    from npukit.pipeline import build_again
+    from npukit.tuner.session import Tuner
     from npukit.tuning import default_path, load_database
 
-    built, path = load(folder), Path(database) if database else default_path()
-    if merge:
-        load_database(path).merged(load_database(Path(merge))).save(path)
-    options = Options.from_json(built.manifest.options, Path(calibration) if calibration else None)
-    return Tuner(Path(model), built, options, path, progress or Silent()).run(budget_seconds)
+    built, path, shown = load(folder), Path(database) if database else default_path(), progress or Silent()
+    for each in merge:
+        load_database(path).merged(load_database(Path(each))).save(path)
+    farm = on_farm(Address.parse(tracker), key or built.board.name) if tracker else local(on)
+    with farm as measurer:
+        return Tuner(built, path, measurer, build_again, shown).run(budget_seconds)
 
 
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def build_networks(
             standing = replace(compiled[each.name], company=Company(network_pe, passes_on))
             (folder / each.name).mkdir()
             others = [other.name for other in wanted if other != each]
-            fill_folder(folder / each.name, each.model, standing, toolchain, progress, others)
+            fill_folder(folder / each.name, standing, toolchain, progress, others)
             if not passes_on:
                 relays.append(_relay(load_build(folder / each.name), network_pe))
         write_networks_manifest(folder, [each.name for each in wanted])

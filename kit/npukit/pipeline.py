@@ -22,8 +22,10 @@ from npukit.emulator.renode.render import objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
+from npukit.net.importer.loops import Kernel, load_kernels, save_kernels, scheduling
 from npukit.net.net import Net, Op
 from npukit.net.store import save_net
+from npukit.plan.advice import Advice, advice_for
 from npukit.plan.on_core import Planned, plan_as_pinned, plan_with_kernels
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import Plan
@@ -48,10 +50,12 @@ from npukit.project.files import Company
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import load_model
-from npukit.quantize.report import Report
 from npukit.report.page import write_report
+from npukit.tuning import default_path, load_database
 
 BUILD_ID_BYTES = 16
+TOLD = ("dead_channels", "quantization", "accuracy")
+"""Keys of the summary that come from the model, and stay when a build is made again from its net."""
 
 if TYPE_CHECKING:
     from npukit.api import Options
@@ -59,27 +63,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A network that knows its engines and not its PEs yet."""
+    """A network that knows its engines and not its PEs yet.
+
+    `told` is what the summary says of how the model became this net; `loops` are the kernels that TVM schedules.
+    """
 
     net: Net
     plugins: Mapping[str, Plugin]
     engines: Mapping[str, Accelerator]
-    removed_channels: Mapping[str, tuple[int, int]]
-    quantization: Report | None
+    model_sha256: str
+    told: Mapping[str, Any]
+    loops: Mapping[str, Kernel]
 
 
 @dataclass(frozen=True)
 class Compiled:
     """A network on its way onto a board."""
 
-    net: Net
+    prepared: Prepared
     board: Board
-    plugins: Mapping[str, Plugin]
     planned: Planned
-    removed_channels: Mapping[str, tuple[int, int]]
-    quantization: Report | None
     options: Options
     company: Company | None = None
+
+    @property
+    def net(self) -> Net:
+        return self.prepared.net
 
     @property
     def plan(self) -> Plan:
@@ -91,7 +100,23 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
     toolchain = find_toolchain(options.toolchain)
     compiled = compile_network(model, board, options, progress)
     with new_build_folder(output) as folder:
-        fill_folder(folder, model, compiled, toolchain, progress)
+        fill_folder(folder, compiled, toolchain, progress)
+    return load_build(output)
+
+
+def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:
+    """The build's own network, or one that differs from it in code of TVM's alone, planned as advised."""
+    from npukit.api import Options
+
+    options, plugins, told = Options.from_json(build.manifest.options), plugins_of(build.board), build.manifest.summary
+    kept = {key: value for key, value in told.items() if key in TOLD}
+    engines, loops = with_core(plugins), load_kernels(build.folder)
+    prepared = Prepared(net, plugins, engines, build.manifest.model_sha256, kept, loops)
+    progress.stage(f"plan for {build.board.name}")
+    planned = plan_with_kernels(net, build.board, engines, options.objective, options.pes, advice)
+    with new_build_folder(output) as folder:
+        compiled = Compiled(prepared, build.board, planned, options)
+        fill_folder(folder, compiled, find_toolchain(options.toolchain), progress)
     return load_build(output)
 
 
@@ -104,22 +129,25 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     """Model file to a network whose ops have their engines."""
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
-    loaded = load_model(
-        model,
-        input_shapes=dict(options.input_shapes),
-        calibration=options.calibration,
-        ranges=options.ranges,
-        declared=declared_for(model, options.preprocess, options.postprocess),
-        in_float=options.in_float,
-        keep_float=options.keep_float,
-    )
+    with scheduling(board.name, load_database(default_path())) as loops:
+        loaded = load_model(
+            model,
+            input_shapes=dict(options.input_shapes),
+            calibration=options.calibration,
+            ranges=options.ranges,
+            declared=declared_for(model, options.preprocess, options.postprocess),
+            in_float=options.in_float,
+            keep_float=options.keep_float,
+        )
     plugins = plugins_of(board)
     engines = with_core(plugins)
     pruned = without_dead_channels(loaded.net)
     net = in_overlapping_order(assign_engines(pruned.net, engines, only_cpu=options.engine == "cpu"), engines)
     if options.strict:
         refuse_cpu_ops(net)
-    return Prepared(net, plugins, engines, pruned.removed, loaded.report)
+    told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in pruned.removed.items()]}
+    told |= loaded.report.to_json() if loaded.report else {}
+    return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net))
 
 
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
@@ -129,8 +157,9 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
     if options.plan:
         planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
     else:
-        planned = plan_with_kernels(net, board, engines, options.objective, options.pes)
-    return Compiled(net, board, prepared.plugins, planned, prepared.removed_channels, prepared.quantization, options)
+        advised = advice_for(load_database(default_path()), net, board, options.pes)
+        planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
+    return Compiled(prepared, board, planned, options)
 
 
 def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
@@ -141,21 +170,21 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "fits": True,
         "pes_used": plan.pes_used,
         "ops": [_op_row(compiled, plan, op) for op in compiled.net.ops],
-        "dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in compiled.removed_channels.items()],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
         "frames": plan.frames_of_all,
         "chips": len(plan.chips),
-        **(compiled.quantization.to_json() if compiled.quantization else {}),
+        **compiled.prepared.told,
     }
 
 
 def fill_folder(
-    folder: Path, model: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, others: Sequence[str] = ()
+    folder: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, others: Sequence[str] = ()
 ) -> None:
     """Everything from the plan on. `others` are the networks that share the board, as far as there are any."""
     net, board = compiled.net, compiled.board
     save_net(net, folder)
+    save_kernels(compiled.prepared.loops, folder)
     build_id = _build_id(folder, compiled, toolchain)
     progress.stage("generate C")
     sources = generate(net, compiled.plan, board, compiled.planned.engines, build_id=bytes.fromhex(build_id))
@@ -172,7 +201,7 @@ def fill_folder(
     _write_renode(folder, compiled, cases, build_id, images)
     if plan.dram:
         (folder / DRAM_IMAGE).write_bytes(dram_image(plan, (piece for each in sources for piece in each.streamed)))
-    write_manifest(folder, _manifest(folder, model, compiled, plan, images, toolchain, build_id, others))
+    write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, others))
     write_report(load_build(folder))
 
 
@@ -181,7 +210,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
     parts += [str(compiled.company)] if compiled.company else []
-    parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.plugins.values()]
+    parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
 
 
@@ -210,7 +239,6 @@ def _write_renode(folder: Path, compiled: Compiled, cases: Cases, build_id: str,
 
 def _manifest(
     folder: Path,
-    model: Path,
     compiled: Compiled,
     plan: Plan,
     images: list[BuiltImage],
@@ -222,10 +250,10 @@ def _manifest(
     company = compiled.company and CompanyRecord(others=tuple(others), network_pe=compiled.company.network_pe)
     return Manifest(
         model=compiled.net.name,
-        model_sha256=file_digest(model),
+        model_sha256=compiled.prepared.model_sha256,
         build_id=build_id,
         board=compiled.board,
-        accelerators=keep_models(compiled.plugins.values(), folder),
+        accelerators=keep_models(compiled.prepared.plugins.values(), folder),
         toolchain=toolchain.title,
         options=compiled.options.to_json(),
         images=tuple(records),

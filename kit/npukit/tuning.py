@@ -1,6 +1,6 @@
-"""What tuning found: how loops that TVM schedules run fastest, by kernel, shape and core. Builds look here.
+"""What tuning found: the best choice for a kernel or a network, by kernel, shapes and board. Builds look here.
 
-The file is JSON and may be copied, shared, and merged: of two findings for one kernel the faster one stays.
+The file is JSON and may be copied, shared, and merged: of two findings for one thing the faster one stays.
 """
 
 from __future__ import annotations
@@ -8,50 +8,29 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from npukit.errors import NpukitError
 
-FORMAT = 1
+FORMAT = 2
 VARIABLE = "NPUKIT_TUNED"
 
 
 @dataclass(frozen=True)
-class Blocking:
-    """How the loops of a sum are arranged: `factor` neighbours are summed side by side, `unroll` terms are written out.
-
-    Neighbours along the innermost loop around the sum, or along the `axis`-th outside it. The order in which each sum
-    is taken never changes, so neither does a bit of it.
-    """
-
-    axis: int = 0
-    factor: int = 1
-    unroll: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.factor} sums side by side along loop {self.axis}, {self.unroll} terms a turn"
-
-
-AS_WRITTEN = Blocking()
-
-
-@dataclass(frozen=True)
 class Finding:
-    """The best blocking of a kernel, what it costs and what the unblocked one does: cycles, or instructions.
+    """The best choice for one thing, what it costs and what npukit's own choice does: cycles, or instructions.
 
-    `tried` are the blockings that were measured, so that nobody measures them again.
+    `what` names it for people. `tried` are the choices that were measured, so that nobody measures them again.
     """
 
-    kernel: str
-    blocking: Blocking
+    what: str
+    choice: str
     cost: int
     before: int
-    tried: tuple[Blocking, ...] = ()
+    tried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +38,11 @@ class Database:
     """Findings by key."""
 
     findings: Mapping[str, Finding]
+
+    def choice(self, key: str) -> str | None:
+        """What to choose, if anybody has found that out."""
+        found = self.findings.get(key)
+        return found.choice if found else None
 
     def merged(self, other: Database) -> Database:
         found = dict(self.findings)
@@ -76,6 +60,9 @@ class Database:
         os.replace(scratch.name, path)
 
 
+NOTHING_FOUND = Database({})
+
+
 def _better(ours: Finding, theirs: Finding) -> Finding:
     best = theirs if theirs.cost < ours.cost else ours
     return replace(best, tried=tuple(dict.fromkeys((*ours.tried, *theirs.tried))))
@@ -90,7 +77,7 @@ def default_path() -> Path:
 def load_database(path: Path) -> Database:
     """An empty one if there is no file."""
     if not path.is_file():
-        return Database({})
+        return NOTHING_FOUND
     try:
         told = json.loads(path.read_text())
         if told["format"] != FORMAT:
@@ -103,51 +90,7 @@ def load_database(path: Path) -> Database:
 
 
 def _finding(told: dict[str, Any]) -> Finding:
-    tried = tuple(Blocking(**each) for each in told["tried"])
-    blocking = Blocking(**told["blocking"])
-    numbers = (blocking, *tried)
-    if not all(isinstance(n, int) and n >= 0 for b in numbers for n in (b.axis, b.factor, b.unroll)):
-        raise ValueError("a blocking is not three whole numbers")
-    return Finding(str(told["kernel"]), blocking, int(told["cost"]), int(told["before"]), tried)
-
-
-@dataclass
-class Trial:
-    """While it is open, kernels take the blocking that `choices` or else `default` says, and leave names and code."""
-
-    choices: Mapping[str, Blocking]
-    default: Blocking
-    names: dict[str, str] = field(default_factory=dict)
-    code: dict[str, str] = field(default_factory=dict)
-    """By key."""
-
-
-_trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
-
-
-@contextmanager
-def trial(choices: Mapping[str, Blocking], default: Blocking = AS_WRITTEN) -> Iterator[Trial]:
-    """Blockings to try instead of what the database says."""
-    opened = Trial(choices, default)
-    token = _trial.set(opened)
-    try:
-        yield opened
-    finally:
-        _trial.reset(token)
-
-
-def blocking_of(key: str, kernel: str) -> Blocking:
-    """How the kernel's loops are to be arranged."""
-    opened = _trial.get()
-    if opened is not None:
-        opened.names[key] = kernel
-        return opened.choices.get(key, opened.default)
-    found = load_database(default_path()).findings.get(key)
-    return found.blocking if found else AS_WRITTEN
-
-
-def note(key: str, code: str) -> None:
-    """What became of a kernel, for whoever tries blockings."""
-    opened = _trial.get()
-    if opened is not None:
-        opened.code[key] = code
+    what, choice, *tried = (told["what"], told["choice"], *told["tried"])
+    if not all(isinstance(text, str) for text in (what, choice, *tried)):
+        raise ValueError("a choice is not a text")
+    return Finding(what, choice, int(told["cost"]), int(told["before"]), tuple(tried))

@@ -8,7 +8,8 @@ from benchmarks.golden_metrics import DIGITS, cases, golden, measure, title
 from helpers import models
 
 
-@pytest.mark.parametrize(("name", "pes"), list(cases()))
-def test_the_metrics_are_the_golden_ones(name: str, pes: int) -> None:
+@pytest.mark.parametrize(("name", "pes", "objective"), list(cases()))
+def test_the_metrics_are_the_golden_ones(name: str, pes: int, objective: str) -> None:
     model = DIGITS if name == DIGITS.stem else models() / f"{name}.tflite"
-    assert measure(model, pes) == golden()[title(name, pes)], "on purpose? python benchmarks/golden_metrics.py --write"
+    found, wanted = measure(model, pes, objective), golden()[title(name, pes, objective)]
+    assert found == wanted, "on purpose? python benchmarks/golden_metrics.py --write"

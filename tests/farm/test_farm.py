@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from npukit.cli.main import app
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.address import Address
 from npukit.project.build_folder import GOLDEN, Build
+from npukit.tuning import VARIABLE
 
 CLIENT = Path(__file__).parent / "stock_client.py"
 KEY = "digits-board"
@@ -105,3 +107,16 @@ def test_a_tracker_that_is_not_there_is_an_error_at_once(digits: Build) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(NpukitError, match="is not a host and a port"):
         Address.parse(text)
+
+
+def test_trials_run_on_all_boards_side_by_side(
+    digits: Build, farm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
+    own = Path(shutil.copytree(digits.folder, tmp_path / "own"))
+    tuned = api.tune(own, tracker=farm, key=KEY)
+    assert tuned.trials == 2, "two worths of a byte of softmax's code, one on each board"
+    assert tuned.unit == "cycles"
+    assert tuned.after <= tuned.before == api.bench(digits.folder, frames=1).latency_cycles
+    with pytest.raises(NpukitError, match="no board of key nobody"):
+        api.tune(own, tracker=farm, key="nobody")

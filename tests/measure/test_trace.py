@@ -80,6 +80,31 @@ def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
     }
 
 
+def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) -> None:
+    options = api.Options(pes=3, objective="throughput", toolchain="zig")
+    built = api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=tmp_path / "out", options=options)
+    together = built.plan().frames
+    assert together > 1
+    measured, traced = api.bench(built.folder, frames=1), api.trace(built.folder, tmp_path / "t.json", frames=2)
+    assert (traced.frames, traced.together) == (2, together)
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run" and e["pid"] == 1]
+    assert round((starts[1] - starts[0]) / together) == measured.interval_cycles
+    computed = [e for e in events if e.get("cat") == "compute" and e["args"]["cycle"] < starts[1]]
+    assert {e["args"]["frame"] for e in computed} == set(range(together))
+    for layer in (each for each in measured.layers if each.engine == "mac_array"):
+        first = [e for e in computed if e["name"] == layer.name and e["args"]["frame"] == 0]
+        by_pe = defaultdict(list)
+        for event in first:
+            by_pe[event["pid"]].append((event["args"]["cycle"], event["args"]["cycle"] + event["args"]["cycles"]))
+        assert layer.cycles == max(_covered(spans) for spans in by_pe.values())
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
+    """Cycles in at least one of them."""
+    return len({cycle for span in spans for cycle in range(*span)})
+
+
 def test_a_core_does_one_thing_at_a_time(counted: tuple[Timeline, dict[int, int]]) -> None:
     timeline, _ = counted
     for pe in timeline.pes:
@@ -90,6 +115,7 @@ def test_a_core_does_one_thing_at_a_time(counted: tuple[Timeline, dict[int, int]
 
 
 def test_the_trace_is_one_that_perfetto_opens(built: Build, tmp_path: Path) -> None:
+    """By the format's rules: Perfetto's own trace processor is no part of its Python package, which downloads it."""
     file = tmp_path / "trace.json"
     api.trace(built.folder, file)
     events: list[dict[str, Any]] = json.loads(file.read_text())["traceEvents"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import CopyLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import Call, Choice, choose_thriftily
+from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.arrangement import Arrangement
 from npukit.net.net import Net
@@ -96,10 +96,28 @@ class CoreKernels:
 NO_KERNELS = CoreKernels({}, {}, 0)
 
 
-def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
+@dataclass(frozen=True)
+class Taste:
+    """What a choice of kernels holds dear.
+
+    `code_worth` says of ops by name how many times as much as usual a byte of their code must save. `spacious` takes
+    the fastest layouts though others nearly as fast would save a quarter of the memory.
+    """
+
+    code_worth: Mapping[str, float] = field(default_factory=dict)
+    spacious: bool = False
+
+
+USUAL = Taste()
+
+
+def choose_core_kernels(net: Net, objective: str, taste: Taste = USUAL) -> CoreKernels:
     """For the ops of a net that run on the core: kernels and layouts that together are fast, or small."""
     found = core_nodes(net)
-    choice = choose_thriftily(with_ranges(found.nodes), "memory" if objective == "memory" else "latency")
+    nodes, goal = with_ranges(found.nodes), "memory" if objective == "memory" else "latency"
+    worth = {i: taste.code_worth[owner] for i, owner in enumerate(found.owners) if owner in taste.code_worth}
+    spacious = taste.spacious and goal == "latency"
+    choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     ops = dict(_by_op(found, choice, zeros))
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
@@ -109,12 +127,12 @@ def choose_core_kernels(net: Net, objective: str) -> CoreKernels:
     return CoreKernels(ops, notes | {name: made.note for name, made in ops.items()}, sum(code.values()))
 
 
-def core_kernels_alone(net: Net) -> CoreKernels:
+def core_kernels_alone(net: Net, taste: Taste = USUAL) -> CoreKernels:
     """For each op that runs on the core, kernels that need no agreement with others: its tensors lie densely.
 
     They are for tiles that are the whole op.
     """
-    chosen = [choose_core_kernels(net.alone(op), "latency") for op in net.ops if op.engine == CPU]
+    chosen = [choose_core_kernels(net.alone(op), "latency", taste) for op in net.ops if op.engine == CPU]
     return CoreKernels(
         ops={name: made for each in chosen for name, made in each.ops.items()},
         notes={name: note for each in chosen for name, note in each.notes.items()},

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network
-from npukit.cli.options import AsJson, BuildFolder, Network, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BoardKey, BuildFolder, Network, On, Quiet, Tracker, Verbose, open_terminal
 from npukit.cli.summary import keep_in_report
+
+MOST_PES = 16
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
@@ -24,12 +26,8 @@ def bench(
     network: Network = None,
     on: On = None,
     frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
-    tracker: Annotated[
-        str | None, typer.Option("--tracker", metavar="HOST:PORT", help="On all free boards of this TVM tracker.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="With --tracker: boards served under this key.")
-    ] = None,
+    tracker: Tracker = None,
+    key: BoardKey = None,
     compare: Annotated[
         Path | None,
         typer.Option("--compare", metavar="OLD.json", help="Beside what an earlier `bench --json` printed."),
@@ -89,9 +87,24 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
 
 
 def _show(terminal: Terminal, measured: Bench) -> None:
-    headings = ("layer", "engine", ">cycles", ">predicted", ">difference", ">instructions")
-    terminal.table(headings, [_row(layer) for layer in measured.layers])
+    """What tells PEs apart is shown where there are several."""
+    several = len(measured.pes) > 1
+    headings = ["layer", "engine", ">cycles", ">predicted", ">difference", ">instructions"]
+    headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
+    terminal.table(headings, [(*_row(layer), *(_on_mesh(layer) if several else ())) for layer in measured.layers])
+    if several:
+        _show_pes(terminal, measured)
     terminal.print(_summary(measured))
+
+
+def _show_pes(terminal: Terminal, measured: Bench) -> None:
+    """The root, then those that wait least; not all of a large mesh."""
+    root, *others = measured.pes
+    shown = (root, *sorted(others, key=lambda pe: pe.wait)[: MOST_PES - 1])
+    rows = [(f"PE {pe.pe}", *map(_number, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
+    terminal.table(("", ">core awake", ">accelerator", ">waiting", ">port moves data", ">instructions"), rows)
+    if len(measured.pes) > len(shown):
+        terminal.print(f"{len(measured.pes) - len(shown)} more PEs: --json has them")
 
 
 def _summary(measured: Bench) -> str:
@@ -102,8 +115,13 @@ def _summary(measured: Bench) -> str:
     return (
         f"{measured.latency_cycles:,} cycles a frame ({milliseconds:.3g} ms at {measured.clock_hz / 1e6:g} MHz, on"
         f" {measured.engine}), {measured.interval_cycles:,} between frames; {instructions};"
-        f" {measured.macs_per_cycle:g} MACs a cycle{_energy(measured)}"
+        f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}{_energy(measured)}"
     )
+
+
+def _utilisation(measured: Bench) -> str:
+    used, count = measured.utilisation, len(measured.pes)
+    return "" if used is None or count < 2 else f"; {count} PEs at work {used:.0%} of the time"
 
 
 def _energy(measured: Bench) -> str:
@@ -136,6 +154,10 @@ def _show_comparison(terminal: Terminal, old: dict[str, Any], measured: Bench) -
 
     rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compare(old, measured)]
     terminal.table(("", ">before", ">now", ">change"), rows)
+
+
+def _on_mesh(layer: LayerCost) -> tuple[str, ...]:
+    return _number(layer.npu_cycles), _number(layer.wait), _number(layer.send)
 
 
 def _number(value: int | None) -> str:

@@ -9,30 +9,9 @@ from typing import Annotated
 import typer
 
 from npukit.cli.networks import networks_of, one_of, show_networks
-from npukit.cli.options import (
-    ActivationRanges,
-    Aim,
-    AsJson,
-    BoardName,
-    Calibration,
-    InFloat,
-    InputShapes,
-    KeepFloat,
-    Models,
-    Objective,
-    OnlyEngine,
-    OwnPlan,
-    Pes,
-    Postprocess,
-    Preprocess,
-    Quiet,
-    Ranges,
-    Strict,
-    Verbose,
-    open_terminal,
-    parsed_shapes,
-)
+from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_summary
+from npukit.cli.wishes import Wishes, takes_wishes
 
 
 class Compiler(StrEnum):
@@ -40,22 +19,11 @@ class Compiler(StrEnum):
     ZIG = "zig"
 
 
+@takes_wishes
 def build(
     models: Models,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="The build folder to leave.")],
-    board: BoardName = "pe-mesh",
-    pes: Pes = None,
-    engine: OnlyEngine = None,
-    objective: Aim = Objective.LATENCY,
-    plan: OwnPlan = None,
-    strict: Strict = False,
-    shapes: InputShapes = None,
-    calibration: Calibration = None,
-    ranges: ActivationRanges = Ranges.MINMAX,
-    preprocess: Preprocess = None,
-    postprocess: Postprocess = None,
-    in_float: InFloat = False,
-    keep_float: KeepFloat = None,
+    wishes: Wishes,
     toolchain: Annotated[
         Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
     ] = None,
@@ -67,22 +35,8 @@ def build(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        networks = networks_of(models, pes)
-        options = api.Options(
-            pes=networks[0].pes if one_of(models) else None,
-            engine=engine,
-            objective=objective,
-            plan=plan,
-            strict=strict,
-            toolchain=toolchain,
-            input_shapes=parsed_shapes(shapes),
-            calibration=calibration,
-            ranges=ranges,
-            preprocess=tuple(preprocess or ()),
-            postprocess=tuple(postprocess or ()),
-            in_float=in_float,
-            keep_float=tuple(keep_float or ()),
-        )
+        networks, board = networks_of(models, wishes.pes), wishes.board
+        options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
         if one_of(models):
             told = api.build(models[0], board=board, output=output, options=options, progress=terminal).manifest.summary
             show = show_summary

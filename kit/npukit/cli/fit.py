@@ -6,51 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from npukit.cli.networks import networks_of, one_of, show_networks
-from npukit.cli.options import (
-    ActivationRanges,
-    Aim,
-    AsJson,
-    BoardName,
-    Calibration,
-    InFloat,
-    InputShapes,
-    KeepFloat,
-    Models,
-    Objective,
-    OnlyEngine,
-    OwnPlan,
-    Pes,
-    Postprocess,
-    Preprocess,
-    Quiet,
-    Ranges,
-    Strict,
-    Verbose,
-    open_terminal,
-    parsed_shapes,
-)
+from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_summary
+from npukit.cli.wishes import Wishes, takes_wishes
 from npukit.errors import DoesNotFit
 
 if TYPE_CHECKING:
     from npukit.api import Network
 
 
+@takes_wishes
 def fit(
     models: Models,
-    board: BoardName = "pe-mesh",
-    pes: Pes = None,
-    engine: OnlyEngine = None,
-    objective: Aim = Objective.LATENCY,
-    plan: OwnPlan = None,
-    strict: Strict = False,
-    shapes: InputShapes = None,
-    calibration: Calibration = None,
-    ranges: ActivationRanges = Ranges.MINMAX,
-    preprocess: Preprocess = None,
-    postprocess: Postprocess = None,
-    in_float: InFloat = False,
-    keep_float: KeepFloat = None,
+    wishes: Wishes,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -59,21 +27,8 @@ def fit(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        networks = networks_of(models, pes)
-        options = api.Options(
-            pes=networks[0].pes if one_of(models) else None,
-            engine=engine,
-            objective=objective,
-            plan=plan,
-            strict=strict,
-            input_shapes=parsed_shapes(shapes),
-            calibration=calibration,
-            ranges=ranges,
-            preprocess=tuple(preprocess or ()),
-            postprocess=tuple(postprocess or ()),
-            in_float=in_float,
-            keep_float=tuple(keep_float or ()),
-        )
+        networks, board = networks_of(models, wishes.pes), wishes.board
+        options = wishes.options(networks[0].pes if one_of(models) else None)
         try:
             if one_of(models):
                 told, show = api.fit(models[0], board=board, options=options, progress=terminal), show_summary

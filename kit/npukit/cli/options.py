@@ -90,6 +90,12 @@ KeepFloat = Annotated[
     list[str] | None,
     typer.Option("--keep-float", metavar="LAYER", help="With --calibration: a layer to compute in float; repeatable."),
 ]
+Tracker = Annotated[
+    str | None, typer.Option("--tracker", metavar="HOST:PORT", help="On all free boards of this TVM tracker.")
+]
+BoardKey = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="With --tracker: boards served under this key.")
+]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),
@@ -113,4 +119,7 @@ def open_terminal(as_json: bool, verbose: int, quiet: bool) -> Iterator[Terminal
     """The verb's terminal; errors inside leave as one line and an exit status."""
     terminal = Terminal(as_json, -1 if quiet else verbose)
     with errors_as_lines(terminal.verbosity):
-        yield terminal
+        try:
+            yield terminal
+        finally:
+            terminal.finish()

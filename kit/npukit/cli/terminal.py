@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from npukit.cli.stages import Stages
 from npukit.errors import NpukitError
 
 Item = TypeVar("Item")
@@ -25,31 +26,42 @@ class Terminal:
 
     as_json: bool = False
     verbosity: int = 0
+    _stages: Stages = field(default_factory=Stages, repr=False, compare=False)
 
     def result(self, value: Any) -> None:
         """The one object or list that --json asks for."""
+        self.finish()
         if self.as_json:
             print(json.dumps(value, indent=2), flush=True)
 
     def print(self, text: str = "") -> None:
         """A line of the result for people; not with --json."""
+        self.finish()
         if not self.as_json:
             _console(stderr=False).print(text, markup=False, highlight=False, soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns for people; a heading that begins with `>` has its column right-aligned."""
+        self.finish()
         if not self.as_json:
             _console(stderr=False).print(_table(headings, rows))
 
     def note(self, text: str, style: str = "") -> None:
         """What is worth saying beside the result."""
+        self.finish()
         if self.verbosity >= 0:
             _console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def stage(self, name: str) -> None:
         """A step of long work has begun. Shown to a person who waits, and in a log with -v."""
-        if self._shows_progress():
-            self.note(name, style="dim")
+        if self._shows_progress() and sys.stderr.isatty():
+            self._stages.begin(name, _console(stderr=True))
+        elif self._shows_progress():
+            self.note(name)
+
+    def finish(self) -> None:
+        """The last stage is done."""
+        self._stages.finish()
 
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
         """The items, with a bar of how far they are."""
@@ -59,6 +71,7 @@ class Terminal:
             return
         from rich.progress import track
 
+        self.finish()
         yield from track(items, name, console=_console(stderr=True), transient=True)
 
     def _shows_progress(self) -> bool:

@@ -28,7 +28,9 @@ def trace(
 
         traced = api.trace(build, output, frames=frames, pes=pes, progress=terminal)
         terminal.result(traced.to_json())
+        what = f"{traced.frames} {'frame' if traced.together == 1 else 'round'}{'s' * (traced.frames > 1)}"
+        what += f" of {traced.together} frames" if traced.together > 1 else ""
         terminal.print(
-            f"{traced.frames} frames, {traced.cycles:,} cycles, {len(traced.pes)} of {traced.pes_used} PEs:"
+            f"{what}, {traced.cycles:,} cycles, {len(traced.pes)} of {traced.pes_used} PEs:"
             f" {output} (open it at https://ui.perfetto.dev)"
         )

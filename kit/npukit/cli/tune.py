@@ -1,4 +1,4 @@
-"""`npukit tune`: search for faster code of what TVM schedules."""
+"""`npukit tune`: search by measurement for faster kernels, loops and mappings."""
 
 from __future__ import annotations
 
@@ -7,42 +7,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Calibration, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BoardKey, BuildFolder, On, Quiet, Tracker, Verbose, open_terminal
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
-    from npukit.tuner import Tuned
+    from npukit.tuner.session import Tuned
 
 
 def tune(
     build: BuildFolder,
-    model: Annotated[Path, typer.Option("--model", metavar="MODEL", help="The file the build was made from.")],
+    on: On = None,
     budget: Annotated[
-        int, typer.Option("--budget", min=1, metavar="SECONDS", help="Try nothing new after this.")
+        int, typer.Option("--budget", min=0, metavar="SECONDS", help="Try nothing new after this.")
     ] = 300,
     database: Annotated[
         Path | None,
         typer.Option("--database", metavar="FILE", help="By default $NPUKIT_TUNED or a file in the user's cache."),
     ] = None,
     merge: Annotated[
-        Path | None, typer.Option("--merge", metavar="FILE", help="First take over what others have found.")
+        list[Path] | None,
+        typer.Option("--merge", metavar="FILE", help="First take over what others have found; repeatable."),
     ] = None,
-    calibration: Calibration = None,
+    tracker: Tracker = None,
+    key: BoardKey = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Measure blockings of float layers, keep the best for all builds to come, and build again with them."""
+    """Measure other kernels, loops and mappings, keep the best for all builds to come, and build again with them."""
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
         tuned = api.tune(
             build,
-            model,
+            on=on,
             budget_seconds=budget,
             database=database,
-            merge=merge,
-            calibration=calibration,
+            merge=merge or (),
+            tracker=tracker,
+            key=key,
             progress=terminal,
         )
         terminal.result(tuned.to_json())
@@ -51,10 +54,10 @@ def tune(
 
 def _show(terminal: Terminal, tuned: Tuned) -> None:
     rows = [
-        (kernel.name, ", ".join(kernel.layers), f"{kernel.before:,}", f"{kernel.after:,}", kernel.blocking)
-        for kernel in tuned.kernels
+        (each.name, ", ".join(each.layers) or "all", f"{each.before:,}", f"{each.after:,}", each.choice)
+        for each in tuned.kernels
     ]
-    terminal.table(("kernel", "layers", ">before", ">now", "blocking"), rows)
+    terminal.table(("what", "layers", ">before", ">now", "choice"), rows)
     gain = f"{tuned.before / tuned.after:.2f} times as fast" if tuned.after < tuned.before else "nothing faster found"
     terminal.print(
         f"{tuned.before:,} -> {tuned.after:,} {tuned.unit} a frame, {gain}; {tuned.trials} trials in"

@@ -53,12 +53,19 @@ class FarmBench:
 
 def farm_bench(tracker: Address, key: str, build_id: str, frames: int) -> FarmBench:
     """`frames` frames, spread over all boards of the key that are free, or over one once it is."""
-    with _tracker(tracker) as session:
-        remotes = [session.request(key) for _ in range(_free_boards(session, tracker, key))]
+    with all_boards(tracker, key) as remotes:
+        pass  # they stay ours without the tracker
     abouts = [_about(remote, build_id) for remote in remotes]
     shares = [max(1, (frames + place) // len(remotes)) for place in range(len(remotes))]
     with ThreadPoolExecutor(len(remotes)) as pool:
         return FarmBench(tuple(pool.map(_measure, remotes, abouts, shares)))
+
+
+@contextmanager
+def all_boards(tracker: Address, key: str) -> Iterator[list[Any]]:
+    """Sessions with all boards of the key that are free, or with one once it is."""
+    with _tracker(tracker) as session:
+        yield [session.request(key) for _ in range(_free_boards(session, tracker, key))]
 
 
 @contextmanager

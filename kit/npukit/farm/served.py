@@ -13,10 +13,15 @@ from typing import Any
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.farm.trials import unpacked
+from npukit.link.flash_port import open_board, update_of
 from npukit.link.messages import RunResult
+from npukit.link.programmer import program
+from npukit.link.update import flash
 from npukit.measure.bench import bench
 from npukit.measure.cases import Cases, load_cases
-from npukit.measure.target import Target, open_target
+from npukit.measure.target import EMULATORS, Target, open_target
+from npukit.measure.trial import run_trial
 from npukit.measure.validate import run_case
 from npukit.net.net import Net
 from npukit.net.tensor import Tensor
@@ -68,6 +73,17 @@ class ServedBoard:
         golden = load_cases(self._folder / GOLDEN, self._net, None)
         return bench(self._target, self._net, self._build.plan(), golden, clock, frames, Silent()).to_json()
 
+    def trial(self, archive: bytes) -> dict[str, Any]:
+        """Another build for the same board, put onto it if it is a device, and measured."""
+        self._open.close()
+        self.__dict__.pop("_target", None)
+        with unpacked(archive) as build:
+            if build.board.name != self._build.board.name:
+                raise NpukitError(f"the build is for {build.board.name}, this board is a {self._build.board.name}")
+            if self._on not in (None, *EMULATORS):
+                _write_onto(build, self._on)
+            return run_trial(build, self._on).to_json()
+
     @cached_property
     def _build(self) -> Build:
         return load_build(self._folder)
@@ -98,6 +114,15 @@ class ServedBoard:
         for index, array in enumerate(case.inputs):
             self._target.session.write_input(index, array[0].tobytes())
         return self._target.session.run()
+
+
+def _write_onto(build: Build, port: str) -> None:
+    """A board with npukit's loader takes it unsigned, if it was made to; the others from their programmer."""
+    if build.board.programmer:
+        program(build, port, Silent(), dry_run=False)
+        return
+    with open_board(build, port, None, Silent()) as transport:
+        flash(transport, update_of(build, None, "0.0.0", may_be_older=True))
 
 
 def _description(tensor: Tensor) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def register_board(folder: str, on: str | None) -> None:
         f"npukit.{RUN}": run,
         "npukit.describe": lambda: json.dumps(board.describe()),
         "npukit.bench": lambda frames: json.dumps(board.bench(frames)),
+        "npukit.trial": lambda archive: json.dumps(board.trial(bytes(archive))),
     }.items():
         tvm_ffi.register_global_func(name, _with_whole_errors(function), override=True)
 

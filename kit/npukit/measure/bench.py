@@ -14,6 +14,7 @@ from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.energy import estimated_nanojoules
+from npukit.measure.on_messages import sends, waits
 from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
@@ -31,6 +32,8 @@ class LayerCost:
     """One layer: cycles of the PE that takes longest, instructions of all. `predicted_cycles` is the plan's.
 
     The built-in emulator sees the layer's cycles within a frame; elsewhere the layer is stopped after to be measured.
+    It also sees how long the core waits for messages before the layer (`wait`) and sends its results (`send`), each on
+    the PE where that takes longest.
     """
 
     name: str
@@ -39,6 +42,8 @@ class LayerCost:
     npu_cycles: int
     instructions: int
     predicted_cycles: int
+    wait: int | None = None
+    send: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class Bench:
     clock_hz: int
     layers: tuple[LayerCost, ...]
     pes: tuple[PeCost, ...]
+    utilisation: float | None = None
+    """The part of all PEs' time in which a core or an accelerator is at work."""
     energy_estimate_nj: float | None = None
     """By the figures of the board file's `[energy]`, if it has any."""
     timeline: Timeline | None = None
@@ -121,6 +128,8 @@ def bench(
     cycles = slowest.result.cycles if target.counts_cycles else None
     work = total_macs(net)
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
+    pes = _pes(slowest, tiles, _ports(target.board, net, plan)) if target.counts_cycles else ()
+    layers = [_layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)]
     return Bench(
         engine=target.name,
         instructions=instructions,
@@ -130,10 +139,9 @@ def bench(
         macs=work,
         macs_per_cycle=round(work * together / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
-        layers=tuple(
-            _layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)
-        ),
-        pes=_pes(slowest, tiles, _ports(target.board, net, plan)) if target.counts_cycles else (),
+        layers=_with_messages(layers, timeline),
+        pes=pes,
+        utilisation=_utilisation(pes, cycles),
         energy_estimate_nj=estimated_nanojoules(target.board, net, plan, instructions),
         timeline=timeline,
     )
@@ -145,6 +153,10 @@ class _Run:
 
     result: RunResult
     pes: Mapping[int, Counters]
+
+
+def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:
+    return round(1 - sum(pe.wait for pe in pes) / (len(pes) * cycles), 3) if pes and cycles else None
 
 
 def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run:
@@ -204,6 +216,13 @@ def _layer(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | N
         instructions=sum(tile.record.instructions for own in by_pe.values() for tile in own),
         predicted_cycles=max(sum(tile.step.predicted_cycles for tile in own) for own in by_pe.values()),
     )
+
+
+def _with_messages(layers: Sequence[LayerCost], timeline: Timeline | None) -> tuple[LayerCost, ...]:
+    if timeline is None:
+        return tuple(layers)
+    waited, sent = waits(timeline), sends(timeline)
+    return tuple(replace(each, wait=waited.get(each.name, 0), send=sent.get(each.name, 0)) for each in layers)
 
 
 def _cycles(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | None) -> int | None:

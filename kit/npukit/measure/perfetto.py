@@ -71,7 +71,9 @@ class _Writer:
     def _slice(self, piece: Slice) -> Event:
         name = piece.layer if piece.layer and piece.track == CORE else piece.name
         category = _CATEGORIES.get(piece.name, "compute" if piece.layer else "runtime")
-        more = {"function": piece.name} if piece.track == CORE else {}
+        more: Event = {"function": piece.name} if piece.track == CORE else {}
+        if piece.layer and self._timeline.together > 1:
+            more["frame"] = piece.frame
         return self._complete(piece.pe + 1, self._threads[piece.track], name, category, piece.start, piece.end, **more)
 
     def _sleeps(self) -> Iterator[Event]:

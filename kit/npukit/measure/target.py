@@ -29,6 +29,9 @@ _PATIENT_SECONDS = 86_400.0
 """How long an answer may take while somebody looks at the firmware in a debugger."""
 
 
+EMULATORS = ("emulator", "renode", "qemu")
+
+
 @dataclass(frozen=True)
 class Target:
     """A running build and the session with it."""
@@ -104,7 +107,7 @@ def _fill_dram(build: Build, name: str, session: Session) -> None:
 def _start(build: Build, name: str, emulation: Emulation) -> Transport:
     if name != "emulator" and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
-    if name not in ("emulator", "renode", "qemu"):
+    if name not in EMULATORS:
         return open_serial(name, build.board.uart.baud)
     if name not in build.board.runs_on:
         raise NpukitError(

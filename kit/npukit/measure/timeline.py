@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 import numpy as np
@@ -28,7 +28,8 @@ _RUNTIME = "net_", "noc_"
 class Slice:
     """A stretch of a PE's time: of its core (`CORE`), or of an accelerator by its name.
 
-    `step` is the step of the PE's plan it belongs to; `layer` the op that step computes, empty for all else.
+    `step` is the step of the PE's plan it belongs to; `layer` the op that step computes, empty for all else, and
+    `frame` the frame of a round that it computes it for.
     """
 
     pe: int
@@ -38,6 +39,7 @@ class Slice:
     end: int
     layer: str = ""
     step: int | None = None
+    frame: int = 0
 
     @property
     def cycles(self) -> int:
@@ -69,7 +71,10 @@ class LinkUse:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What a run of frames was made of. Cycle 0 is where the first frame starts on the root PE."""
+    """What a run of frames was made of, or of rounds where the plan takes `together` frames at once.
+
+    Cycle 0 is where the first one starts on the root PE.
+    """
 
     model: str
     board: str
@@ -77,6 +82,7 @@ class Timeline:
     frames: tuple[tuple[int, int], ...]
     """Of the root PE: start and end of each."""
     slices: tuple[Slice, ...]
+    together: int = 1
     sleeps: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """By PE, when its core slept."""
     movements: tuple[Movement, ...] = ()
@@ -87,10 +93,13 @@ class Timeline:
         return self.frames[-1][1]
 
     def layer_cycles(self) -> dict[str, int]:
-        """By layer: the cycles of the PE that spends most on it in a frame, on its core or on an accelerator."""
+        """By layer: the cycles of the PE that spends most on it in a frame, on its core or on an accelerator.
+
+        Of a round's frames the first one stands for all.
+        """
         spans: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for piece in self.slices:
-            if piece.layer:
+            if piece.layer and piece.frame == 0:
                 spans[piece.layer, piece.pe].append((piece.start, piece.end))
         spent: Counter[str] = Counter()
         for (layer, _), own in spans.items():
@@ -232,11 +241,12 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
         clock_hz=build.board.core.clock_hz,
         frames=tuple((start - zero, end - zero) for start, end in frames),
         slices=tuple(
-            Slice(s.pe, s.track, s.name, s.start - zero, s.end - zero, s.layer, s.step)
+            replace(s, start=s.start - zero, end=s.end - zero)
             for s in slices
             if s.end > zero and s.start < frames[-1][1]
         ),
         sleeps={pe: tuple(_spans(records, zero)) for pe, records in _by_pe(seen.happenings.of(Kind.SLEEP)).items()},
+        together=plan.frames,
         movements=tuple(_movements(seen.happenings, zero)),
         links=tuple(_links(seen.happenings, zero)),
     )
@@ -247,7 +257,7 @@ def _core_slices(plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call
         steps = {name: cycle(taken) for (owner, name), taken in learnt.calls.items() if owner == pe.pe}
         for call in sorted(calls.get(pe.pe, ()), key=lambda call: call.start):
             step = next(steps[call.name]) if call.name in steps else None
-            yield Slice(pe.pe, CORE, call.name, call.start, call.end, _layer(plan, pe.pe, step), step)
+            yield Slice(pe.pe, CORE, call.name, call.start, call.end, *_layer(plan, pe.pe, step))
 
 
 def _accelerator_slices(
@@ -255,16 +265,17 @@ def _accelerator_slices(
 ) -> Iterator[Slice]:
     for (pe, name), spans in work.items():
         for (start, end), step in zip(spans, cycle(learnt.work[pe, name])):
-            layer = _layer(plan, pe, step)
-            yield Slice(pe, name, layer, start, end, layer, step)
+            layer, _, frame = _layer(plan, pe, step)
+            yield Slice(pe, name, layer, start, end, layer, step, frame)
 
 
-def _layer(plan: Plan, pe: int, step: int | None) -> str:
+def _layer(plan: Plan, pe: int, step: int | None) -> tuple[str, int | None, int]:
+    """The op of a step, the step, and the frame it works on."""
     if step is None:
-        return ""
+        return "", None, 0
     computed = next(each for each in plan.pes if each.pe == pe).steps[step]
     assert isinstance(computed, Compute)
-    return computed.op
+    return computed.op, step, computed.frame
 
 
 def _spans(records: np.ndarray, zero: int) -> Iterator[tuple[int, int]]:

@@ -23,13 +23,14 @@ MOST_PES = 64
 
 @dataclass(frozen=True)
 class Traced:
-    """What a trace file holds."""
+    """What a trace file holds. `frames` are rounds of `together` frames each, where the build takes several at once."""
 
     output: str
     frames: int
     cycles: int
     pes: tuple[int, ...]
     pes_used: int
+    together: int = 1
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,7 +50,7 @@ def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output
     chosen = _chosen(pes, used) if pes else _spread(used)
     timeline = timeline_of(build, cases, frames)
     output.write_text(json.dumps(perfetto(timeline, plan, chosen)) + "\n")
-    return Traced(str(output), len(timeline.frames), timeline.end, tuple(chosen), len(used))
+    return Traced(str(output), len(timeline.frames), timeline.end, tuple(chosen), len(used), plan.frames)
 
 
 def _spread(used: Sequence[int]) -> list[int]:

@@ -15,8 +15,7 @@ import numpy as np
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
-from npukit.plan.assignment import Assignment, Tile
-from npukit.plan.boxes import to_boxes
+from npukit.plan.assignment import Assignment
 from npukit.plan.cost import CHAIN_CYCLES
 from npukit.plan.exchange import Distances, exchange_cycles
 from npukit.plan.graph import Graph
@@ -46,7 +45,8 @@ class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
     Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
-    inputs and the output of a tile may take.
+    inputs and the output of a tile may take. `moves_weigh` so many times what they are estimated to cost: other
+    weights find other assignments, for who compares them by simulation.
     """
 
     def __init__(
@@ -59,9 +59,11 @@ class LatencySearch:
         *,
         fetched: bool = False,
         room: int | None = None,
+        moves_weigh: float = 1.0,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
+        self._moves_weigh = moves_weigh
         self._splits = Splits(graph, engines, len(order), room)
         self._distances = _distances(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
@@ -70,11 +72,15 @@ class LatencySearch:
 
     def best(self, price: float = 0.0) -> Assignment:
         """The best assignment if a byte of constants on the fullest PE costs so many cycles."""
+        return self._splits.assignment(self._order, self.best_splits(price))
+
+    def best_splits(self, price: float = 0.0) -> tuple[Split, ...]:
+        """The splits of the best assignment, op by op."""
         states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.inputs): _State(0, 0, ())}
         for index in range(len(self._graph.ops)):
             states = self._after(index, self._kept(states, price), price)
         finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
-        return self._assignment(min(finished.values(), key=lambda state: _priced(state, price)).splits)
+        return min(finished.values(), key=lambda state: _priced(state, price)).splits
 
     def _kept(self, states: dict[Layout, _State], price: float) -> list[tuple[Layout, _State]]:
         return sorted(states.items(), key=lambda item: (_priced(item[1], price), item[0]))[: self._effort.states]
@@ -123,18 +129,12 @@ class LatencySearch:
             return 0
         owned = self._splits.tiles(name, spread)
         size = self._graph.element_bytes(name)
-        return sum(
+        moved = sum(
             exchange_cycles(self._board.noc, self._distances, owned, boxes, size)
             for home, boxes in self._splits.needs(index, split)
             if home == name
         )
-
-    def _assignment(self, splits: Sequence[Split]) -> Assignment:
-        found: dict[str, tuple[Tile, ...]] = {}
-        for op, split in zip(self._graph.ops, splits, strict=True):
-            boxes = to_boxes(self._splits.tiles(op.output, split))
-            found[op.name] = tuple(Tile(pe, box) for pe, box in zip(self._order, boxes, strict=False))
-        return found
+        return int(moved * self._moves_weigh)
 
 
 def _priced(state: _State, price: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from npukit.accel.core_kernels import CoreKernels, choose_core_kernels, core_kernels_alone
+from npukit.accel.core_kernels import USUAL, CoreKernels, Taste, choose_core_kernels, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -13,11 +13,12 @@ from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
+from npukit.plan.advice import NO_ADVICE, Advice
 from npukit.plan.graph import Graph
 from npukit.plan.memory import shortfall, with_code
 from npukit.plan.pins import read_pins
 from npukit.plan.plan import PePlan, Plan
-from npukit.plan.planner import closest_plan, plan_network, plan_with_pins
+from npukit.plan.planner import closest_plan, plan_as_split, plan_network, plan_with_pins
 
 Engines = Mapping[str, Accelerator]
 _MADE = "plain C: made by TVM"
@@ -33,16 +34,27 @@ class Planned:
     kernels: Mapping[str, str]
 
 
-def plan_with_kernels(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Planned:
-    """On one PE with kernels in assembly if that fits, small ones if need be; else as the planner does without."""
+def plan_with_kernels(
+    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice = NO_ADVICE
+) -> Planned:
+    """On one PE with kernels in assembly if that fits, small ones if need be; else as the planner does without.
+
+    Advice is taken for what is to be fast, where it fits.
+    """
+    taken = NO_ADVICE if objective == "memory" else advice
     if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
-        for kernels in _choices(net, objective):
+        for kernels in _choices(net, objective, taken.taste):
             plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
             if plan and (max_pes == 1 or board.pe_count == 1 or not plan.streams):
                 return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
-    return _on_mesh(
-        net, board, engines, lambda known: plan_network(net, board, known, objective=objective, max_pes=max_pes)
-    )
+
+    def planned(known: Engines) -> Plan:
+        advised = None
+        if taken.splits and objective == "latency":
+            advised = plan_as_split(net, board, known, taken.splits, max_pes)
+        return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes)
+
+    return _on_mesh(net, board, engines, planned, taken.taste)
 
 
 def plan_as_pinned(
@@ -58,9 +70,11 @@ def plan_as_pinned(
     return _on_mesh(net, board, engines, lambda known: plan_with_pins(net, board, known, pins, max_pes))
 
 
-def _on_mesh(net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan]) -> Planned:
+def _on_mesh(
+    net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], taste: Taste = USUAL
+) -> Planned:
     """Ops that one PE computes whole have their kernels in assembly, if their code finds room there."""
-    alone = core_kernels_alone(net)
+    alone = core_kernels_alone(net, taste)
     with_kernels = {**engines, Cpu.name: Cpu(alone)}
     plan = planned(with_kernels)
     whole = _computed_whole(net, plan) & alone.ops.keys()
@@ -93,9 +107,12 @@ def _plain(net: Net, kernels: frozenset[str]) -> dict[str, str]:
     }
 
 
-def _choices(net: Net, objective: str) -> Iterator[CoreKernels]:
-    for each in dict.fromkeys((objective, "memory")):
-        yield choose_core_kernels(net, each)
+def _choices(net: Net, objective: str, taste: Taste) -> Iterator[CoreKernels]:
+    yield choose_core_kernels(net, objective, taste)
+    if taste != USUAL:
+        yield choose_core_kernels(net, objective)
+    if objective != "memory":
+        yield choose_core_kernels(net, "memory")
 
 
 def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, code_bytes: int) -> Plan | None:

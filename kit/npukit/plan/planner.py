@@ -8,6 +8,7 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
+from npukit.plan.alternatives import Alternatives
 from npukit.plan.assignment import Assignment
 from npukit.plan.chips import board_of_one, chips_alike, on_chips
 from npukit.plan.fit import refuse_what_does_not_fit
@@ -16,6 +17,7 @@ from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
 from npukit.plan.search import completed_plan, fastest_plan, smallest_plan
+from npukit.plan.splits import Split
 from npukit.plan.throughput import densest_plan
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
@@ -67,6 +69,13 @@ def _on_each_chip(net: Net, board: Board, engines: Mapping[str, Accelerator], ch
     plan = densest_plan(Graph(net), one, engines, pes_in_order(one))
     refuse_what_does_not_fit(net, one, engines, plan)
     return on_chips(board, plan, chips)
+
+
+def plan_as_split(
+    net: Net, board: Board, engines: Mapping[str, Accelerator], splits: tuple[Split, ...], max_pes: int | None
+) -> Plan | None:
+    """The plan of a frame with the ops split so, or None if they cannot be or it does not fit."""
+    return Alternatives(Graph(net), board, engines, pes_in_order(board)[:max_pes]).plan(splits)
 
 
 def plan_with_pins(

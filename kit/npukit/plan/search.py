@@ -46,9 +46,9 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
 
 def completed_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int], pins: Assignment) -> Plan:
     """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
-    search = LatencySearch(graph, board, engines, order, THOROUGH if len(order) <= SMALL_MESH else QUICK)
+    search = _search(graph, board, engines, order)
     assignments = ({**search.best(price), **pins} for price in PRICES)
-    return _first_that_fits(board, (_emitted(graph, board, engines, each, "latency") for each in assignments))
+    return _first_that_fits(board, (planned(graph, board, engines, each) for each in assignments))
 
 
 def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
@@ -75,12 +75,16 @@ def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int],
 
 
 def _search(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> LatencySearch:
-    return LatencySearch(graph, board, engines, order, THOROUGH if len(order) <= SMALL_MESH else QUICK)
+    return LatencySearch(graph, board, engines, order, effort_on(order))
+
+
+def effort_on(order: Sequence[int]) -> Effort:
+    return THOROUGH if len(order) <= SMALL_MESH else QUICK
 
 
 def _resident(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan:
     """The fastest frame with all constants in the PEs, or what comes closest."""
-    return _first_that_fits(board, (_emitted(graph, board, engines, each, "latency") for each in _priced(search)))
+    return _first_that_fits(board, (planned(graph, board, engines, each) for each in _priced(search)))
 
 
 def _priced(search: LatencySearch) -> Iterator[Assignment]:
@@ -113,5 +117,6 @@ def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:
     return closest
 
 
-def _emitted(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str) -> Plan:
-    return with_predictions(graph.net, board, emit_plan(graph, board, engines, assignment, objective))
+def planned(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan:
+    """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
+    return with_predictions(graph.net, board, emit_plan(graph, board, engines, assignment, "latency"))

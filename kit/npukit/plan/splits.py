@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -11,6 +11,7 @@ import numpy as np
 from npukit.accel.interface import Accelerator, Cost
 from npukit.net.box import Box
 from npukit.net.net import Op
+from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.boxes import Boxes, extents, from_boxes, grid, to_boxes, volumes
 from npukit.plan.graph import Graph
 from npukit.plan.receptive import cuttable_axes
@@ -34,6 +35,15 @@ class Splits:
 
     def whole(self, tensor: str) -> Split:
         return (1,) * len(self._graph.shape(tensor))
+
+    def assignment(self, order: Sequence[int], splits: Sequence[Split]) -> Assignment:
+        """The tiles of every op that is split so, on the PEs of an order."""
+        return {
+            op.name: tuple(
+                Tile(pe, box) for pe, box in zip(order, to_boxes(self.tiles(op.output, split)), strict=False)
+            )
+            for op, split in zip(self._graph.ops, splits, strict=True)
+        }
 
     def _tiles(self, tensor: str, split: Split) -> Boxes:
         """The boxes of a tensor in a layout."""
@@ -94,6 +104,9 @@ class Splits:
         made = int(volumes(self.tiles(op.output, split)).max()) * self._graph.element_bytes(op.output)
         needed = self.needs(index, split)
         return made + sum(int(volumes(boxes).max()) * self._graph.element_bytes(name) for name, boxes in needed)
+
+    def is_possible(self, index: int, split: Split) -> bool:
+        return split in self._possible(index)
 
     def _possible(self, index: int) -> Iterator[Split]:
         op = self._graph.ops[index]

@@ -277,6 +277,12 @@ def new_build_folder(output: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def replace_build(source: Path, output: Path) -> None:
+    """The build in `source` becomes that in `output`, whole or not at all."""
+    with new_build_folder(output) as folder:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+
+
 def _check_replaceable(output: Path) -> None:
     if output.is_dir() and ((output / MANIFEST).is_file() or not any(output.iterdir())):
         return

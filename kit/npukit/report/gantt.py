@@ -50,28 +50,31 @@ class Gantt:
 
 
 def gantt(timeline: Timeline) -> Gantt:
-    """The whole timeline, of so many PEs as one can read."""
+    """The whole timeline, of so many PEs as one can read. A bar of a round says in its title which frame it is for."""
     pes = timeline.pes
     count = min(len(pes), MOST_ROWS)
     chosen = [pes[index * len(pes) // count] for index in range(count)]
     scale = WIDTH / timeline.end
-    rows = tuple(_row(pe, [s for s in timeline.slices if s.pe == pe], scale) for pe in chosen)
+    several = timeline.together > 1
+    rows = tuple(_row(pe, [s for s in timeline.slices if s.pe == pe], scale, several) for pe in chosen)
     return Gantt(rows, len(pes), timeline.end, tuple(_ticks(timeline.end, scale)))
 
 
-def _row(pe: int, slices: Sequence[Slice], scale: float) -> Row:
+def _row(pe: int, slices: Sequence[Slice], scale: float, several: bool) -> Row:
     core = [s for s in slices if s.track == CORE and (s.layer or s.name in _KINDS)]
-    return Row(pe, tuple(_bars([s for s in slices if s.track != CORE], scale)), tuple(_bars(core, scale)))
+    accelerators = [s for s in slices if s.track != CORE]
+    return Row(pe, tuple(_bars(accelerators, scale, several)), tuple(_bars(core, scale, several)))
 
 
-def _bars(slices: Iterable[Slice], scale: float) -> Iterator[Bar]:
+def _bars(slices: Iterable[Slice], scale: float, several: bool) -> Iterator[Bar]:
     reached = -1.0
     for piece in sorted(slices, key=lambda piece: piece.start):
         x, width = max(piece.start, 0) * scale, piece.cycles * scale
         if width < _LEAST_WIDTH and x < reached + _LEAST_WIDTH:
             continue
         reached = x + width
-        yield Bar(round(x, 2), round(max(width, _LEAST_WIDTH), 2), _kind(piece), _label(piece, width), _title(piece))
+        title = _title(piece, several)
+        yield Bar(round(x, 2), round(max(width, _LEAST_WIDTH), 2), _kind(piece), _label(piece, width), title)
 
 
 def _kind(piece: Slice) -> str:
@@ -84,8 +87,9 @@ def _label(piece: Slice, width: float) -> str:
     return piece.layer if width >= _LABEL_WIDTH else ""
 
 
-def _title(piece: Slice) -> str:
+def _title(piece: Slice, several: bool) -> str:
     what = piece.layer or _KINDS.get(piece.name, piece.name)
+    what += f" of frame {piece.frame}" if several and piece.layer else ""
     return f"PE {piece.pe}, {piece.track}: {what}, {piece.cycles:,} cycles from {max(piece.start, 0):,}"
 
 

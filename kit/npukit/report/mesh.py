@@ -1,4 +1,4 @@
-"""The mesh as a picture: a square a PE, coloured by how much of a frame it computes; arrows by traffic."""
+"""The mesh as a picture: a square a PE, coloured by how much of the time it is at work; arrows by traffic."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class MeshPicture:
     busiest: str
 
 
-def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float]) -> MeshPicture:
-    """`shares`: by PE, the part of a frame in which it computes."""
+def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float], unit: str = "frame") -> MeshPicture:
+    """`shares`: by PE, the part of a `unit` in which it is at work."""
     mesh = board.mesh
     traffic = link_bytes(board, net, plan)
     return MeshPicture(
         columns=mesh.chips.columns * (mesh.pes.columns + GAP) - GAP,
         rows=mesh.chips.rows * (mesh.pes.rows + GAP) - GAP,
-        cells=tuple(_cell(board, pe, shares) for pe in range(board.pe_count)),
+        cells=tuple(_cell(board, pe, shares, unit) for pe in range(board.pe_count)),
         arrows=tuple(_arrow(board, link, count, max(traffic.values())) for link, count in sorted(traffic.items())),
         numbers=board.pe_count <= MOST_WITH_NUMBERS,
-        busiest=_busiest(traffic),
+        busiest=_busiest(traffic, unit),
     )
 
 
@@ -75,7 +75,7 @@ def _place(board: Board, pe: int) -> tuple[int, int]:
     return chip_column * (board.mesh.pes.columns + GAP) + column, chip_row * (board.mesh.pes.rows + GAP) + row
 
 
-def _cell(board: Board, pe: int, shares: Mapping[int, float]) -> Cell:
+def _cell(board: Board, pe: int, shares: Mapping[int, float], unit: str) -> Cell:
     x, y = _place(board, pe)
     if pe in board.mesh.dead_pes:
         return Cell(pe, x, y, -1, "dead", f"PE {pe}: dead")
@@ -83,7 +83,7 @@ def _cell(board: Board, pe: int, shares: Mapping[int, float]) -> Cell:
         return Cell(pe, x, y, 0, "", f"PE {pe}: not used")
     share = shares[pe]
     shade = min(1 + int(share * SHADES), SHADES)
-    return Cell(pe, x, y, shade, f"{share:.0%}", f"PE {pe}: computes {share:.0%} of a frame")
+    return Cell(pe, x, y, shade, f"{share:.0%}", f"PE {pe}: at work {share:.0%} of a {unit}")
 
 
 def _arrow(board: Board, link: Link, count: int, most: int) -> Arrow:
@@ -116,9 +116,9 @@ def _middle(board: Board, pe: int, of_chip: bool) -> tuple[float, float]:
     return (x + pes.columns / 2, y + pes.rows / 2) if of_chip else (x + 0.5, y + 0.5)
 
 
-def _busiest(traffic: Counter[Link]) -> str:
+def _busiest(traffic: Counter[Link], unit: str) -> str:
     if not traffic:
         return ""
     (link, count), *_ = traffic.most_common(1)
     what = "chip" if link.border else "PE"
-    return f"{what} {link.source} to {what} {link.destination} with {count:,} bytes a frame"
+    return f"{what} {link.source} to {what} {link.destination} with {count:,} bytes a {unit}"

@@ -66,7 +66,9 @@ def render(build: Build, results: Mapping[str, dict[str, Any]]) -> str:
         summary=summary,
         board=manifest.board,
         figures=_figures(summary, validation, bench, manifest.board.core.clock_hz),
-        time_note=_time_note(bench),
+        in_short=in_short(summary, bench),
+        time_note=_time_note(bench, summary["frames"]),
+        unit=_unit(summary["frames"]),
         measured=bench,
         rows=_rows(summary, bench),
         spending=_spending(bench),
@@ -87,11 +89,11 @@ def _picture(build: Build, plan: Plan, bench: dict[str, Any] | None) -> MeshPict
     """Nothing to draw where there is one PE."""
     if build.board.pe_count == 1:
         return None
-    return mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench))
+    return mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), _unit(plan.frames))
 
 
 def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
-    """By PE, how much of a frame it computes: measured, or predicted."""
+    """By PE, how much of a frame its core or its accelerator is at work: measured, or predicted."""
     if bench and bench["pes"]:
         return {pe["pe"]: 1 - pe["wait"] / max(bench["latency_cycles"], 1) for pe in bench["pes"]}
     latency = max(plan.predicted.latency_cycles, 1)
@@ -103,7 +105,11 @@ def _spending(bench: dict[str, Any] | None) -> list[Part]:
     if not bench or not bench["pes"]:
         return []
     whole = bench["latency_cycles"] * len(bench["pes"])
-    labels = {"npu_busy": ("npu", "accelerators compute"), "busy": ("cpu", "cores awake"), "wait": ("wait", "waiting")}
+    labels = {
+        "npu_busy": ("npu", "accelerators compute"),
+        "busy": ("cpu", "cores awake, to compute, send and call"),
+        "wait": ("wait", "waiting"),
+    }
     return [
         Part(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
         for key, (kind, label) in labels.items()
@@ -144,34 +150,85 @@ def _figures(
 
 
 def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) -> list[Figure]:
-    """How long a frame takes; instructions where cycles cannot be counted."""
+    """How long a frame takes, or how often one comes out of a round; instructions where cycles cannot be counted."""
     if bench and bench["latency_cycles"] is None:
         return [Figure(f"instructions a frame, on {bench['engine']}", thousands(bench["instructions"]))]
-    cycles = bench["latency_cycles"] if bench else summary["predicted"]["latency_cycles"]
+    told, said = bench or summary["predicted"], "" if bench else ", predicted"
+    if summary["frames"] == 1:
+        cycles = told["latency_cycles"]
+        per_time = Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms")
+        return [Figure(f"cycles a frame{said}", thousands(cycles)), per_time]
+    cycles = told["interval_cycles"]
     return [
-        Figure("cycles a frame" + ("" if bench else ", predicted"), thousands(cycles)),
-        Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms"),
+        Figure(f"cycles between frames{said}", thousands(cycles)),
+        Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
+        Figure(f"cycles a {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
 
 
-def _time_note(bench: dict[str, Any] | None) -> str:
-    return (
-        "Each layer as long as the PE that takes longest for it."
-        if bench
-        else "Cycles as the cost model predicts them."
-    )
+def _unit(frames: int) -> str:
+    """What the host asks for at once."""
+    return "frame" if frames == 1 else f"round of {frames} frames"
+
+
+def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
+    """Where the time goes, in a sentence or two; empty before anything is measured in cycles."""
+    if not bench or bench["latency_cycles"] is None:
+        return ""
+    longest = max(bench["layers"], key=lambda layer: layer["cycles"] or 0)
+    text = f"{longest['name']} takes longest: {longest['cycles']:,} cycles"
+    whole = bench["latency_cycles"] if summary["frames"] == 1 else sum(layer["cycles"] for layer in bench["layers"])
+    text += f", {longest['cycles'] / whole:.0%} of a frame"
+    between = _between(summary, bench)
+    if between > 0:
+        share = between / bench["latency_cycles"]
+        text += f". {between:,} cycles ({share:.0%}) pass between layers, with messages and waiting"
+    shares = {part.kind: part.share for part in _spending(bench)}
+    if shares:
+        text += f". Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %"
+    return f"{text}."
+
+
+def _between(summary: dict[str, Any], bench: dict[str, Any]) -> int:
+    """Cycles of a frame in which no layer's slowest PE computes, as far as one can say: layers may overlap."""
+    if summary["frames"] > 1 or bench["latency_cycles"] is None:
+        return 0
+    return max(bench["latency_cycles"] - sum(layer["cycles"] for layer in bench["layers"]), 0)
+
+
+def _time_note(bench: dict[str, Any] | None, frames: int) -> str:
+    if not bench:
+        return "Cycles as the cost model predicts them."
+    of_round = "" if frames == 1 else f" for the first of {frames} frames"
+    return f"Each layer as long as the PE that takes longest for it{of_round}."
 
 
 def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[str, Any]]:
     measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
     nothing = {"cycles": 0, "instructions": 0}
     rows = [{**op, **{k: measured.get(op["name"], nothing)[k] for k in nothing}} for op in summary["ops"]]
+    if bench and _between(summary, bench):
+        rows.append({**_BETWEEN, "cycles": _between(summary, bench)})
     column = _column(bench)
     total, most = max(sum(row[column] for row in rows), 1), max(*(row[column] for row in rows), 1)
     return [
         {**row, "share": round(100 * row[column] / total, 1), "width": round(100 * row[column] / most, 1)}
         for row in rows
     ]
+
+
+_BETWEEN = {
+    "name": "between layers",
+    "op": "messages, waiting, calls",
+    "engine": "",
+    "kernel": None,
+    "pes": (),
+    "macs": None,
+    "predicted_cycles": None,
+    "instructions": None,
+    "reason": "",
+}
+"""The row for what no layer takes."""
 
 
 def _column(bench: dict[str, Any] | None) -> str:

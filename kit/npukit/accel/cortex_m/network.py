@@ -22,6 +22,7 @@ _NO_KERNEL_COST = 1e12
 """more than any kernel's: a layer goes without only where nothing applies"""
 _CYCLES_WORTH_A_BYTE = 1000
 _WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
+AS_USUAL: Mapping[int, float] = {}
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,14 @@ class _Partial:
 State = tuple[tuple[int, Layout], ...]
 
 
-def choose_thriftily(nodes: Sequence[Node], objective: str = "latency") -> Choice:
+def choose_thriftily(
+    nodes: Sequence[Node], objective: str = "latency", code_worth: Mapping[int, float] = AS_USUAL
+) -> Choice:
     """What costs least, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
-    best = choose(nodes, objective=objective)
+    best = choose(nodes, objective=objective, code_worth=code_worth)
     try:
-        smaller = choose(nodes, objective=objective, sram=int(best.live_bytes * _WORTH_SAVING))
+        sram = int(best.live_bytes * _WORTH_SAVING)
+        smaller = choose(nodes, objective=objective, sram=sram, code_worth=code_worth)
     except DoesNotFit:
         return best
     as_many = smaller.without_kernel == best.without_kernel
@@ -120,14 +124,20 @@ def choose_thriftily(nodes: Sequence[Node], objective: str = "latency") -> Choic
 
 
 def choose(
-    nodes: Sequence[Node], *, objective: str = "latency", sram: int | None = None, flash: int | None = None
+    nodes: Sequence[Node],
+    *,
+    objective: str = "latency",
+    sram: int | None = None,
+    flash: int | None = None,
+    code_worth: Mapping[int, float] = AS_USUAL,
 ) -> Choice:
     """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
 
-    `sram` bounds tensors and scratch alive together, `flash` code and constants.
+    `sram` bounds tensors and scratch alive together, `flash` code and constants. `code_worth` says of nodes by their
+    index how many times as much as usual a byte of their code must save.
     """
     nodes = tuple(nodes)
-    search = _Search(nodes, objective, sram, flash)
+    search = _Search(nodes, objective, sram, flash, code_worth)
     partials = {((INPUT, search.input_layout),): [search.start]}
     for index in range(len(nodes)):
         partials = search.extended(index, partials)
@@ -144,7 +154,14 @@ def choose(
 class _Search:
     """Dynamic programming over the nodes in order; a state is the layouts of the tensors still needed."""
 
-    def __init__(self, nodes: tuple[Node, ...], objective: str, sram: int | None, flash: int | None) -> None:
+    def __init__(
+        self,
+        nodes: tuple[Node, ...],
+        objective: str,
+        sram: int | None,
+        flash: int | None,
+        code_worth: Mapping[int, float],
+    ) -> None:
         self._nodes = nodes
         self._objective = objective
         self._sram = sram
@@ -154,7 +171,8 @@ class _Search:
         }
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
         self._byte_worth = [
-            worth * (_MEMORY_BYTE_WORTH if objective == "memory" else 1) for worth in _byte_worth(nodes)
+            worth * code_worth.get(index, 1) * (_MEMORY_BYTE_WORTH if objective == "memory" else 1)
+            for index, worth in enumerate(_byte_worth(nodes))
         ]
         first = next(node.layer for node in nodes if INPUT in node.inputs)
         self.input_layout = Layout(Order.PIXELS, first.input_shape)

@@ -17,7 +17,8 @@ from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
 from npukit.net.c_function import MATH
-from npukit.tuning import Blocking, blocking_of, note
+from npukit.net.importer import loops
+from npukit.net.importer.loops import Blocking, Kernel
 
 transforms: Any = relax.transform
 backend: Any = relax.backend
@@ -49,15 +50,34 @@ class Code:
 def code_of(module: IRModule) -> Code:
     """The C of the Relax function `island`, whose parameters are tensors."""
     try:
-        scheduled, key = _scheduled(_fused(module))
-        code = _printed(scheduled)
-        note(key, code.body)
-        return code
+        return _noted(module, _fused(module))
     except NpukitError:
         raise
     except Exception as fault:
         said = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
         raise NpukitError(f"TVM cannot make code of it: {said!r}") from fault
+
+
+def _noted(module: IRModule, function: Any) -> Code:
+    """As tuning found it best, and left for who tunes it."""
+    tuning = loops.current()
+    key = key_of(function, tuning.board)
+    code = _printed(_scheduled(function, tuning.blocking(key)))
+    tuning.kernels[key] = Kernel(_name(_schedule(function)), tvm.ir.save_json(module))
+    tuning.code[key] = code.body
+    return code
+
+
+def code_again(kernel: Kernel, blocking: Blocking) -> Code:
+    """The code of a kernel with another blocking."""
+    module: Any = tvm.ir.load_json(kernel.relax)
+    return _printed(_scheduled(_fused(module), blocking))
+
+
+def key_of(function: Any, board: str) -> str:
+    """What names a kernel, its shapes and types included, and the board it is for."""
+    module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
+    return hashlib.sha256(f"{board} {module.script()}".encode()).hexdigest()[:32]
 
 
 def _fused(module: IRModule) -> Any:
@@ -80,15 +100,14 @@ def _fused(module: IRModule) -> Any:
     return function
 
 
-def _scheduled(function: Any) -> tuple[Any, str]:
-    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read.
-
-    And the key of the kernel, by which its blocking is known.
-    """
+def _schedule(function: Any) -> Any:
     module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
-    schedule = s_tir.Schedule(module, error_render_level="none")
-    key = _key(module)
-    blocking = blocking_of(key, _name(schedule))
+    return s_tir.Schedule(module, error_render_level="none")
+
+
+def _scheduled(function: Any, blocking: Blocking) -> Any:
+    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read."""
+    schedule = _schedule(function)
     for block in _blocks(schedule):
         readers = schedule.get_consumers(block)
         if len(readers) == 1 or (readers and _is_cheap(schedule.get(block))):
@@ -98,12 +117,7 @@ def _scheduled(function: Any) -> tuple[Any, str]:
             _try(schedule.reverse_compute_inline, block)
     for block in _blocks(schedule):
         _place_reduction(schedule, block, blocking)
-    return schedule.mod, key
-
-
-def _key(module: IRModule) -> str:
-    """What names the kernel, its shapes and types included, and the core it is for."""
-    return hashlib.sha256(f"cortex-m4f {module.script()}".encode()).hexdigest()[:32]
+    return schedule.mod
 
 
 def _name(schedule: Any) -> str:

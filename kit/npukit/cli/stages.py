@@ -1,0 +1,42 @@
+"""The stages of long work on a terminal: the one that runs is alive, those that are done are a line each."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+_SHORTEST_SECONDS = 0.1
+"""What took less has no time worth telling."""
+
+
+class Stages:
+    """Stages whose names begin with the same word are one: `link image-1`, `link image-2`."""
+
+    def __init__(self) -> None:
+        self._console: Any = None
+        self._alive: Any = None
+        self._name, self._begun = "", 0.0
+
+    def begin(self, name: str, console: Any) -> None:
+        if self._alive and name.split()[:1] == self._name.split()[:1]:
+            self._name = name
+            self._alive.update(_shown(name))
+            return
+        self.finish()
+        self._console, self._name, self._begun = console, name, monotonic()
+        self._alive = console.status(_shown(name))
+        self._alive.start()
+
+    def finish(self) -> None:
+        """The stage that runs becomes a line; nothing if none does."""
+        if self._alive:
+            self._alive.stop()
+            self._alive, seconds = None, monotonic() - self._begun
+            took = f"  {seconds:.1f} s" if seconds >= _SHORTEST_SECONDS else ""
+            self._console.print(f"{self._name}{took}", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def _shown(name: str) -> Any:
+    from rich.text import Text
+
+    return Text(name, style="dim", overflow="ellipsis", no_wrap=True)

@@ -1,0 +1,90 @@
+"""What a build may be asked for, in the words of the command line: the options that `build` and `fit` share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, get_type_hints
+
+from npukit.cli.options import (
+    ActivationRanges,
+    Aim,
+    BoardName,
+    Calibration,
+    InFloat,
+    InputShapes,
+    KeepFloat,
+    Objective,
+    OnlyEngine,
+    OwnPlan,
+    Pes,
+    Postprocess,
+    Preprocess,
+    Ranges,
+    Strict,
+    parsed_shapes,
+)
+
+if TYPE_CHECKING:
+    from npukit.api import Options
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options, in the order in which --help has them."""
+
+    board: BoardName = "pe-mesh"
+    pes: Pes = None
+    engine: OnlyEngine = None
+    objective: Aim = Objective.LATENCY
+    plan: OwnPlan = None
+    strict: Strict = False
+    shapes: InputShapes = None
+    calibration: Calibration = None
+    ranges: ActivationRanges = Ranges.MINMAX
+    preprocess: Preprocess = None
+    postprocess: Postprocess = None
+    in_float: InFloat = False
+    keep_float: KeepFloat = None
+
+    def options(self, pes: int | None, toolchain: str | None = None) -> Options:
+        """`pes` are those of the one network there is; several have each their own."""
+        from npukit.api import Options
+
+        return Options(
+            pes=pes,
+            engine=self.engine,
+            objective=self.objective,
+            plan=self.plan,
+            strict=self.strict,
+            toolchain=toolchain,
+            input_shapes=parsed_shapes(self.shapes),
+            calibration=self.calibration,
+            ranges=self.ranges,
+            preprocess=tuple(self.preprocess or ()),
+            postprocess=tuple(self.postprocess or ()),
+            in_float=self.in_float,
+            keep_float=tuple(self.keep_float or ()),
+        )
+
+
+def takes_wishes(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with an option for each field of its parameter `wishes`."""
+    hints = get_type_hints(Wishes, include_extras=True)
+    names = [field.name for field in fields(Wishes)]
+
+    @wraps(verb)
+    def called(**given: object) -> None:
+        wishes = Wishes(**{name: given.pop(name) for name in names})  # pyright: ignore[reportArgumentType]
+        verb(**given, wishes=wishes)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    shared = [inspect.Parameter(f.name, kind, default=f.default, annotation=hints[f.name]) for f in fields(Wishes)]
+    own = [p.replace(kind=kind) for p in inspect.signature(verb, eval_str=True).parameters.values()]
+    place = next(index for index, each in enumerate(own) if each.name == "wishes")
+    taken = [*own[:place], *shared, *own[place + 1 :]]
+    vars(called).update(__signature__=inspect.Signature(taken))
+    called.__annotations__ = {each.name: each.annotation for each in taken}
+    return called

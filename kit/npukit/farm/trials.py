@@ -1,0 +1,72 @@
+"""Where trials run: here, one after the other, or on all boards that a tracker has for a key, side by side."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npukit.errors import NpukitError
+from npukit.farm.address import Address
+from npukit.measure.trial import Trial, run_trial
+from npukit.project.build_folder import REPORT, Build, load_build
+
+
+@dataclass(frozen=True)
+class Measurer:
+    """Measures as many builds at a time as it has boards."""
+
+    boards: int
+    measure: Callable[[Sequence[Build]], list[Trial]]
+
+
+@contextmanager
+def local(on: str | None) -> Iterator[Measurer]:
+    """Where the build runs by itself, or where `on` says."""
+    yield Measurer(1, lambda builds: [run_trial(build, on) for build in builds])
+
+
+@contextmanager
+def on_farm(tracker: Address, key: str) -> Iterator[Measurer]:
+    """The boards stay taken until the context ends. Each gets every build that it measures."""
+    from npukit.farm.client import all_boards
+
+    with all_boards(tracker, key) as remotes, ThreadPoolExecutor(len(remotes)) as pool:
+
+        def measure(builds: Sequence[Build]) -> list[Trial]:
+            return list(pool.map(_remote_trial, remotes, map(packed, builds)))
+
+        yield Measurer(len(remotes), measure)
+
+
+def _remote_trial(remote: Any, archive: bytes) -> Trial:
+    try:
+        return Trial(**json.loads(remote.get_function("npukit.trial")(archive)))
+    except RuntimeError as error:
+        raise NpukitError(f"a board of the farm could not measure: {str(error).splitlines()[-1]}") from error
+
+
+def packed(build: Build) -> bytes:
+    """The build folder as an archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        for path in sorted(build.folder.rglob("*")):
+            if path.is_file() and path.name != REPORT:
+                archive.add(path, path.relative_to(build.folder).as_posix())
+    return buffer.getvalue()
+
+
+@contextmanager
+def unpacked(archive: bytes) -> Iterator[Build]:
+    """The build of an archive, for as long as the context is open."""
+    with tempfile.TemporaryDirectory(prefix="npukit-trial-") as scratch:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+            opened.extractall(scratch, filter="data")
+        yield load_build(Path(scratch))

@@ -1,0 +1,46 @@
+"""A trial: one build measured for who compares many, and whether it is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from npukit.measure.bench import Bench, bench
+from npukit.measure.cases import load_cases
+from npukit.measure.target import open_target
+from npukit.measure.validate import validate
+from npukit.progress import Silent
+from npukit.project.build_folder import GOLDEN, Build
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a frame and each layer cost, in `unit`: cycles, or instructions where no cycles are counted.
+
+    `exact`: every output and every tile of the golden cases is equal to the reference.
+    """
+
+    unit: str
+    cost: int
+    layers: Mapping[str, int]
+    exact: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_trial(build: Build, on: str | None) -> Trial:
+    net, plan = build.net(), build.plan()
+    cases = load_cases(build.folder / GOLDEN, net, None)
+    with open_target(build, on) as target:
+        checked = validate(target, net, plan, cases, Silent())
+        measured = bench(target, net, plan, cases, build.board.core.clock_hz, 1, Silent())
+    throughput = build.manifest.options.get("objective") == "throughput"
+    cycles = measured.interval_cycles if throughput else measured.latency_cycles
+    unit = "instructions" if cycles is None else "cycles"
+    return Trial(unit, measured.instructions if cycles is None else cycles, _layers(measured), checked.passed)
+
+
+def _layers(measured: Bench) -> dict[str, int]:
+    return {layer.name: layer.instructions if layer.cycles is None else layer.cycles for layer in measured.layers}

@@ -1,0 +1,110 @@
+"""What tuning advises the planner: by kernels and shapes for the core, by whole networks for the PEs of a board.
+
+What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from npukit.accel.core_kernels import Taste
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import Reshape, TvmCode
+from npukit.plan.placement import pes_in_order
+from npukit.plan.splits import CORE, Split
+from npukit.tuning import Database
+
+CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """For one network on one board. Without splits the planner finds its own."""
+
+    taste: Taste = field(default_factory=Taste)
+    splits: tuple[Split, ...] = ()
+    """Of each op that is a step."""
+
+
+NO_ADVICE = Advice()
+
+
+def advice_for(database: Database, net: Net, board: Board, max_pes: int | None) -> Advice:
+    """What the findings say of this network."""
+    found = {op.name: database.choice(kernel_key(net, op, board)) for op in core_ops(net)}
+    worth = {name: worth_of(choice) for name, choice in found.items() if choice}
+    whole = database.choice(network_key(net, board, max_pes)) or ""
+    splits = splits_of(whole) if whole.startswith(SPLITS) else ()
+    return Advice(Taste(worth, spacious=whole == SPACIOUS), splits)
+
+
+def core_ops(net: Net) -> list[Op]:
+    """The ops that may have kernels in assembly on the core."""
+    return [op for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape | TvmCode)]
+
+
+def kernel_key(net: Net, op: Op, board: Board) -> str:
+    """Kind, attributes, shapes and board: what a kernel on the core depends on, but for the weights."""
+    return _digest([board.name, board.core.model_dump_json(), _described(net, op)])
+
+
+def kernel_name(net: Net, op: Op, board: Board) -> str:
+    """The same for people."""
+    return f"{op.kind} {_shape(net, op.inputs[0])} -> {_shape(net, op.output)} on {board.name}"
+
+
+def network_key(net: Net, board: Board, max_pes: int | None) -> str:
+    """What the mapping of a network depends on: its ops and who reads what, every figure of the board, the PEs."""
+    places = {name: str(index) for index, name in enumerate((*net.inputs, *(o for op in net.ops for o in op.outputs)))}
+    reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
+    pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
+    return _digest([board.model_dump_json(), pes, *reads, *(_described(net, op) for op in net.ops)])
+
+
+def worth_of(choice: str) -> float:
+    word, _, number = choice.partition(" ")
+    try:
+        if word == CODE and float(number) >= 0:
+            return float(number)
+    except ValueError:
+        pass
+    raise _unreadable(choice)
+
+
+def spelled(splits: Sequence[Split]) -> str:
+    return " ".join([SPLITS, *("x".join(map(str, split)) or "-" for split in splits)])
+
+
+def splits_of(choice: str) -> tuple[Split, ...]:
+    word, *parts = choice.split()
+    try:
+        found = tuple(() if part == "-" else tuple(map(int, part.split("x"))) for part in parts)
+    except ValueError as error:
+        raise _unreadable(choice) from error
+    if word != SPLITS or any(number < 1 for split in found for number in split):
+        raise _unreadable(choice)
+    return found
+
+
+def _unreadable(choice: str) -> NpukitError:
+    return NpukitError(f"{choice!r} is no finding of npukit tune", tries=["remove the file of tuning results"])
+
+
+def _described(net: Net, op: Op) -> str:
+    return " ".join([op.title, *(f"{part.kind} {part.attributes}" for part in op.parts), *_shapes(net, op)])
+
+
+def _shapes(net: Net, op: Op) -> Iterator[str]:
+    return (f"{net.tensor(name).dtype} {_shape(net, name)}" for name in (*op.inputs, *op.outputs))
+
+
+def _shape(net: Net, name: str) -> str:
+    return "x".join(map(str, net.tensor(name).shape))
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,127 @@
+"""What can be chosen in a build: the loops of TVM's kernels, the code of the core's, layouts, the mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from npukit.accel.core_kernels import Taste, core_kernels_alone
+from npukit.accel.cpu import Cpu
+from npukit.accel.engines import plugins_of, with_core
+from npukit.board.board import Board
+from npukit.net.importer.loops import AS_WRITTEN, Blocking, Kernel, load_kernels
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
+from npukit.plan.advice import (
+    SPACIOUS,
+    SPLITS,
+    Advice,
+    core_ops,
+    kernel_key,
+    kernel_name,
+    network_key,
+    splits_of,
+    worth_of,
+)
+from npukit.plan.alternatives import Alternatives
+from npukit.plan.graph import Graph
+from npukit.plan.placement import pes_in_order
+from npukit.project.build_folder import Build
+
+BLOCKINGS = (
+    *(Blocking(axis, factor) for factor in (4, 8, 2, 16) for axis in (0, 1)),
+    *(Blocking(0, factor, unroll) for factor in (8, 4, 2) for unroll in (2, 4)),
+    *(Blocking(0, 1, unroll) for unroll in (4, 2)),
+)
+"""The most promising first."""
+USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
+"""How many times as much as usual a byte of code must save."""
+THRIFTY = "thrifty"
+"""Of a network on one core: layouts that save memory. The alternative is `spacious`."""
+OWN_SPLITS = "the planner's own splits"
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One thing to choose. `layers` are those that its choice is measured by; none stands for the whole frame."""
+
+    key: str
+    what: str
+    usual: str
+    choices: tuple[str, ...]
+    layers: tuple[str, ...] = ()
+
+
+def knobs_of(build: Build) -> list[Knob]:
+    """Those of a build; none if there is nothing to choose."""
+    net, kernels = build.net(), load_kernels(build.folder)
+    found = [_loops(key, kernel) for key, kernel in kernels.items()]
+    if build.manifest.options.get("objective") != "memory":
+        kernels_of_core = list(_core_kernels(net, build.board, build.manifest.summary))
+        found += [*kernels_of_core, *_whole(net, build, layouts=len(kernels_of_core) > 1)]
+    return found
+
+
+def _loops(key: str, kernel: Kernel) -> Knob:
+    return Knob(key, kernel.name, str(AS_WRITTEN), tuple(map(str, BLOCKINGS)), kernel.layers)
+
+
+def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterable[Knob]:
+    """Kernels in assembly that occur, one knob for each kind and shape."""
+    assembled = {row["name"] for row in summary["ops"] if not (row["kernel"] or "plain C").startswith("plain C")}
+    by_key: dict[str, list[Op]] = {}
+    for op in core_ops(net):
+        if op.name in assembled:
+            by_key.setdefault(kernel_key(net, op, board), []).append(op)
+    for key, ops in by_key.items():
+        yield Knob(key, kernel_name(net, ops[0], board), USUAL_CODE, WORTHS, tuple(op.name for op in ops))
+
+
+def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
+    """Layouts between kernels, if it is all on one core; the mapping of a frame, if several PEs share it."""
+    plan, key = build.plan(), network_key(net, build.board, build.manifest.options.get("pes"))
+    what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
+    if layouts and len(plan.pes) == 1 and all(op.engine == "cpu" for op in net.ops):
+        yield Knob(key, what.replace(" 1 PEs", " one PE"), THRIFTY, (SPACIOUS,))
+    if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
+        yield Knob(key, what, OWN_SPLITS, ())
+
+
+def alternatives_of(build: Build, net: Net) -> Alternatives:
+    """Of a frame whose ops on the core have their kernels in assembly."""
+    order = pes_in_order(build.board)[: build.manifest.options.get("pes")]
+    engines = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}
+    return Alternatives(Graph(net), build.board, engines, order)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A choice for each knob, by key."""
+
+    choices: Mapping[str, str]
+
+    def advice(self, knobs: Iterable[Knob]) -> Advice:
+        worth: dict[str, float] = {}
+        spacious, splits = False, ()
+        for knob in knobs:
+            choice = self.choices[knob.key]
+            if knob.usual == USUAL_CODE:
+                worth |= dict.fromkeys(knob.layers, worth_of(choice))
+            spacious = spacious or choice == SPACIOUS
+            splits = splits_of(choice) if choice.startswith(f"{SPLITS} ") else splits
+        return Advice(Taste({op: each for op, each in worth.items() if each != 1}, spacious), splits)
+
+    def net(self, net: Net, kernels: Mapping[str, Kernel]) -> Net:
+        """The net with TVM's loops blocked as chosen."""
+        from npukit.net.importer.lowering import code_again
+
+        code: dict[str, TvmCode] = {}
+        ops = {op.name: op for op in net.ops}
+        for key, kernel in kernels.items():
+            made = code_again(kernel, Blocking.parse(self.choices[key]))
+            for name in kernel.layers:
+                before = ops[name].attributes
+                assert isinstance(before, TvmCode)
+                code[name] = replace(before, code=made.body, work_bytes=made.work_bytes)
+        return net.with_ops(tuple(replace(op, attributes=code[op.name]) if op.name in code else op for op in net.ops))

@@ -1,0 +1,68 @@
+"""The search for a better mapping: simulation says which are worth measuring, the measure which one is best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+
+from npukit.plan.advice import spelled
+from npukit.plan.alternatives import Alternatives, Candidate, MappingOf
+from npukit.progress import Progress
+
+CLOSE = 1.02
+"""What is predicted to take longer than this times the best is not measured."""
+AT_ONCE = 40
+"""Neighbours simulated before the best of all is measured."""
+MEASURED_LAST = 4
+"""Of the best predicted when no neighbour is better."""
+
+
+class MappingSearch:
+    """Proposals, the best first; each is simulated once."""
+
+    def __init__(self, alternatives: Alternatives, deadline: float, progress: Progress) -> None:
+        self._alternatives, self._deadline, self._progress = alternatives, deadline, progress
+        self._found: dict[MappingOf, int] = {}
+        self._proposed: set[MappingOf] = set()
+
+    def proposals(self) -> Iterator[str]:
+        for candidate in self._alternatives.searched():
+            self._take(candidate)
+            if self._late():
+                return
+        yield from self._best(2)
+        while self._improved() and not self._late():
+            yield from self._best(1)
+        yield from self._best(MEASURED_LAST)
+
+    def _improved(self) -> bool:
+        """Whether any of the next neighbours of the best is better still."""
+        start = self._ranked()[0]
+        self._progress.stage(f"simulate mappings; the best of {len(self._found):,} takes {self._found[start]:,} cycles")
+        for count, candidate in enumerate(self._unseen(start)):
+            self._take(candidate)
+            better = candidate.cycles < self._found[start]
+            if self._late() or better or (count >= AT_ONCE and self._ranked()[0] != start):
+                return better
+        return False
+
+    def _unseen(self, start: MappingOf) -> Iterator[Candidate]:
+        return self._alternatives.neighbours(start, self._found.__contains__)
+
+    def _take(self, candidate: Candidate) -> None:
+        self._found.setdefault(candidate.splits, candidate.cycles)
+
+    def _late(self) -> bool:
+        return monotonic() > self._deadline
+
+    def _ranked(self) -> list[MappingOf]:
+        return sorted(self._found, key=lambda splits: (self._found[splits], splits))
+
+    def _best(self, count: int) -> Iterator[str]:
+        """So many of the best predicted that were not proposed."""
+        ranked = self._ranked()
+        least = self._found[ranked[0]]
+        for splits in [each for each in ranked if each not in self._proposed][:count]:
+            if self._found[splits] <= CLOSE * least:
+                self._proposed.add(splits)
+                yield spelled(splits)

@@ -1,0 +1,185 @@
+"""One build tuned: proposals measured until the time is over, then the best of each together, if that is better."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from npukit.errors import NpukitError
+from npukit.farm.trials import Measurer
+from npukit.measure.trial import Trial
+from npukit.net.importer.loops import load_kernels
+from npukit.net.net import Net
+from npukit.plan.advice import Advice
+from npukit.progress import Progress, Silent
+from npukit.project.build_folder import Build, replace_build
+from npukit.tuner.knobs import OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
+from npukit.tuner.mappings import MappingSearch
+from npukit.tuning import Database, Finding, load_database
+
+BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
+Choices = Mapping[str, str]
+"""By the keys of knobs."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One knob's best."""
+
+    name: str
+    layers: tuple[str, ...]
+    choice: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning came to. `unit`: cycles, or instructions where the target counts no cycles."""
+
+    unit: str
+    before: int
+    after: int
+    trials: int
+    seconds: float
+    kernels: tuple[Chosen, ...]
+    database: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Tuner:
+    """One network on one board. `build_again` makes trials; `measurer` runs them."""
+
+    def __init__(
+        self, build: Build, database: Path, measurer: Measurer, build_again: BuildAgain, progress: Progress
+    ) -> None:
+        if build.manifest.options.get("plan"):
+            raise NpukitError(f"{build.folder} has a mapping of your own", tries=["a build without --plan"])
+        if build.manifest.company:
+            raise NpukitError(f"{build.folder} shares its board with others", tries=["tune a build of it alone"])
+        self._knobs = {knob.key: knob for knob in knobs_of(build)}
+        if not self._knobs:
+            raise NpukitError(
+                f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, no mesh",
+                tries=["npukit build --pes 4", "npukit build --engine cpu"],
+            )
+        self._build, self._net, self._loops = build, build.net(), load_kernels(build.folder)
+        self._path, self._database = database, load_database(database)
+        self._measurer, self._build_again, self._progress = measurer, build_again, progress
+        self._trials: dict[bytes, Trial] = {}
+
+    def run(self, budget_seconds: float) -> Tuned:
+        """Try what has not been tried, until the time is over; leave the build as fast as is known."""
+        started = monotonic()
+        self._progress.stage("measure the build as it is")
+        (baseline,) = self._measured([self._build])
+        trials, best = 0, baseline.cost
+        proposals = self._proposals(started + budget_seconds)
+        while monotonic() - started < budget_seconds:
+            batch = list(islice(proposals, self._measurer.boards))
+            if not batch:
+                break
+            trials += len(batch)
+            for choices, trial in zip(batch, self._tried(batch, trials, best, baseline.unit), strict=True):
+                self._learn(baseline, choices, trial)
+                best = min(best, trial.cost) if trial.exact else best
+        after = self._finish(baseline)
+        chosen = tuple(self._chosen(knob, baseline) for knob in self._knobs.values())
+        seconds = round(monotonic() - started, 1)
+        return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
+
+    def _proposals(self, deadline: float) -> Iterator[Choices]:
+        """What was not tried: the next choice of all that layers are measured by at once, then the whole frame's."""
+        yield from self._together([knob for knob in self._knobs.values() if knob.layers])
+        for knob in (each for each in self._knobs.values() if not each.layers):
+            yield from self._together([knob])
+            if knob.usual == OWN_SPLITS:
+                search = MappingSearch(alternatives_of(self._build, self._net), deadline, self._progress)
+                yield from ({knob.key: s} for s in search.proposals() if s not in self._tried_of(knob.key))
+
+    def _together(self, knobs: Sequence[Knob]) -> Iterator[Choices]:
+        for place in range(max((len(knob.choices) for knob in knobs), default=0)):
+            wanted = {knob.key: knob.choices[place] for knob in knobs if place < len(knob.choices)}
+            fresh = {key: choice for key, choice in wanted.items() if choice not in self._tried_of(key)}
+            if fresh:
+                yield fresh
+
+    def _tried_of(self, key: str) -> tuple[str, ...]:
+        found = self._database.findings.get(key)
+        return found.tried if found else ()
+
+    def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> list[Trial]:
+        what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
+        self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}")
+        with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
+            builds = [self._built(choices, Path(scratch) / str(index)) for index, choices in enumerate(batch)]
+            return self._measured(builds)
+
+    def _measured(self, builds: Sequence[Build]) -> list[Trial]:
+        """Builds with the same bytes cost the same."""
+        new = list({build.manifest.build_id: build for build in builds if build.build_id not in self._trials}.values())
+        for build, trial in zip(new, self._measurer.measure(new) if new else [], strict=True):
+            self._trials[build.build_id] = trial
+        return [self._trials[build.build_id] for build in builds]
+
+    def _built(self, choices: Choices, folder: Path) -> Build:
+        """With these choices, and the best known of the others."""
+        recipe = Recipe({key: choices.get(key) or self._best(knob) for key, knob in self._knobs.items()})
+        net = recipe.net(self._net, self._loops)
+        return self._build_again(self._build, net, recipe.advice(self._knobs.values()), folder, Silent())
+
+    def _best(self, knob: Knob) -> str:
+        return self._database.choice(knob.key) or knob.usual
+
+    def _learn(self, baseline: Trial, choices: Choices, trial: Trial) -> None:
+        """What a trial says of each knob; kept at once, so that nothing is lost when the search is broken off."""
+        learnt = {}
+        for key, choice in choices.items():
+            knob = self._knobs[key]
+            known, cost = self._finding(knob, baseline), _cost(knob, trial)
+            best = replace(known, choice=choice, cost=cost) if trial.exact and cost < known.cost else known
+            learnt[key] = replace(best, tried=(*known.tried, choice))
+        self._keep(Database({**load_database(self._path).findings, **self._database.findings, **learnt}))
+
+    def _keep(self, database: Database) -> None:
+        self._database = database
+        self._database.save(self._path)
+
+    def _finding(self, knob: Knob, baseline: Trial) -> Finding:
+        cost = _cost(knob, baseline)
+        return self._database.findings.get(knob.key) or Finding(knob.what, knob.usual, cost, cost)
+
+    def _finish(self, baseline: Trial) -> int:
+        """All the best together. If that is no gain after all, or not exact, nothing stays."""
+        self._progress.stage("the best of all together")
+        with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
+            built = self._built({}, Path(scratch) / "best")
+            (trial,) = self._measured([built])
+            if trial.exact and trial.cost <= baseline.cost:
+                replace_build(built.folder, self._build.folder)
+                return trial.cost
+        self._forget()
+        return baseline.cost
+
+    def _forget(self) -> None:
+        """What was tried stays known."""
+        kept = {
+            key: replace(each, choice=self._knobs[key].usual, cost=each.before) if key in self._knobs else each
+            for key, each in self._database.findings.items()
+        }
+        self._keep(Database(kept))
+
+    def _chosen(self, knob: Knob, baseline: Trial) -> Chosen:
+        found = self._finding(knob, baseline)
+        return Chosen(knob.what, knob.layers, found.choice, _cost(knob, baseline), found.cost)
+
+
+def _cost(knob: Knob, trial: Trial) -> int:
+    return sum(trial.layers.get(name, 0) for name in knob.layers) if knob.layers else trial.cost
