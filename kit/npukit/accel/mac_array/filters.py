@@ -39,6 +39,20 @@ class Filter:
         return Filter(*(a[start:stop] for a in (self.weights, self.bias, self.multipliers, self.shifts)))
 
 
+class KnownFilters:
+    """Filters made before: of each op tiles are lowered one after the other, thousands on a large mesh."""
+
+    def __init__(self, accumulator_bits: int) -> None:
+        self._bits = accumulator_bits
+        self._known: dict[str, tuple[Net, Op, Filter]] = {}
+
+    def of(self, net: Net, op: Op) -> Filter:
+        known = self._known.get(op.name)
+        if known is None or known[0] is not net or known[1] is not op:
+            known = self._known[op.name] = (net, op, filter_of(net, op, self._bits))
+        return known[2]
+
+
 def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
     """The op's filter, channels that would overflow but can only give one value replaced by that value."""
     if op.kind == Mean.kind:

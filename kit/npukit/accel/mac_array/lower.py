@@ -9,7 +9,7 @@ import numpy as np
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Struct, Tile
 from npukit.accel.mac_array.cycles import Figures
-from npukit.accel.mac_array.filters import Filter, filter_of
+from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.geometry import placed
 from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
@@ -20,7 +20,7 @@ from npukit.net.requantize import Multiplier, add_rescaling
 Fields = tuple[tuple[str, Field], ...]
 
 
-def lower(tile: Tile, figures: Figures, parts: int = 0) -> Lowered:
+def lower(tile: Tile, figures: Figures, filters: KnownFilters, parts: int = 0) -> Lowered:
     """The command of a tile of any op the array supports; an addition behind a convolution is part of its command.
 
     A convolution that is to be summed up in `parts` is a call.
@@ -28,9 +28,9 @@ def lower(tile: Tile, figures: Figures, parts: int = 0) -> Lowered:
     if parts:
         in_parts = InParts(tile.net, tile.op, Plane.of(tile.output.box), parts, figures)
         fields = (*_operands(tile), *_window(tile), *_output_stage(tile))
-        return in_parts.lower(tile, _chosen_channels(tile, figures), dict(fields))
+        return in_parts.lower(tile, _chosen_channels(tile, filters), dict(fields))
     main, *rest = tile.op.parts
-    lowered = _LOWERINGS[main.kind](replace(tile, op=main), figures)
+    lowered = _LOWERINGS[main.kind](replace(tile, op=main), figures, filters)
     return _with_residual(lowered, tile, *rest) if rest else lowered
 
 
@@ -55,16 +55,16 @@ def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
     return Lowered((*lowered.constants, constant), Commands((Struct(tuple(fields.items())),)))
 
 
-def _convolution(tile: Tile, figures: Figures) -> Lowered:
-    chosen = _chosen_channels(tile, figures)
+def _convolution(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
+    chosen = _chosen_channels(tile, filters)
     wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
     block = figures.lanes if wide else figures.width
     flags: Fields = (("flags", "MAC_ARRAY_PIXELS"),) if wide else ()
     return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", flags)
 
 
-def _depthwise(tile: Tile, figures: Figures) -> Lowered:
-    return _filtered(tile, _chosen_channels(tile, figures), figures.width, "MAC_ARRAY_DEPTHWISE", ())
+def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
+    return _filtered(tile, _chosen_channels(tile, filters), figures.width, "MAC_ARRAY_DEPTHWISE", ())
 
 
 def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) -> Lowered:
@@ -90,7 +90,7 @@ def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) 
     return Lowered(constants, Commands((Struct(fields),)))
 
 
-def _addition(tile: Tile, _: Figures) -> Lowered:
+def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     symbol = f"{tile.name}_addition"
     second = tile.inputs[1]
     fields: Fields = (
@@ -107,7 +107,7 @@ def _addition(tile: Tile, _: Figures) -> Lowered:
     return Lowered((constants,), Commands((Struct(fields),)))
 
 
-def _pool(tile: Tile, _: Figures) -> Lowered:
+def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     kind = "MAC_ARRAY_MAXIMUM_POOL" if tile.op.kind == "max_pool" else "MAC_ARRAY_AVERAGE_POOL"
     fields: Fields = (("kind", kind), *_operands(tile), *_window(tile), *_output_stage(tile))
     return Lowered((), Commands((Struct(fields),)))
@@ -126,9 +126,9 @@ def _words(factor: Multiplier) -> tuple[int, int]:
     return factor.multiplier, factor.shift
 
 
-def _chosen_channels(tile: Tile, figures: Figures) -> Filter:
+def _chosen_channels(tile: Tile, filters: KnownFilters) -> Filter:
     box = tile.output.box
-    return filter_of(tile.net, tile.op, figures.accumulator_bits).select(box.start[-1], box.stop[-1])
+    return filters.of(tile.net, tile.op).select(box.start[-1], box.stop[-1])
 
 
 def _operands(tile: Tile) -> Fields:

@@ -10,6 +10,7 @@ from npukit import __version__
 from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.accel.interface import Abilities, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
 from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
@@ -46,6 +47,7 @@ class MacArray:
 
     def __init__(self, slot: AcceleratorSlot) -> None:
         self.figures = Figures.of(slot)
+        self._filters = KnownFilters(self.figures.accumulator_bits)
         self._known: dict[str, tuple[np.ndarray, np.ndarray | None, int]] = {}
 
     def refusal(self, net: Net, op: Op) -> str | None:
@@ -59,7 +61,7 @@ class MacArray:
         return Cost(cycles_of(net, op, plane, self.figures), self._constant_bytes(net, op, plane) + COMMAND_BYTES)
 
     def lower(self, tile: Tile) -> Lowered:
-        return lower(tile, self.figures, self._parts(tile.net, tile.op))
+        return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         slot = board.accelerator_named(self.name)
