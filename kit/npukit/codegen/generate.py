@@ -58,7 +58,7 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
 def _streamed(role: Role) -> tuple[Piece, ...]:
     """What the tiles of all its PEs find in DRAM, each piece once."""
     parts = (part for program in role.programs for part in program.parts)
-    return tuple({part.streamed.name: part.streamed for part in parts if part.streamed}.values())
+    return tuple(dict.fromkeys(part.streamed for part in parts if part.streamed))
 
 
 def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:

@@ -54,8 +54,8 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
         engine = _engine(step, engines)
         lowered, streamed = engine.lower(tile), None
-        if step.constants:
-            streamed = streamed_piece(step, lowered.constants)
+        if step.constants and step.streamed:
+            streamed = streamed_piece(step.streamed, lowered.constants)
             lowered = with_constants_in(arena.scratch(step.constants), lowered)
         parts.append(Part(tile, engine, lowered, op, index, step.submitted, streamed))
     return parts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npukit.accel.interface import Address, Call, Commands, ConstantArray, Field, Lowered, Routines, Struct
-from npukit.plan.plan import Compute, Plan, streamed_name
+from npukit.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Piece:
     data: bytes
 
 
-def streamed_piece(step: Compute, constants: Sequence[ConstantArray]) -> Piece:
+def streamed_piece(name: str, constants: Sequence[ConstantArray]) -> Piece:
     data = bytearray()
     for offset, array in _laid_out(constants):
         data += bytes(offset - len(data)) + np.ascontiguousarray(array.values).tobytes()
-    return Piece(streamed_name(step.op, step.output.box), bytes(data))
+    return Piece(name, bytes(data))
 
 
 def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
@@ -47,7 +47,7 @@ def dram_image(plan: Plan, pieces: Iterable[Piece]) -> bytes:
     """What must be in DRAM before the first frame: every piece where the plan has its buffer."""
     data: dict[str, bytes] = {}
     for piece in pieces:
-        assert data.setdefault(piece.name, piece.data) == piece.data, f"{piece.name} differ by where the box lies"
+        assert data.setdefault(piece.name, piece.data) == piece.data, f"{piece.name} are not the same for all"
     constants = [buffer for buffer in plan.dram if not buffer.tensor]
     image = bytearray(max((buffer.offset + buffer.bytes for buffer in constants), default=0))
     for buffer in constants:

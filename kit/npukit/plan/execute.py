@@ -28,7 +28,6 @@ from npukit.plan.plan import (
     Send,
     View,
     Wait,
-    streamed_name,
 )
 from npukit.plan.regions import in_frame
 from npukit.plan.tile import tile_net
@@ -185,8 +184,8 @@ class Execution:
         op = self._ops[step.op]
         tile = tile_net(self.net, op, step.output.box)
         operands = [self._read(pe, view) for view in step.inputs]
-        if step.constants:
-            self._check_constants(pe, step.constants, streamed_name(step.op, step.output.box))
+        if step.constants and step.streamed:
+            self._check_constants(pe, step.constants, step.streamed)
         if step.scratch:
             self._spoil(pe, pe.buffers[step.scratch])
         (value,) = run_reference(tile, operands)

@@ -66,8 +66,9 @@ class Compute:
     Each input's box is exactly what the output's box needs (`receptive.needs`): what of a window lies outside it is
     padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
     other on one accelerator may run as one chain. If they are `submitted` they are only started, and a `Join` follows.
-    `constants` names the buffer that its constants have been streamed to, all but its commands; else they are in the
-    image. `frame` is the frame of the round that it works on. `cycles` are the engine's own; while it works messages
+    `constants` names the buffer that its constants have been streamed to, all but its commands, `streamed` the one in
+    DRAM that they come from; else they are in the image. `frame` is the frame of the round that it works on. `cycles`
+    are the engine's own; while it works messages
     take `stolen` more from it, as the plan was foreseen in time.
     """
 
@@ -78,6 +79,7 @@ class Compute:
     cycles: int
     scratch: str | None = None
     constants: str | None = None
+    streamed: str | None = None
     frame: int = 0
     submitted: bool = False
     stolen: int = 0
@@ -115,14 +117,13 @@ class Join:
 Step = Compute | Join | Send | Wait
 
 
-def streamed_name(op: str, box: Box) -> str:
+def streamed_name(op: str, box: Box, form: str | None) -> str:
     """The name of the buffer in DRAM that holds the constants of a box of an op's output, all but its commands.
 
-    Boxes of one shape and of the same channels share them, wherever they lie.
+    Boxes of the same channels share them if their constants have the same form, without one if they have one shape.
     """
-    shape = box.shape
-    channels = shape and Box((*(0 for _ in shape[:-1]), box.start[-1]), (*shape[:-1], box.stop[-1]))
-    return f"constants of {op} {channels}"
+    channels = f" {box.start[-1]}:{box.stop[-1]}" if box.start else ""
+    return f"constants of {op}{channels}, {form or box.shape}"
 
 
 @dataclass(frozen=True)

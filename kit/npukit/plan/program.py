@@ -18,6 +18,8 @@ class Block:
 
     name: str
     bytes: int
+    source: str | None = None
+    """Of streamed constants, the buffer in DRAM that they come from."""
 
     @property
     def box(self) -> Box:

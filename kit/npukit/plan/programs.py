@@ -120,7 +120,8 @@ class Emitter:
         scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
-        compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, frame)
+        source = block.source if block else None
+        compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, source, frame)
         step = self.traffic.step(pe, compute)
         program = self._program(pe)
         program.costs.append((step, cost))

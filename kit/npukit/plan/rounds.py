@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -21,7 +22,7 @@ from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import DRAM, Buffer, Plan
+from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, in_frame
@@ -149,16 +150,21 @@ class _RoundEmitter:
         for wave in range(self._round.waves):
             for index, op in enumerate(self._graph.ops):
                 if op.name in self._round.streamed:
-                    yield from slices_of(op, wave * len(self._graph.ops) + index, self._pieces(wave, op), self._size)
+                    yield from slices_of(op, wave * len(self._graph.ops) + index, self._pieces(wave, op), self._source)
 
     def _pieces(self, wave: int, op: Op) -> list[list[Piece]]:
         """Of each frame and tile of a wave."""
         found = []
         for number, frame in enumerate(self._frames(wave)):
             for tile in self.emitter.assignments[frame][op.name]:
-                boxes = cut_in_slices(tile.box, self._size(op, tile.box), self._round.slice_bytes)
+                boxes = cut_in_slices(tile.box, partial(self._size, op), self._round.slice_bytes)
                 found.append([Piece(number, tile, box) for box in boxes])
         return found
+
+    def _source(self, op: Op, box: Box) -> Block:
+        """The constants of a box in DRAM."""
+        form = self._engines[op.engine].cost(self._graph.net, op, box).constants_form
+        return Block(streamed_name(op.name, box, form), self._size(op, box))
 
     def _size(self, op: Op, box: Box) -> int:
         """The constants of a box but for the command, which holds addresses and stays in the image."""

@@ -15,15 +15,18 @@ from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.assignment import Tile
 from npukit.plan.copies import LARGEST
-from npukit.plan.plan import DRAM, streamed_name
+from npukit.plan.plan import DRAM
 from npukit.plan.program import Block
 from npukit.plan.traffic import SIGNAL, Parcel, Traffic, signal
 
 SLICE_BYTES = 8 << 10
 """Constants are streamed in slices of about this size, unless a round says otherwise."""
 
-CHANNEL_GRAIN = 16
-"""Slices end where the MAC array's blocks of channels end."""
+CHANNEL_GRAINS = (16, 4)
+"""Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
+
+LARGEST_SLICE = 2
+"""Times the size that is wanted."""
 
 SLICES_IN_MEMORY = 3
 """One in use, one there, one arriving; unless a round says otherwise."""
@@ -53,23 +56,29 @@ class Slice:
         return tuple(dict.fromkeys(piece.tile.pe for piece in self.pieces))
 
 
-def cut_in_slices(box: Box, constant_bytes: int, slice_bytes: int) -> list[Box]:
-    """A tile cut along its channels so that the constants of each part are about so many bytes."""
-    channels, count = box.shape[-1], -(-constant_bytes // slice_bytes)
-    step = max(channels // count // CHANNEL_GRAIN, 1) * CHANNEL_GRAIN
+def cut_in_slices(box: Box, size: Callable[[Box], int], slice_bytes: int) -> list[Box]:
+    """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes."""
+    count = -(-size(box) // slice_bytes)
+    cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in CHANNEL_GRAINS]
+    return next((parts for parts in cuts if size(parts[0]) <= LARGEST_SLICE * slice_bytes), cuts[-1])
+
+
+def _cut(box: Box, step: int) -> list[Box]:
     cuts = [*range(box.start[-1], box.stop[-1], step), box.stop[-1]]
     return [Box((*box.start[:-1], a), (*box.stop[:-1], b)) for a, b in pairwise(cuts)]
 
 
-def slices_of(op: Op, place: int, pieces: Sequence[Sequence[Piece]], size: Callable[[Op, Box], int]) -> Iterator[Slice]:
+def slices_of(
+    op: Op, place: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
+) -> Iterator[Slice]:
     """Of the pieces of each tile, in the order in which they are computed: the first of all, the second, ..."""
     for number, same in enumerate(zip_longest(*pieces)):
-        shared: dict[str, list[Piece]] = {}
+        shared: dict[Block, list[Piece]] = {}
         for piece in filter(None, same):
-            shared.setdefault(streamed_name(op.name, piece.box), []).append(piece)
-        for name, found in shared.items():
-            source = Block(name, size(op, found[0].box))
-            yield Slice(place, source, Block(f"{name} ({place}.{number})", source.bytes), tuple(found))
+            shared.setdefault(source_of(op, piece.box), []).append(piece)
+        for source, found in shared.items():
+            block = Block(f"{source.name} ({place}.{number})", source.bytes, source.name)
+            yield Slice(place, source, block, tuple(found))
 
 
 class Streams:

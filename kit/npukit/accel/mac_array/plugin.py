@@ -58,7 +58,8 @@ class MacArray:
         if parts:
             tile = InParts(net, op, plane, parts, self.figures)
             return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes)
-        return Cost(cycles_of(net, op, plane, self.figures), self._constant_bytes(net, op, plane) + COMMAND_BYTES)
+        constants = self._constant_bytes(net, op, plane) + COMMAND_BYTES
+        return Cost(cycles_of(net, op, plane, self.figures), constants, constants_form=self._form(net, op, plane))
 
     def lower(self, tile: Tile) -> Lowered:
         return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))
@@ -79,6 +80,12 @@ class MacArray:
             assert isinstance(parts, int), "a refused op has no cost"
             known = self._known[op.name] = (weights, bias, parts)
         return known[2]
+
+    def _form(self, net: Net, op: Op, plane: Plane) -> str | None:
+        """Of weights and parameters all that depends on the shape of the tile."""
+        main = op.parts[0]
+        filtered = main.kind in ("conv2d", "depthwise_conv2d", "dense")
+        return f"blocks of {self._filter_form(net, main, plane)[1]}" if filtered else None
 
     def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:
         return sum(self._constant_bytes_of(net, part, plane) for part in op.parts)
