@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npukit.board.board import load_board
+from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.assignment import Assignment, Tile, on_one_pe
@@ -86,6 +87,29 @@ def test_what_does_not_fit_is_streamed_in_slices_to_all_groups_at_once() -> None
     assert all(len(message.landings) == 2 for message in slices)
     assert max(buffer.bytes for buffer in plan.dram) <= 2 * SLICE_BYTES
     assert_exact(net, plan)
+
+
+def test_tiles_of_other_pixels_share_a_slice() -> None:
+    """Two groups that cut each op in four rows and three: four PEs need every slice, which leaves DRAM once."""
+    b = Builder("rows")
+    net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
+    groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))
+    streamed = frozenset(op.name for op in net.ops)
+    plan = emit_round(Graph(net), BOARD, engines(BOARD), Round(groups, streamed=streamed, slice_bytes=4096))
+    slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
+    assert len({message.source.buffer for message in slices}) == len(slices) > len(net.ops)
+    assert all(len(message.landings) == 4 for message in slices)
+    assert_exact(net, plan)
+
+
+def on_rows(net: Net, pes: tuple[int, int]) -> Assignment:
+    def halves(name: str) -> tuple[Tile, ...]:
+        _, rows, *rest = net.tensor(name).shape
+        middle = -(-rows // 2)
+        cuts = ((0, middle), (middle, rows))
+        return tuple(Tile(pe, Box((0, a, 0, 0), (1, b, *rest))) for pe, (a, b) in zip(pes, cuts, strict=True))
+
+    return {op.name: halves(op.output) for op in net.ops}
 
 
 @pytest.mark.parametrize(("net", "cycles"), [(keyword_net(), 5_000)], ids=["kws"])

@@ -11,7 +11,7 @@ from npukit.plan.placement import pes_in_order
 from npukit.plan.planner import plan_network
 from npukit.plan.search import smallest_plan
 from plan.engines import engines
-from plan.networks import keyword_net
+from plan.networks import Builder, keyword_net
 from plan.test_rounds import assert_exact, heavy
 
 BOARD = load_board("pe-mesh")
@@ -24,6 +24,16 @@ def test_a_net_that_its_pes_cannot_hold_is_streamed(pes: int) -> None:
     assert not missing_bytes(BOARD, plan)
     assert plan.frames == 1
     assert_exact(heavy(), plan)
+
+
+def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> None:
+    """16 channels of it are 74 KB, of which one PE cannot hold two."""
+    b = Builder("deep")
+    net = b.net(b.conv(b.input(1, 3, 3, 512), 48, 3))
+    plan = plan_network(net, BOARD, engines(BOARD), max_pes=1)
+    assert plan.streams
+    assert max(buffer.bytes for buffer in plan.dram) < 20_000
+    assert_exact(net, plan)
 
 
 def test_without_a_limit_more_pes_are_taken_rather_than_streams() -> None:
