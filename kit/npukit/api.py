@@ -48,6 +48,8 @@ class Options:
     pes: int | None = None
     engine: str | None = None
     objective: str = "latency"
+    frames_per_second: float | None = None
+    """A rate that must be reached, by the plan's prediction; `DoesNotFit` names what of the board cannot hold it."""
     plan: str | None = None
     """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
     strict: bool = False

@@ -28,7 +28,9 @@ from npukit.net.store import save_net
 from npukit.plan.advice import Advice, advice_for
 from npukit.plan.on_core import Planned, plan_as_pinned, plan_with_kernels
 from npukit.plan.overlap import in_overlapping_order
+from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
+from npukit.plan.rate import reaches, refuse_missed_rate
 from npukit.plan.store import save_plan
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, keep_models
@@ -151,7 +153,16 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
 
 
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The prepared network's plan on the board."""
+    """The prepared network's plan on the board; on all of it, if one PE is too slow for the rate that is asked for."""
+    compiled, wanted = _planned(board, prepared, options, progress), options.frames_per_second
+    if wanted and options.pes is None and not reaches(board, compiled.plan, wanted):
+        compiled = _planned(board, prepared, replace(options, pes=len(pes_in_order(board))), progress)
+    if wanted:
+        refuse_missed_rate(compiled.net, board, compiled.plan, wanted)
+    return compiled
+
+
+def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     net, engines = prepared.net, prepared.engines
     progress.stage(f"plan for {board.name}")
     if options.plan:

@@ -51,6 +51,12 @@ Network = Annotated[
 ]
 OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]
 Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--fps", min=0.001, metavar="N", help="Frames a second that must be reached; else it is refused."
+    ),
+]
 OwnPlan = Annotated[
     str | None,
     typer.Option("--plan", metavar="FILE", help="Your own mapping, or a part of it: a file, or a mapper's name."),

@@ -23,6 +23,7 @@ from npukit.cli.options import (
     Postprocess,
     Preprocess,
     Ranges,
+    Rate,
     Strict,
     parsed_shapes,
 )
@@ -39,6 +40,7 @@ class Wishes:
     pes: Pes = None
     engine: OnlyEngine = None
     objective: Aim = Objective.LATENCY
+    fps: Rate = None
     plan: OwnPlan = None
     strict: Strict = False
     shapes: InputShapes = None
@@ -57,6 +59,7 @@ class Wishes:
             pes=pes,
             engine=self.engine,
             objective=self.objective,
+            frames_per_second=self.fps,
             plan=self.plan,
             strict=self.strict,
             toolchain=toolchain,

@@ -33,11 +33,7 @@ def load_of(net: Net, board: Board, plan: Plan) -> Load:
     seen = simulate(net, board, plan, ROUNDS)
     time = max(seen.frame_ends[-1], 1)
     link, busy = max(seen.links.items(), key=lambda item: (item[1], item[0]), default=(None, 0))
-    fetched: Counter[bool] = Counter()
-    for message in plan.messages:
-        if message.source_pe == DRAM:
-            item = net.tensor(message.tensor).bytes // net.tensor(message.tensor).elements if message.tensor else 1
-            fetched[bool(message.tensor)] += message.source.box.elements * item
+    fetched = _from_dram(net, plan)
     return Load(
         computing=round(sum(seen.computing.values()) / (time * len(plan.pes)), 4),
         busiest_link=(link.source, link.destination) if link else None,
@@ -45,3 +41,18 @@ def load_of(net: Net, board: Board, plan: Plan) -> Load:
         streamed_bytes=fetched[False],
         fetched_bytes=fetched[True],
     )
+
+
+def dram_bytes(net: Net, plan: Plan) -> int:
+    """What a round takes from DRAM."""
+    return _from_dram(net, plan).total()
+
+
+def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
+    """Bytes of inputs, and of constants."""
+    found: Counter[bool] = Counter()
+    for message in plan.messages:
+        if message.source_pe == DRAM:
+            item = net.tensor(message.tensor).bytes // net.tensor(message.tensor).elements if message.tensor else 1
+            found[bool(message.tensor)] += message.source.box.elements * item
+    return found
