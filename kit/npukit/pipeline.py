@@ -31,6 +31,7 @@ from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
 from npukit.plan.rate import reaches, refuse_missed_rate
+from npukit.plan.search import SMALL_MESH
 from npukit.plan.store import save_plan
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, keep_models
@@ -164,13 +165,21 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
 
 def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     net, engines = prepared.net, prepared.engines
-    progress.stage(f"plan for {board.name}")
+    progress.stage(f"plan for {board.name}{_if_long(board, options)}")
     if options.plan:
         planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
     else:
         advised = advice_for(load_database(default_path()), net, board, options.pes)
         planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
     return Compiled(prepared, board, planned, options)
+
+
+def _if_long(board: Board, options: Options) -> str:
+    """What to say of a search that keeps its user waiting. Chips that are alike are planned once."""
+    pes = min(options.pes or board.pe_count, board.mesh.pes.count)
+    if options.objective != "throughput" or pes <= SMALL_MESH:
+        return ""
+    return f": rounds of frames on {pes} PEs are compared, which may take minutes; --pes N compares fewer"
 
 
 def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
