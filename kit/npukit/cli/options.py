@@ -53,9 +53,7 @@ OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no
 Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
 Rate = Annotated[
     float | None,
-    typer.Option(
-        "--fps", min=0.001, metavar="N", help="Frames a second that must be reached; else it is refused."
-    ),
+    typer.Option("--fps", min=0.001, metavar="N", help="Frames a second that must be reached; else it is refused."),
 ]
 OwnPlan = Annotated[
     str | None,
