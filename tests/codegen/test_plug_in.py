@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Abilities, Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
 from npukit.board.board import Board, load_board
 from npukit.codegen.generate import generate
+from npukit.codegen.operands import Arena
+from npukit.codegen.parts import lower_parts
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Lookup
@@ -92,3 +94,16 @@ def test_its_error_ends_the_frame(tmp_path: Path, observed: bool) -> None:
     seen: list[int] = []
     assert _program(tmp_path, 5).status(inputs, seen.append if observed else None) == 5
     assert seen == []
+
+
+def test_a_wrapper_has_one_prototype_wherever_its_constants_lie(tmp_path: Path) -> None:
+    net, board = _net(), load_board("mps2-an386")
+    engines = {"vendor": Vendor(tmp_path), "cpu": Cpu()}
+    (pe,) = plan_network(net, board, engines).pes
+    (step,) = pe.computes()
+    streamed = replace(pe, steps=(replace(step, constants=pe.buffers[0].name, streamed="piece"),))
+    (resident,), (other,) = (lower_parts(net, each, Arena(net, pe), engines) for each in (pe, streamed))
+    assert other.streamed
+    assert not other.lowered.constants
+    assert resident.prototype == other.prototype
+    assert resident.prototype == "int32_t vendor_lookup(void *, const int8_t *, void *, int32_t, int32_t);"

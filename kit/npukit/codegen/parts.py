@@ -13,6 +13,7 @@ from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
 from npukit.codegen.streamed import Piece, streamed_piece, with_constants_in
 from npukit.errors import NpukitError
+from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.plan.plan import Compute, PePlan
 
@@ -31,6 +32,8 @@ class Part:
     submitted: bool = False
     streamed: Piece | None = None
     """Its constants, if they are not in the image."""
+    prototype: str | None = None
+    """Of the function of a plug-in that it calls."""
 
     @property
     def chained(self) -> bool:
@@ -54,11 +57,22 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
         engine = _engine(step, engines)
         lowered, streamed = engine.lower(tile), None
+        prototype = _prototype(lowered) if engine.name != CPU else None
         if step.constants and step.streamed:
             streamed = streamed_piece(step.streamed, lowered.constants)
             lowered = with_constants_in(arena.scratch(step.constants), lowered)
-        parts.append(Part(tile, engine, lowered, op, index, step.submitted, streamed))
+        parts.append(Part(tile, engine, lowered, op, index, step.submitted, streamed, prototype))
     return parts
+
+
+def _prototype(lowered: Lowered) -> str | None:
+    """With its constants where the plug-in put them: the same for tiles whose constants are streamed."""
+    code = lowered.code
+    if not isinstance(code, Call):
+        return None
+    types = {array.symbol: f"const {C_TYPES[str(array.values.dtype)]} *" for array in lowered.constants}
+    arguments = (types.get(a.symbol, "void *") if isinstance(a, Address) else "int32_t" for a in code.arguments)
+    return f"int32_t {code.function}({', '.join(arguments) or 'void'});"
 
 
 def _engine(step: Compute, engines: Mapping[str, Accelerator]) -> Accelerator:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from npukit.accel.interface import Accelerator, Address, Call, ConstantArray, Routine, Routines
+from npukit.accel.interface import Accelerator, Call, ConstantArray, Routine, Routines
 from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
 from npukit.codegen.table import TABLE, Piece, table_of
-from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
@@ -165,12 +164,4 @@ def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
 def _wrappers(parts: Sequence[Part]) -> tuple[str, ...]:
     calls = [p for p in parts if isinstance(p.lowered.code, Call) and p.engine.name != CPU]
     waits = [f"int32_t {wait}(void);" for wait in dict.fromkeys(p.engine.abilities.wait for p in calls) if wait]
-    return (*dict.fromkeys(_prototype(part) for part in calls), *waits)
-
-
-def _prototype(part: Part) -> str:
-    code = part.lowered.code
-    assert isinstance(code, Call)
-    types = {array.symbol: f"const {C_TYPES[str(array.values.dtype)]} *" for array in part.lowered.constants}
-    arguments = (types.get(a.symbol, "void *") if isinstance(a, Address) else "int32_t" for a in code.arguments)
-    return f"int32_t {code.function}({', '.join(arguments) or 'void'});"
+    return (*dict.fromkeys(part.prototype for part in calls if part.prototype), *waits)
