@@ -13,10 +13,13 @@ from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, Padding
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.winograd import winograd
 
+FAST, SMALL = 0.0, 1e9
+"""What a byte of code is worth: nothing, and more than anything."""
 
-def kernel_for(layer: ConvLayer, output_border: Padding = NO_PADDING) -> Kernel:
+
+def kernel_for(layer: ConvLayer, output_border: Padding = NO_PADDING, byte_worth: float = FAST) -> Kernel:
     source = Layout(Order.PIXELS, layer.input_shape, layer.padding)
-    kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border))
+    kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border), byte_worth)
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
@@ -43,7 +46,11 @@ def test_random_convolutions(seed: int):
         relu=bool(seed % 2),
         extreme=seed % 3 == 2,
     )
-    check(layer, kernel_for(layer), layers.activations(rng, layer.input_shape, extreme=seed % 3 == 2))
+    x = layers.activations(rng, layer.input_shape, extreme=seed % 3 == 2)
+    fast, small = (kernel_for(layer, byte_worth=worth) for worth in (FAST, SMALL))
+    assert small.routine.bytes < fast.routine.bytes
+    for kernel in (fast, small):
+        check(layer, kernel, x)
 
 
 def test_the_largest_transformed_weights():
@@ -87,7 +94,8 @@ def test_no_more_instructions_than_the_prototypes(size: int, channels: int, prot
 
 def test_both_assemblers_agree_with_the_predicted_size():
     layer = layers.conv(np.random.default_rng(3), (7, 9, 5), 4, (3, 3), padding=(1, 1, 1, 1), relu=False)
-    laboratory.check_assemblers(kernel_for(layer))
+    for byte_worth in (FAST, SMALL):
+        laboratory.check_assemblers(kernel_for(layer, byte_worth=byte_worth))
 
 
 @pytest.mark.parametrize(("strides", "shape", "words"), [((2, 2), (8, 8, 4), "stride"), ((1, 1), (3, 8, 4), "pair")])

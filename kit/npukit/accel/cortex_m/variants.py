@@ -39,7 +39,7 @@ def kernels(
             return
         case ConvLayer():
             yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
-            yield winograd(layer, sources[0], target)
+            yield winograd(layer, sources[0], target, byte_worth)
         case DepthwiseLayer():
             yield depthwise(layer, sources[0], target, byte_worth)
         case DenseLayer():

@@ -7,6 +7,8 @@ Inputs are transformed down columns once for a whole line of tiles, then across 
 the four products of a row of transformed points are accumulated onto each other in the order 1, 2, 3, 0, so that the
 output's transformation across happens in the accumulators: after points 1 and 2 they hold the sum, twice the first
 minus the sum is the difference, and the weights of point 3 are negated.
+
+The four rows of points are written out one by one, or as a loop, where bytes of code are worth more than its cycles.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from functools import cache
 
 import numpy as np
 
-from npukit.accel.cortex_m.assembly import Assembly
+from npukit.accel.cortex_m.assembly import BYTE_WORTH, Assembly
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.accel.cortex_m.layer import ConvLayer
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -57,7 +59,8 @@ FRAME_LAST_PAIR = 28
 FRAME_LINE_INPUT = 32
 FRAME_LINE_OUTPUT = 36
 FRAME_LAST_LINE = 40
-FRAME_BYTES = 44
+FRAME_RESULTS = 44
+FRAME_BYTES = 48
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Plan:
     exponent: int
     ties: bool
     stream_bytes: int
+    looped: bool
+    """Whether rows of points are a loop."""
 
     @property
     def words(self) -> int:
@@ -96,7 +101,7 @@ class Plan:
         return POINTS * self.point_bytes + 8 * self.words * self.column_bytes
 
 
-def winograd(layer: ConvLayer, source: Layout, target: Layout) -> Kernel | Refusal:
+def winograd(layer: ConvLayer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
     """The convolution from pixels to pixels."""
     reason = _refusal(layer, source, target)
     if reason:
@@ -106,17 +111,26 @@ def winograd(layer: ConvLayer, source: Layout, target: Layout) -> Kernel | Refus
         weights = _transformed(layer, fast)
         reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(weights)
         if not reason:
-            return _generated(layer, source, target, fast, weights)
+            return _generated(layer, source, target, fast, weights, byte_worth)
     return Refusal(VARIANT, str(reason))
 
 
 def _generated(
-    layer: ConvLayer, source: Layout, target: Layout, fast: FastRequantization, weights: np.ndarray
+    layer: ConvLayer,
+    source: Layout,
+    target: Layout,
+    fast: FastRequantization,
+    weights: np.ndarray,
+    byte_worth: float,
 ) -> Kernel:
     exponent = int(fast.exponents[0])
-    stream = _stream(layer, weights, fast)
-    plan = Plan(source, target, _origin(layer, source), exponent, fast.needs_ties, stream.nbytes)
-    body = _emit(plan)
+    streams = {looped: _stream(layer, weights, fast, looped) for looped in (False, True)}
+    plans = (
+        Plan(source, target, _origin(layer, source), exponent, fast.needs_ties, streams[looped].nbytes, looped)
+        for looped in streams
+    )
+    plan = min(plans, key=lambda plan: _emit(plan).cost(byte_worth))
+    body, stream = _emit(plan), streams[plan.looped]
     instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
@@ -175,8 +189,11 @@ def _weights_refusal(weights: np.ndarray) -> str | None:
     return None
 
 
-def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization) -> np.ndarray:
-    """For each channel pair: weights in the order of reading, biases before row 1, the constants of both channels."""
+def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
+    """For each channel pair: weights in the order of reading, biases before row 1, the constants of both channels.
+
+    Looped, every row has biases: row 1 those of the channels, the others 0.
+    """
     channels, depth = len(weights), weights.shape[-1]
     padded = np.zeros((*weights.shape[:3], -(-depth // 4) * 4), np.int64)
     padded[..., :depth] = weights
@@ -186,9 +203,12 @@ def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization) -> 
     biases = (biases << fast.prescale).reshape(-1, 2)
     tables = (fast.ties,) if fast.needs_ties else ()
     constants = np.stack([*tables, fast.multipliers, fast.addends], 1).reshape(channels // 2, -1)
+    none = biases[0] * 0 if looped else biases[0, :0]
     blocks = [
-        np.concatenate([rows[0].ravel(), bias, rows[1:].ravel(), constant])
-        for rows, bias, constant in zip(words, biases, constants, strict=True)
+        np.concatenate(
+            [none, rows[0].ravel(), bias, rows[1].ravel(), none, rows[2].ravel(), none, rows[3].ravel(), last]
+        )
+        for rows, bias, last in zip(words, biases, constants, strict=True)
     ]
     return (np.concatenate(blocks) & 0xFFFFFFFF).astype(np.uint32)
 
@@ -322,8 +342,11 @@ def _emit_points(asm: Assembly, plan: Plan, offset: int) -> None:
 def _emit_block(asm: Assembly, plan: Plan) -> None:
     """Two output channels of a pair of tiles; r1 walks over the stream."""
     asm.emit(f"ldr r0, [sp, #{FRAME_POINTS}]")
-    for row in range(4):
-        _emit_row(asm, plan, row)
+    if plan.looped:
+        _emit_loop_of_rows(asm, plan)
+    else:
+        for row in range(4):
+            _emit_row(asm, plan, row)
     for channel in (0, 1):
         _emit_results(asm, plan, channel)
     asm.emit("add r12, r12, #2", f"str r12, [sp, #{_RESULT_BYTES + FRAME_OUTPUT}]")
@@ -339,11 +362,34 @@ def _emit_row(asm: Assembly, plan: Plan, row: int) -> None:
     asm.emit("push {r2-r5}")
     _emit_products(asm, plan, _SUMS, _OTHERS)
     asm.emit("ldmia sp, {r6-r9}", "stmia sp, {r2-r5}")
-    asm.emit(*(f"rsb {s}, {s}, {o}, lsl #1" for s, o in zip(_SUMS, _OTHERS, strict=True)))
+    _emit_difference(asm)
     _emit_products(asm, plan, _SUMS, _OTHERS)
     asm.emit("ldmia sp, {r6-r9}", "stmia sp, {r2-r5}")
     _emit_products(asm, plan, _OTHERS, _SUMS)
     asm.emit("push {r6-r9}")
+
+
+def _emit_loop_of_rows(asm: Assembly, plan: Plan) -> None:
+    """The same as a loop, in which the frame says where the last results lie instead of the stack pointer."""
+    pointer, end = (f"[sp, #{_RESULT_BYTES + slot}]" for slot in (FRAME_RESULTS, FRAME_COLUMNS))
+    load = f"ldr r10, {pointer}"
+    asm.emit(f"sub sp, sp, #{_RESULT_BYTES}", f"add r10, sp, #{_RESULT_BYTES}", f"str r10, {pointer}")
+    with asm.loop(4, closing=(f"ldr r3, {end}", "cmp r0, r3")):
+        asm.comment("two channels of two tiles: the points of a row, transformed back across")
+        asm.emit("ldmia r1!, {r2, r4}")
+        _emit_products(asm, plan, _SUMS, _OTHERS, first="bias")
+        asm.emit(load, "stmdb r10, {r2-r5}")
+        _emit_products(asm, plan, _SUMS, _OTHERS)
+        asm.emit(load, "ldmdb r10, {r6-r9}", "stmdb r10, {r2-r5}")
+        _emit_difference(asm)
+        _emit_products(asm, plan, _SUMS, _OTHERS)
+        asm.emit(load, "ldmdb r10, {r6-r9}", "stmdb r10, {r2-r5}")
+        _emit_products(asm, plan, _OTHERS, _SUMS)
+        asm.emit(load, "sub r10, r10, #16", "stmdb r10!, {r6-r9}", f"str r10, {pointer}")
+
+
+def _emit_difference(asm: Assembly) -> None:
+    asm.emit(*(f"rsb {s}, {s}, {o}, lsl #1" for s, o in zip(_SUMS, _OTHERS, strict=True)))
 
 
 def _emit_products(
