@@ -16,7 +16,7 @@ from npukit.errors import DoesNotFit
 
 INPUT = -1
 _KEPT = 32
-_MACS_PER_BYTE_WORTH = 500_000
+_MACS_PER_BYTE_WORTH = 350_000
 _MEMORY_BYTE_WORTH = 4
 _NO_KERNEL_COST = 1e12
 """more than any kernel's: a layer goes without only where nothing applies"""
