@@ -352,6 +352,7 @@ def tune(
     from npukit.tuner.session import Tuner
     from npukit.tuning import default_path, load_database
 
+    _refuse_in_company(load(folder))
     built, path, shown = load(folder), Path(database) if database else default_path(), progress or Silent()
     for each in merge:
         load_database(path).merged(load_database(Path(each))).save(path)
@@ -406,6 +407,15 @@ def flash(
     wanted = update_of(built, signer, version, allow_older)
     with open_board(built, port, signer, shown) as transport:
         return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)
+
+
+def _refuse_in_company(build: Build) -> None:
+    """What builds a network again cannot do so with others beside it that know where it lies."""
+    if build.manifest.company:
+        raise NpukitError(
+            f"{build.folder} shares its board with other networks, and cannot be built again alone",
+            tries=["tune a build of this network alone; builds to come find what was found"],
+        )
 
 
 def _linked(folder: Path | str) -> Build:

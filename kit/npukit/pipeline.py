@@ -221,7 +221,7 @@ def fill_folder(
     _write_renode(folder, compiled, cases, build_id, images)
     if plan.dram:
         (folder / DRAM_IMAGE).write_bytes(dram_image(plan, (piece for each in sources for piece in each.streamed)))
-    write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, others))
+    write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id))
     write_report(load_build(folder))
 
 
@@ -264,10 +264,9 @@ def _manifest(
     images: list[BuiltImage],
     toolchain: Toolchain,
     build_id: str,
-    others: Sequence[str],
 ) -> Manifest:
     records = [image_record(image, folder) for image in images]
-    company = compiled.company and CompanyRecord(others=tuple(others), network_pe=compiled.company.network_pe)
+    company = compiled.company and CompanyRecord(network_pe=compiled.company.network_pe)
     return Manifest(
         model=compiled.net.name,
         model_sha256=compiled.prepared.model_sha256,

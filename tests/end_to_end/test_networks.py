@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -142,6 +143,16 @@ def test_a_network_that_does_not_fit_beside_the_others_is_named(tmp_path: Path) 
     error = refused([api.Network("left", TFLITE), api.Network("right", TFLITE)], tmp_path, str(board))
     assert isinstance(error, DoesNotFit)
     assert error.message.startswith("network left does not fit beside the others")
+
+
+def test_a_network_is_not_built_again_without_the_others(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NpukitError, match="shares its board with other networks"):
+        api.tune(folder / "left")
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    shutil.copytree(copy / "left", copy / "right", dirs_exist_ok=True)
+    with pytest.raises(NpukitError, match="was built again without the networks beside it"):
+        api.load_networks(copy)
 
 
 def test_a_verb_for_one_network_asks_which(folder: Path) -> None:

@@ -85,21 +85,23 @@ class AcceleratorRecord(BaseModel):
 
 
 class CompanyRecord(BaseModel):
-    """The other networks on the board, by their folders' names, and the PE that answers for this one."""
+    """Of a network that shares its board with those in the folders beside it: the PE that answers for it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    others: tuple[str, ...]
     network_pe: int
 
 
 class NetworksManifest(BaseModel):
-    """`npukit.json` of several networks side by side: each has a build folder of its own in this one."""
+    """`npukit.json` of several networks side by side: each has a build folder of its own in this one.
+
+    They are built together: `networks` has each one's name and build id.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     npukit: str = __version__
-    networks: tuple[str, ...]
+    networks: dict[str, str]
 
 
 class Manifest(BaseModel):
@@ -164,8 +166,8 @@ class Build:
     @cached_property
     def company(self) -> tuple[Build, ...]:
         """This build, and those of the networks that share the board with it."""
-        others = self.manifest.company.others if self.manifest.company else ()
-        return (self, *(load_build(self.folder.parent / name) for name in others))
+        networks = load_networks(self.folder.parent) if self.manifest.company else {}
+        return (self, *(build for build in networks.values() if build.build_id != self.build_id))
 
     def images(self) -> tuple[Image, ...]:
         return tuple(image.image(each.folder) for each in self.company for image in each.manifest.images)
@@ -200,7 +202,7 @@ def load_build(folder: Path) -> Build:
     if several:
         raise NpukitError(
             f"{folder} has {len(several)} networks: {', '.join(several)}",
-            tries=[f"{folder / several[0]}", f"--network {several[0]}"],
+            tries=[way for name in several for way in (f"{folder / name}", f"--network {name}")],
         )
     try:
         manifest = Manifest.model_validate_json(text)
@@ -214,20 +216,28 @@ def load_build(folder: Path) -> Build:
 
 def load_networks(folder: Path) -> dict[str, Build]:
     """The builds of the networks side by side in `folder`, by name; empty if it is the build of one network."""
-    return {name: load_build(folder / name) for name in _networks_in(_manifest_text(folder))}
+    known = _networks_in(_manifest_text(folder))
+    builds = {name: load_build(folder / name) for name in known}
+    for name, build in builds.items():
+        if build.manifest.build_id != known[name]:
+            raise NpukitError(
+                f"{folder / name} was built again without the networks beside it", tries=["build all of them again"]
+            )
+    return builds
 
 
 def write_networks_manifest(folder: Path, networks: Sequence[str]) -> None:
     """Write the `npukit.json` that says which networks the folder has."""
-    told = NetworksManifest(networks=tuple(networks)).model_dump(mode="json")
+    builds = {name: load_build(folder / name).manifest.build_id for name in networks}
+    told = NetworksManifest(networks=builds).model_dump(mode="json")
     (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
 
 
-def _networks_in(manifest: str) -> tuple[str, ...]:
+def _networks_in(manifest: str) -> dict[str, str]:
     try:
         return NetworksManifest.model_validate_json(manifest).networks
     except ValidationError:
-        return ()
+        return {}
 
 
 def _manifest_text(folder: Path) -> str:
