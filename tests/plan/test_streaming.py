@@ -36,6 +36,16 @@ def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> Non
     assert_exact(net, plan)
 
 
+def test_tiles_that_need_too_much_of_their_inputs_are_cut_otherwise() -> None:
+    """By cycles alone, each PE would take all pixels of some channels, for which it needs 100 KB of the input."""
+    b = Builder("wide")
+    net = b.net(b.conv(b.input(1, 14, 14, 512), 384, 3, 2))
+    plan = plan_network(net, BOARD, engines(BOARD))
+    assert plan.streams
+    assert not missing_bytes(BOARD, plan)
+    assert_exact(net, plan)
+
+
 def test_without_a_limit_more_pes_are_taken_rather_than_streams() -> None:
     plan = plan_network(heavy(), BOARD, engines(BOARD))
     assert not plan.streams

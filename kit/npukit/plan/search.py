@@ -26,6 +26,9 @@ PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 
 STREAMING_PRICES = (0.0, 0.06)
 
+FRUGAL = 4
+"""Where nothing fits, a tile's inputs and output may take this part of a PE's memory, however much slower that is."""
+
 SMALL_MESH = 20
 THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 """Efforts for meshes of up to SMALL_MESH PEs, and of more."""
@@ -40,8 +43,18 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
     plan = _resident(graph, board, engines, search)
     if not missing_bytes(board, plan) or board.noc is None:
         return plan
+    streamed = _streamed(graph, board, engines, search)
+    if streamed is None:
+        room = board.memory_for("activations").size // FRUGAL
+        frugal = LatencySearch(graph, board, engines, order, effort_on(order), room=room)
+        streamed = _streamed(graph, board, engines, frugal)
+    return streamed or plan
+
+
+def _streamed(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan | None:
+    """The fastest frame with as few constants streamed as will do, if one fits."""
     tried = (frame_with_streams(graph, board, engines, search.best(price)) for price in STREAMING_PRICES)
-    return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=plan)
+    return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=None)
 
 
 def completed_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int], pins: Assignment) -> Plan:
