@@ -1,0 +1,45 @@
+"""Bottlenecks as in ResNet, all of whose weights come from DRAM, on groups of PEs in lock step: every tile, exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fuzz.splits import BOARD, Example, outcome
+from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.net.net import Net
+from npukit.plan.graph import Graph
+from npukit.plan.memory import missing_bytes
+from npukit.plan.overlap import in_overlapping_order
+from npukit.plan.plan import DRAM
+from npukit.plan.rounds import Round, emit_round
+from npukit.project.toolchain import find_toolchain
+from plan.networks import Builder
+from plan.test_rounds import on_rows
+
+SLICE_BYTES = 4096
+
+
+def bottlenecks() -> Net:
+    b = Builder("bottlenecks")
+    x = b.conv(b.input(1, 7, 7, 32), 128)
+    for _ in range(2):
+        x = b.add(b.conv(b.conv(b.conv(x, 48), 48, 3), 128), x)
+    return b.net(b.conv(x, 32, 3))
+
+
+def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are four and three, so tiles differ; the last layer's slices are of four channels; programs are tables."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    engines = with_core(plugins_of(BOARD))
+    net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
+    groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
+    wanted = Round(groups, lanes=2, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES)
+    plan = emit_round(Graph(net), BOARD, engines, wanted)
+    assert not missing_bytes(BOARD, plan)
+    slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
+    assert sum(buffer.bytes for buffer in plan.dram if not buffer.tensor) == sum(m.source.box.elements for m in slices)
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
