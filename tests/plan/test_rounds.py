@@ -31,10 +31,10 @@ BOARD = load_board("pe-mesh")
 GROUP = 5
 
 
-def assert_exact(net: Net, plan: Plan, seed: int = 0) -> None:
+def assert_exact(net: Net, plan: Plan, seed: int = 0, rounds: int = 2) -> None:
     random = np.random.default_rng(seed)
     execution = Execution(net, plan, seed)
-    for _ in range(2):
+    for _ in range(rounds):
         frames = [
             [random.integers(-128, 128, net.tensor(name).shape, np.int8) for name in net.inputs]
             for _ in range(plan.frames)
@@ -59,7 +59,8 @@ def test_any_round_computes_what_the_net_computes(data: st.DataObject) -> None:
     groups = on_groups(data.draw(assignments(net)), data.draw(st.integers(1, 3)))
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
-    wanted = Round(groups, data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3)), streamed)
+    lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
+    wanted = Round(groups, lanes, waves, streamed, feeders=data.draw(st.sampled_from([(), (15,)])))
     assert_exact(net, emit_round(Graph(net), BOARD, engines(BOARD), wanted), data.draw(st.integers(0, 99)))
 
 

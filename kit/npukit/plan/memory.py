@@ -24,6 +24,8 @@ CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
 LONG_PROGRAM = 400
 """Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
 
+MANY_PES = 20
+
 STEP_BYTES = 8
 """`struct net_step` of the firmware."""
 
@@ -160,8 +162,8 @@ def code_bytes(tiles: int, messages: int, tensors: int) -> int:
 
 
 def is_table(steps: int, pes: int) -> bool:
-    """Whether a program of so many steps is a table."""
-    return pes > 1 and steps >= LONG_PROGRAM
+    """Whether a program of so many steps is a table: sooner where there are many that differ."""
+    return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES else LONG_PROGRAM) and pes > 1
 
 
 def table_bytes(rows: int, layers: int) -> int:

@@ -27,6 +27,14 @@ SLICES = (SLICE_BYTES, 2 * SLICE_BYTES, 4 * SLICE_BYTES)
 
 def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
     """The round with as few ops streamed as will do, or None if it fits in no way."""
+    found = streamed_as_needed(graph, board, engines, wanted)
+    return found[1] if found else None
+
+
+def streamed_as_needed(
+    graph: Graph, board: Board, engines: Engines, wanted: Round
+) -> tuple[frozenset[str], Plan] | None:
+    """That round, and which ops are streamed."""
     heaviest = _heaviest(graph, engines, wanted.groups[0])
 
     @cache
@@ -40,7 +48,8 @@ def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round)
     if plan := emitted(0):
         return plan
     count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
-    return emitted(count)
+    plan = emitted(count)
+    return (frozenset(heaviest[:count]), plan) if plan else None
 
 
 def frame_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan | None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from npukit.board.board import Board
-from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
+from npukit.plan.lockstep import engine_cycles, groups_of, lockstep_plan
 from npukit.plan.memory import missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round
-from npukit.plan.search import QUICK, fastest_plan
+from npukit.plan.search import QUICK, SMALL_MESH, fastest_plan
 from npukit.plan.streaming import SLICES, first_that_fits
 
 ROUNDS = 3
@@ -33,6 +32,10 @@ PRICES = (0.0, 0.06)
 
 def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
     """The most frames a cycle on these PEs; if no round fits, one frame at a time."""
+    if len(order) > SMALL_MESH and board.noc:
+        plan = lockstep_plan(graph, board, engines, order)
+        if plan:
+            return plan
     best = replace(fastest_plan(graph, board, engines, order), objective="throughput")
     chosen: Round | None = None
     for wanted in _rounds(graph, board, engines, order) if board.noc else ():
@@ -59,7 +62,7 @@ def _in_lanes(graph: Graph, board: Board, engines: Engines, wanted: Round, best:
 
     Nothing if it would not be better than the best even if nothing but engines took time.
     """
-    if not missing_bytes(board, best) and _engine_cycles(graph, engines, wanted) >= best.predicted.interval_cycles:
+    if not missing_bytes(board, best) and engine_cycles(graph, engines, wanted) >= best.predicted.interval_cycles:
         return
     for slice_bytes in (SLICES[0], SLICES[-1]):
         for lanes in LANES:
@@ -90,21 +93,5 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
             assignment = search.best(price)
             if assignment not in assignments:
                 assignments.append(assignment)
-                yield Round(tuple(_groups(assignment, order, size)), feeders=tuple(order[: len(order) % size]))
+                yield Round(tuple(groups_of(assignment, order, size)), feeders=tuple(order[: len(order) % size]))
         size *= 2
-
-
-def _engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
-    """Cycles a frame of the busiest PE's engines."""
-    busy: Counter[int] = Counter()
-    for op in graph.ops:
-        for tile in wanted.groups[0][op.name]:
-            busy[tile.pe] += engines[op.engine].cost(graph.net, op, tile.box).cycles
-    return max(busy.values()) / len(wanted.groups)
-
-
-def _groups(assignment: Assignment, order: Sequence[int], size: int) -> Iterator[Assignment]:
-    """The assignment of the first `size` PEs, on each group of so many; the first PEs are left if any are."""
-    for start in range(len(order) % size, len(order), size):
-        moved = dict(zip(order[:size], order[start : start + size], strict=True))
-        yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}

@@ -1,0 +1,63 @@
+"""MobileNetV1, MobileNetV2 and ResNet-50 for throughput on one full chip: every frame and tile compared, then timed.
+
+python benchmarks/large_networks.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...] [--board pe-mesh-152]
+
+FOLDER is what `imagenet_models.py` has written. A round's frames lie in the chip's DRAM, pixel by pixel (NHWC) as a
+camera puts them there; a round is timed from the root's word to start to the last output on the root. Use of the chip
+is the MACs of one frame over the cycles between frames, of the most that the board's MAC arrays do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from time import process_time
+
+from npukit import api
+from npukit.board.board import load_board
+from npukit.errors import DoesNotFit
+
+NETWORKS = ("mobilenet_v1", "mobilenet_v2", "resnet50")
+MACS_OF_A_PE = 64
+COLUMNS = (
+    f"{'network':14}{'PEs':>5}{'frames':>8}{'interval':>11}{'predicted':>11}",
+    f"{'MAC/cycle':>11}{'of peak':>9}",
+)
+
+
+def row(folder: Path, name: str, board: str) -> str:
+    """One network, as a line of the table."""
+    with tempfile.TemporaryDirectory() as scratch:
+        options = api.Options(objective="throughput", preprocess=("layout=NHWC",))
+        began = process_time()
+        try:
+            built = api.build(folder / f"{name}.onnx", board=board, output=Path(scratch) / "out", options=options)
+        except DoesNotFit as error:
+            return f"{name:14} {error.message}"
+        building = process_time() - began
+        checked = api.validate(Path(scratch) / "out")
+        measured = api.bench(Path(scratch) / "out")
+        plan = built.plan()
+    interval, used = measured.interval_cycles or measured.latency_cycles, len(plan.pes)
+    share = measured.macs / interval / (MACS_OF_A_PE * load_board(board).pe_count)
+    exact = f"{checked.cases} frames" if checked.passed else "DIFFERS"
+    figures = (
+        f"{used:5}{plan.frames:8}{interval:11,}{plan.predicted.interval_cycles:11,}{measured.macs / interval:11,.0f}"
+    )
+    return f"{name:14}{figures}{share:9.1%}{exact:>14}  built in {building:.0f} s of CPU"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("networks", nargs="*", default=NETWORKS)
+    parser.add_argument("--board", default="pe-mesh-152")
+    given = parser.parse_args()
+    print(*COLUMNS, f"{'exact':>14}", sep="")
+    for name in given.networks:
+        print(row(given.folder, name, given.board), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Throughput of large meshes: groups of PEs in lock step, chosen by what one group of each size would take.
+
+A whole round on hundreds of PEs takes long to emit and to simulate. Groups differ only in when their inputs arrive, so
+that one of them tells what all take, and whether they fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from npukit.board.board import Board
+from npukit.plan.assignment import Assignment, Tile
+from npukit.plan.graph import Graph
+from npukit.plan.latency import LatencySearch
+from npukit.plan.memory import STACK_BYTES, missing_bytes
+from npukit.plan.plan import Plan
+from npukit.plan.predict import with_predictions
+from npukit.plan.programs import Engines
+from npukit.plan.rounds import Round, emit_round
+from npukit.plan.search import QUICK
+from npukit.plan.simulate import simulate
+from npukit.plan.streaming import streamed_as_needed
+
+WELL_USED = 0.93
+"""Of the PEs, what the groups of a size must take together."""
+
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 18, 19, 21, 25, 30, 38, 50, 76)
+
+PRICE = 0.06
+"""Cycles a byte of constants costs."""
+
+SLICES = ((17 << 10, 2), (9 << 10, 3))
+"""Bytes of slices, and how many have room."""
+
+TRIED = 3
+"""Sizes of which whole groups are planned: those whose engines take least."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A round, and the cycles between its frames that one of its groups lets expect."""
+
+    wanted: Round
+    interval: float
+
+
+def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
+    """The most frames a cycle that groups in lock step give, or None if none fit."""
+    choices: list[_Choice] = []
+    for wanted in _promising(graph, board, engines, order):
+        choices += _choices(graph, board, engines, wanted, min((c.interval for c in choices), default=None))
+    for choice in sorted(choices, key=lambda choice: choice.interval):
+        plan = emit_round(graph, board, engines, choice.wanted)
+        if not missing_bytes(board, plan):
+            return with_predictions(graph.net, board, plan)
+    return None
+
+
+def _promising(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> list[Round]:
+    """Rounds of groups of each size worth it, those whose engines are done first."""
+    sizes = [size for size in SIZES if len(order) // size * size >= WELL_USED * len(order)]
+    found: list[tuple[float, Round]] = []
+    for size in sizes:
+        if _least_bytes(graph) / size > board.memory_for("activations").size - STACK_BYTES:
+            continue
+        assignment = LatencySearch(graph, board, engines, order[:size], QUICK, fetched=True).best(PRICE)
+        groups = tuple(groups_of(assignment, order, size))
+        wanted = Round(groups, feeders=tuple(order[: len(order) % size]))
+        found.append((engine_cycles(graph, engines, wanted), wanted))
+    return [wanted for _, wanted in sorted(found, key=lambda item: item[0])[:TRIED]]
+
+
+def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: float | None) -> Iterator[_Choice]:
+    """In slices of each size, if one group of it fits; nothing if its engines alone take longer than the best."""
+    if best is not None and engine_cycles(graph, engines, wanted) >= best:
+        return
+    for slice_bytes, slices in SLICES:
+        alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
+        found = streamed_as_needed(graph, board, engines, alone)
+        if found is None:
+            continue
+        streamed, plan = found
+        cycles = simulate(graph.net, board, plan).latency_cycles
+        later = (len(wanted.groups) - 1) * _input_cycles(graph, board)
+        whole = replace(wanted, slice_bytes=slice_bytes, slices=slices, streamed=streamed)
+        yield _Choice(whole, (cycles + later) / len(wanted.groups))
+
+
+def groups_of(assignment: Assignment, order: Sequence[int], size: int) -> Iterator[Assignment]:
+    """The assignment of the first `size` PEs, on each group of so many; the first PEs are left if any are."""
+    for start in range(len(order) % size, len(order), size):
+        moved = dict(zip(order[:size], order[start : start + size], strict=True))
+        yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}
+
+
+def engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
+    """Cycles a frame of the busiest PE's engines."""
+    busy: Counter[int] = Counter()
+    for op in graph.ops:
+        for tile in wanted.groups[0][op.name]:
+            busy[tile.pe] += engines[op.engine].cost(graph.net, op, tile.box).cycles
+    return max(busy.values()) / len(wanted.groups)
+
+
+def _least_bytes(graph: Graph) -> int:
+    """Of the op that has most, the inputs and the output."""
+    return max(sum(graph.net.tensor(name).bytes for name in {*graph.sources(op), op.output}) for op in graph.ops)
+
+
+def _input_cycles(graph: Graph, board: Board) -> float:
+    """Of the DRAM, for a frame's inputs."""
+    assert board.noc is not None
+    return sum(graph.net.tensor(name).bytes for name in graph.net.inputs) / board.noc.dram_bytes_per_cycle

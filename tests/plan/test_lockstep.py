@@ -1,0 +1,51 @@
+"""Groups in lock step on a mesh of many PEs: exact, worth it, and foreseen by one group alone."""
+
+from __future__ import annotations
+
+from npukit.board.board import Board, Grid, load_board
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.plan.assignment import Tile
+from npukit.plan.graph import Graph
+from npukit.plan.lockstep import groups_of, lockstep_plan
+from npukit.plan.memory import missing_bytes
+from npukit.plan.placement import pes_in_order
+from plan.engines import engines
+from plan.networks import Builder
+from plan.test_rounds import assert_exact
+
+ROWS, COLUMNS = 3, 7
+
+
+def wide_board() -> Board:
+    """21 PEs: more than a small mesh has."""
+    board = load_board("pe-mesh")
+    mesh = board.mesh.model_copy(update={"pes": Grid(columns=COLUMNS, rows=ROWS)})
+    return board.model_copy(update={"mesh": mesh})
+
+
+def small_mobilenet() -> Net:
+    """Constants of more than one PE holds with its activations."""
+    b = Builder("mobilenet")
+    x = b.conv(b.input(1, 40, 40, 3), 16, 3, 2)
+    for channels, stride in ((64, 1), (128, 2), (512, 2)):
+        x = b.conv(b.depthwise(x, 3, stride), channels, 1)
+    return b.net(b.dense(b.flatten(b.mean(x)), 100))
+
+
+def test_a_small_mobilenet_in_groups_in_lock_step_is_exact() -> None:
+    board, net = wide_board(), small_mobilenet()
+    plan = lockstep_plan(Graph(net), board, engines(board), pes_in_order(board))
+    assert plan
+    assert plan.frames > 1
+    assert plan.streams
+    assert not missing_bytes(board, plan)
+    assert plan.predicted.interval_cycles < plan.predicted.latency_cycles / plan.frames + 1
+    assert_exact(net, plan, rounds=1)
+
+
+def test_groups_leave_the_first_pes_to_feed_them() -> None:
+    graph = Graph(small_mobilenet())
+    whole = {op.name: (Tile(3, Box.whole(graph.shape(op.output))),) for op in graph.ops}
+    groups = groups_of(whole, [3, 4, 5, 6, 7], 2)
+    assert [{tile.pe for tiles in group.values() for tile in tiles} for group in groups] == [{4}, {6}]
