@@ -25,6 +25,10 @@ from npukit.plan.plan import Plan
 from npukit.project.build_folder import Build
 from npukit.project.files import root_pe
 
+_EMULATED_SECONDS = 600.0
+"""How long an answer may take of the built-in emulator, which knows when nothing more can come: a large mesh at work on
+large tiles answers slowly, on a busy machine more so."""
+
 _PATIENT_SECONDS = 86_400.0
 """How long an answer may take while somebody looks at the firmware in a debugger."""
 
@@ -62,12 +66,17 @@ def open_target(build: Build, on: str | None = None, emulation: Emulation = Emul
     name = on or build.board.runs_on[0]
     transport = _start(build, name, emulation)
     try:
-        patience = _PATIENT_SECONDS if emulation.debugger else ANSWER_SECONDS
-        with Session(transport, build.build_id, patience, network_pe(build)) as session:
+        with Session(transport, build.build_id, _patience(name, emulation), network_pe(build)) as session:
             _fill_dram(build, name, session)
             yield Target(name, session, build.board)
     finally:
         transport.close()
+
+
+def _patience(name: str, emulation: Emulation) -> float:
+    if emulation.debugger:
+        return _PATIENT_SECONDS
+    return _EMULATED_SECONDS if name == "emulator" else ANSWER_SECONDS
 
 
 @contextmanager

@@ -117,8 +117,8 @@ class Streams:
         room = Block(f"room for {wanted.block.name}", SIGNAL)
         self._traffic.send([signal(pe, room, [feeder]) for pe in pes if pe != feeder])
         self._traffic.wait_for(feeder, room)
-        to = tuple((pe, wanted.block) for pe in pes)
         parts = -(-wanted.source.bytes // LARGEST)
+        to = tuple((pe, wanted.block) for pe in pes)
         self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
 
