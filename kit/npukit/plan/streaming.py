@@ -46,7 +46,7 @@ def streamed_as_needed(
         return None if missing_bytes(board, plan) else plan
 
     if plan := emitted(0):
-        return plan
+        return frozenset(), plan
     count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
     plan = emitted(count)
     return (frozenset(heaviest[:count]), plan) if plan else None
