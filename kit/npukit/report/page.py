@@ -172,28 +172,39 @@ def _unit(frames: int) -> str:
 
 
 def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
-    """Where the time goes, in a sentence or two; empty before anything is measured in cycles."""
-    if not bench or bench["latency_cycles"] is None:
+    """Where the time goes, in a sentence or two: as measured, or as predicted; empty where only instructions count."""
+    times = _layer_cycles(summary, bench)
+    if not times:
         return ""
-    longest = max(bench["layers"], key=lambda layer: layer["cycles"] or 0)
-    text = f"{longest['name']} takes longest: {longest['cycles']:,} cycles"
-    whole = bench["latency_cycles"] if summary["frames"] == 1 else sum(layer["cycles"] for layer in bench["layers"])
-    text += f", {longest['cycles'] / whole:.0%} of a frame"
+    frame, (name, cycles) = _frame_cycles(summary, bench), max(times.items(), key=lambda item: item[1])
+    whole = frame if summary["frames"] == 1 else max(sum(times.values()), 1)
+    text = f"{name} takes longest: {cycles:,} cycles, {cycles / whole:.0%} of a frame"
     between = _between(summary, bench)
-    if between > 0:
-        share = between / bench["latency_cycles"]
-        text += f". {between:,} cycles ({share:.0%}) pass between layers, with messages and waiting"
+    if between:
+        text += f". {between:,} cycles ({between / frame:.0%}) pass between layers, with messages and waiting"
     shares = {part.kind: part.share for part in _spending(bench)}
     if shares:
         text += f". Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %"
-    return f"{text}."
+    return f"{text}{'' if bench else ', as predicted'}."
 
 
-def _between(summary: dict[str, Any], bench: dict[str, Any]) -> int:
+def _layer_cycles(summary: dict[str, Any], bench: dict[str, Any] | None) -> dict[str, int]:
+    """By layer; nothing if only instructions are known."""
+    if bench is None:
+        return {op["name"]: op["predicted_cycles"] for op in summary["ops"]}
+    return {} if bench["latency_cycles"] is None else {each["name"]: each["cycles"] for each in bench["layers"]}
+
+
+def _frame_cycles(summary: dict[str, Any], bench: dict[str, Any] | None) -> int:
+    return max((bench or summary["predicted"])["latency_cycles"], 1)
+
+
+def _between(summary: dict[str, Any], bench: dict[str, Any] | None) -> int:
     """Cycles of a frame in which no layer's slowest PE computes, as far as one can say: layers may overlap."""
-    if summary["frames"] > 1 or bench["latency_cycles"] is None:
+    times = _layer_cycles(summary, bench)
+    if summary["frames"] > 1 or not times:
         return 0
-    return max(bench["latency_cycles"] - sum(layer["cycles"] for layer in bench["layers"]), 0)
+    return max(_frame_cycles(summary, bench) - sum(times.values()), 0)
 
 
 def _time_note(bench: dict[str, Any] | None, frames: int) -> str:
@@ -207,9 +218,9 @@ def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[st
     measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
     nothing = {"cycles": 0, "instructions": 0}
     rows = [{**op, **{k: measured.get(op["name"], nothing)[k] for k in nothing}} for op in summary["ops"]]
-    if bench and _between(summary, bench):
-        rows.append({**_BETWEEN, "cycles": _between(summary, bench)})
     column = _column(bench)
+    if between := _between(summary, bench):
+        rows.append({**_BETWEEN, column: between})
     total, most = max(sum(row[column] for row in rows), 1), max(*(row[column] for row in rows), 1)
     return [
         {**row, "share": round(100 * row[column] / total, 1), "width": round(100 * row[column] / most, 1)}
@@ -224,6 +235,7 @@ _BETWEEN = {
     "kernel": None,
     "pes": (),
     "macs": None,
+    "cycles": None,
     "predicted_cycles": None,
     "instructions": None,
     "reason": "",
