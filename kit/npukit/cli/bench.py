@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npukit.cli.networks import chosen_network
+from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import AsJson, BoardKey, BuildFolder, Network, On, Quiet, Tracker, Verbose, open_terminal
 from npukit.cli.summary import keep_in_report
 
@@ -42,6 +42,7 @@ def bench(
 
         build = chosen_network(build, network)
         if api.load_networks(build):
+            refuse_for_several(build, "--tracker and --compare", tracker, compare)
             _bench_networks(terminal, build, on, frames)
             return
         old = _load_old(compare)

@@ -51,6 +51,12 @@ def chosen_network(build: Path, network: str | None) -> Path:
     return build / network
 
 
+def refuse_for_several(build: Path, options: str, *given: object) -> None:
+    """NpukitError if any of the options is given, which are about one network."""
+    if any(given):
+        raise NpukitError(f"{build} has several networks, and {options} are about one", tries=["--network NAME"])
+
+
 def _one_each(models: Sequence[Path], pes: Sequence[int]) -> list[int | None]:
     if len(pes) not in (0, 1, len(models)):
         raise NpukitError(

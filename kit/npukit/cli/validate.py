@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.networks import chosen_network
+from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, Network, On, Quiet, Verbose, open_terminal
 from npukit.cli.summary import keep_in_report
 
@@ -39,7 +39,7 @@ def validate(
 
         build = chosen_network(build, network)
         if api.load_networks(build):
-            _refuse_for_several(build, inputs, expect, faults)
+            refuse_for_several(build, "--inputs, --expect and --faults", inputs, expect, faults)
             _validate_networks(build, on, cases, terminal)
             return
         found = api.validate(build, on=on, inputs=inputs, expect=expect, cases=cases, faults=faults, progress=terminal)
@@ -58,16 +58,6 @@ def _validate_networks(folder: Path, on: str | None, cases: int | None, terminal
     for name, each in found.items():
         keep_in_report(terminal, api.load(folder / name), validation=each.to_json())
         _show(terminal, each, f"network {name}: ")
-
-
-def _refuse_for_several(folder: Path, *of_one: object) -> None:
-    from npukit.errors import NpukitError
-
-    if any(of_one):
-        raise NpukitError(
-            f"{folder} has several networks, and --inputs, --expect and --faults are about one",
-            tries=["--network NAME"],
-        )
 
 
 def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
