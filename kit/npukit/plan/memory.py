@@ -105,7 +105,8 @@ def pack_sharing(lifetimes: Sequence[Lifetime], shares: Sequence[tuple[int, int]
     best = pack(lifetimes)
     for first, second in shares:
         together = _together(lifetimes, homes)
-        if together[homes[first]].last > together[homes[second]].first:
+        taken = homes[second] != second  # by another that is in use when the second comes to be
+        if taken or together[homes[first]].last > together[homes[second]].first:
             continue
         tried = [homes[first] if home == homes[second] else home for home in homes]
         offsets = _pack_homes(lifetimes, tried)
