@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -57,3 +60,10 @@ def test_all_chips_together_take_hardly_longer_than_one(built: Build) -> None:
     assert abs(measured.latency_cycles - predicted.latency_cycles) < 0.05 * measured.latency_cycles
     assert {pe.pe for pe in measured.pes} == set(range(PES * CHIPS))
     assert all(pe.instructions > 0 for pe in measured.pes)
+
+
+def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
+    traced = api.trace(built.folder, tmp_path / "trace.json")
+    assert traced.pes == tuple(range(PES))
+    names = {event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+    assert {op.name for op in built.net().ops if op.engine == "mac_array"} <= names

@@ -17,10 +17,14 @@ from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import Piece
 from npukit.codegen.tensors import input_rows, output_rows
+from npukit.errors import DoesNotFit
 from npukit.net.c_function import math_functions
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
 from npukit.plan.plan import Plan
+
+MOST_TENSORS = 0xFFFF
+"""Inputs or outputs that the protocol can count."""
 
 
 def generate(
@@ -65,6 +69,12 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
     root, *workers = (pe.pe for pe in plan.pes)
     control = "(uint32_t)&net_activations" if len(plan.chips) > 1 else "0"
     pes = [PeRow(root, control), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
+    tensors = plan.frames_of_all * max(len(net.inputs), len(net.outputs))
+    if tensors > MOST_TENSORS:
+        raise DoesNotFit(
+            f"a run on {plan.pes_used} PEs takes {tensors:,} inputs, and the link counts up to {MOST_TENSORS:,}",
+            tries=["fewer PEs: --pes N"],
+        )
     count = board.mesh.pes.count
     chips = [ChipRow((chip - plan.home) * count, chip) for chip in plan.chips]
     return Ends(input_rows(net, plan, program), output_rows(net, plan, program), pes, plan.frames, chips)

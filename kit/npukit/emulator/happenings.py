@@ -40,6 +40,11 @@ class Happenings:
     def from_bytes(cls, data: bytes) -> Happenings:
         return cls(np.frombuffer(data, RECORD))
 
+    def of_pes(self, first: int, end: int) -> Happenings:
+        """Those of PEs from `first` up to before `end`, and none of DRAMs."""
+        pes, is_dram = self.records["pe"], self.records["kind"] == Kind.DRAM
+        return Happenings(self.records[(first <= pes) & (pes < end) & ~is_dram])
+
     def of(self, kind: Kind) -> np.ndarray:
         """The records of one kind, by time."""
         chosen = self.records[self.records["kind"] == kind]

@@ -20,6 +20,7 @@ from npukit.plan.plan import Compute, Plan
 from npukit.project.build_folder import Build
 
 CORE = "core"
+_Spans = Sequence[tuple[int, int]]
 _BEGIN, _END = "net_begin_layer", "net_end_layer"
 _RUNTIME = "net_", "noc_"
 
@@ -112,7 +113,10 @@ class Timeline:
 
 
 def record_timeline(build: Build, emulator: Emulator, session: Session, cases: Cases, frames: int) -> Timeline:
-    """Run an observed frame, to learn which work belongs to which layer, then `frames` frames as they always run."""
+    """Run an observed frame, to learn which work belongs to which layer, then `frames` frames as they always run.
+
+    Where chips do the same it is about the root's.
+    """
     net, plan = build.net(), build.plan()
     sites = {pe: site for image, site in _sites(build) for pe in image}
     marks = [(pe.pe, address) for pe in plan.pes for address in sites[pe.pe].marks()]
@@ -120,12 +124,17 @@ def record_timeline(build: Build, emulator: Emulator, session: Session, cases: C
     chosen = rounds(cases.count, plan.frames_of_all)[0]
     run_round(session, net, cases, chosen, observe=True)
     names = [slot.name for slot in build.board.accelerator if slot.base is not None]
-    learnt = _learn(plan, _Reader(sites, names, emulator.traced()))
+    learnt = _learn(plan, _Reader(sites, names, _traced(build, plan, emulator)))
     write_inputs(session, cases, chosen)
     emulator.traced()
     session.run(frames=frames)
     emulator.trace(False)
-    return _timeline(build, net, plan, learnt, _Reader(sites, names, emulator.traced()))
+    return _timeline(build, net, plan, learnt, _Reader(sites, names, _traced(build, plan, emulator)))
+
+
+def _traced(build: Build, plan: Plan, emulator: Emulator) -> Happenings:
+    seen, count = emulator.traced(), build.board.mesh.pes.count
+    return seen.of_pes(plan.home * count, (plan.home + 1) * count) if len(plan.chips) > 1 else seen
 
 
 def _sites(build: Build) -> Iterator[tuple[tuple[int, ...], CallSites]]:
@@ -198,17 +207,23 @@ class _Learnt:
 def _learn(plan: Plan, seen: _Reader) -> _Learnt:
     work: dict[tuple[int, str], list[int]] = {}
     kernels: dict[tuple[int, str], list[int]] = defaultdict(list)
-    calls, commands = seen.calls(), seen.work()
+    calls, commands = seen.calls(), _by_owner(seen.work())
     for pe in plan.pes:
         steps = [index for index, step in enumerate(pe.steps) if isinstance(step, Compute)]
         own = calls.get(pe.pe, [])
         windows = dict(zip(steps, _windows(own), strict=True))
-        for (owner, name), spans in commands.items():
-            if owner == pe.pe:
-                work[owner, name] = [_step_at(windows, start) for start, _ in spans]
+        for name, spans in commands.get(pe.pe, {}).items():
+            work[pe.pe, name] = [_step_at(windows, start) for start, _ in spans]
         for call in filter(_is_kernel, own):
             kernels[pe.pe, call.name].append(_step_at(windows, call.start))
     return _Learnt(work, kernels)
+
+
+def _by_owner(work: Mapping[tuple[int, str], _Spans]) -> Mapping[int, Mapping[str, _Spans]]:
+    found: dict[int, dict[str, _Spans]] = defaultdict(dict)
+    for (owner, name), spans in work.items():
+        found[owner][name] = spans
+    return found
 
 
 def _is_kernel(call: _Call) -> bool:
@@ -273,7 +288,7 @@ def _layer(plan: Plan, pe: int, step: int | None) -> tuple[str, int | None, int]
     """The op of a step, the step, and the frame it works on."""
     if step is None:
         return "", None, 0
-    computed = next(each for each in plan.pes if each.pe == pe).steps[step]
+    computed = plan.by_pe[pe].steps[step]
     assert isinstance(computed, Compute)
     return computed.op, step, computed.frame
 
