@@ -82,12 +82,23 @@ static bool send_programs(uint32_t mesh, const struct mesh_tables *tables)
     return true;
 }
 
+static bool is_same(const struct mesh_segment *one, const struct mesh_segment *other)
+{
+    return one->address == other->address && one->bytes == other->bytes && one->offset == other->offset;
+}
+
+/* Those that follow each other with the same bytes go to all their PEs at once. */
 static bool send_overlays(uint32_t mesh, const struct mesh_tables *tables)
 {
-    for (uint32_t i = 0; i < tables->header->overlays; i++) {
-        const struct mesh_overlay *overlay = &tables->overlays[i];
-        destinations[0].pe = overlay->pe;
-        if (!send_segment(mesh, &overlay->segment, overlay->pe != BOARD_ROOT_PE)) {
+    const struct mesh_overlay *each = tables->overlays, *end = each + tables->header->overlays;
+    while (each < end) {
+        const struct mesh_segment *segment = &each->segment;
+        uint32_t count = 0;
+        for (; each < end && count < BOARD_PES && is_same(&each->segment, segment); each++) {
+            destinations[count].pe = each->pe;
+            count += each->pe != BOARD_ROOT_PE;
+        }
+        if (!send_segment(mesh, segment, count)) {
             return false;
         }
     }

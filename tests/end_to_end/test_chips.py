@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from boot.test_mesh import flash_with
 from end_to_end.builds import DIGITS, build
 from npukit import api
+from npukit.boot.loader import loader_area
+from npukit.boot.mesh_image import mesh_image
+from npukit.boot.signed_image import Version, sign_image
 from npukit.data import data_folder
+from npukit.emulator.flashed import FlashedBoard
+from npukit.link.session import Session
+from npukit.measure.cases import golden_cases, rounds
+from npukit.measure.validate import run_round
 from npukit.project.build_folder import Build
 
 PES, CHIPS = 4, 4
@@ -67,3 +76,19 @@ def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
     assert traced.pes == tuple(range(PES))
     names = {event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
     assert {op.name for op in built.net().ops if op.engine == "mac_array"} <= names
+
+
+def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> None:
+    """The data by which PEs differ is in the flash once for all chips."""
+    own = sum(len({overlay.data for overlay in image.overlays}) for image in built.images())
+    payload = mesh_image(built.board, built.images(), built.build_id)
+    overlays = [overlay for image in built.images() for overlay in image.overlays]
+    assert len(overlays) == CHIPS * own
+    assert all(payload.count(overlay.data) == 1 for overlay in overlays)
+    image = sign_image(payload, Version(1), None).data
+    file = flash_with(loader_area(built.board), image, tmp_path / "flash")
+    net, cases = built.net(), golden_cases(built.net())
+    with closing(FlashedBoard(built.board, file)) as board, Session(board, built.build_id) as session:
+        chosen = rounds(cases.count, built.plan().frames_of_all)[0]
+        for case, (got,) in zip(chosen, run_round(session, net, cases, chosen, observe=False), strict=True):
+            assert np.array_equal(got, cases.expected[0][case])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from npukit.board.board import Board
 from npukit.boot.loader import flash_of
-from npukit.boot.mesh_image import Program
+from npukit.boot.mesh_image import Program, alike
 from npukit.project.image import Overlay
 
 _CHUNK_BYTES = 4096
@@ -25,7 +25,7 @@ def load_cycles(
 ) -> int:
     """Cycles for these programs and overlays, an image of so many bytes. A signature is checked."""
     sent = sum(_program_cycles(program) for program in programs)
-    sent += sum(_segment_cycles(len(overlay.data), 1) for overlay in overlays)
+    sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in alike(overlays))
     copied = flash_of(board).loader_bytes + _largest(programs)
     return (
         _BASE_CYCLES

@@ -57,6 +57,14 @@ def distinct_programs(images: Sequence[Image]) -> tuple[Program, ...]:
     return tuple(Program(segments, tuple(sorted(who))) for segments, who in pes.items())
 
 
+def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
+    """Those with the same bytes for the same address together: chips that do the same have the same data."""
+    found: dict[tuple[int, bytes], list[Overlay]] = {}
+    for overlay in sorted(overlays, key=lambda overlay: (overlay.pe, overlay.address)):
+        found.setdefault((overlay.address, overlay.data), []).append(overlay)
+    return list(found.values())
+
+
 def _segments(image: Image) -> tuple[Segment, ...]:
     return tuple(Segment(address, _whole_words(data)) for address, data in Elf(image.elf).segments())
 
@@ -70,10 +78,12 @@ class _Writer:
         self.board = board
         self.build_id = build_id
         self.programs = programs
-        self.overlays = sorted(overlays, key=lambda overlay: (overlay.pe, overlay.address))
+        self.overlays = [overlay for same in alike(overlays) for overlay in same]
         self.segments = [segment for program in programs for segment in program.segments]
         self.pes = sorted((pe, index) for index, program in enumerate(programs) for pe in program.pes)
         self.data = bytearray()
+        self.places: dict[bytes, int] = {}
+        """Where in the data there is what."""
 
     def bytes(self) -> bytes:
         tables = self._program_table() + self._segment_table() + self._pe_table() + self._overlay_table()
@@ -115,6 +125,7 @@ class _Writer:
         )
 
     def _entry(self, address: int, data: bytes) -> bytes:
-        offset = self._data_offset + len(self.data)
-        self.data += data
-        return _SEGMENT.pack(address, len(data), offset)
+        if data not in self.places:
+            self.places[data] = self._data_offset + len(self.data)
+            self.data += data
+        return _SEGMENT.pack(address, len(data), self.places[data])
