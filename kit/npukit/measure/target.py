@@ -32,9 +32,6 @@ large tiles answers slowly, on a busy machine more so."""
 _PATIENT_SECONDS = 86_400.0
 """How long an answer may take while somebody looks at the firmware in a debugger."""
 
-_SECONDS_PER_EMULATED_PE = 0.1
-"""What an emulated PE may take to start and for what it does of a run, on a busy machine."""
-
 
 EMULATORS = ("emulator", "renode", "qemu")
 
@@ -69,21 +66,17 @@ def open_target(build: Build, on: str | None = None, emulation: Emulation = Emul
     name = on or build.board.runs_on[0]
     transport = _start(build, name, emulation)
     try:
-        with Session(transport, build.build_id, _patience(build, name, emulation), network_pe(build)) as session:
+        with Session(transport, build.build_id, _patience(name, emulation), network_pe(build)) as session:
             _fill_dram(build, name, session)
             yield Target(name, session, build.board)
     finally:
         transport.close()
 
 
-def _patience(build: Build, name: str, emulation: Emulation) -> float:
-    """Seconds to wait for an answer."""
+def _patience(name: str, emulation: Emulation) -> float:
     if emulation.debugger:
         return _PATIENT_SECONDS
-    if name != "emulator":
-        return ANSWER_SECONDS
-    pes = sum(len(image.pes) for image in build.manifest.images)
-    return max(_EMULATED_SECONDS, pes * _SECONDS_PER_EMULATED_PE)
+    return _EMULATED_SECONDS if name == "emulator" else ANSWER_SECONDS
 
 
 @contextmanager
