@@ -93,6 +93,7 @@ enum net_step_kind {
     NET_WAIT,   /* for `flag`, `count` times */
     NET_SEND,   /* the messages from the descriptor at `what` on */
     NET_SIGNAL, /* count flag `flag` of PE `count`; `what`: the message's tag and bits of net_signal */
+    NET_PATCH,  /* `what` becomes word `flag` of the command of the next step that is another */
     NET_RUN,    /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
     NET_SUBMIT, /* the same, and only start it */
     NET_LINKED, /* a layer of the chain before */

@@ -8,6 +8,8 @@ import pytest
 
 from fuzz.splits import BOARD, Example, outcome
 from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.codegen.program import gather
+from npukit.codegen.table import TABLE
 from npukit.net.net import Net
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
@@ -40,6 +42,8 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     assert not missing_bytes(BOARD, plan)
     slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert sum(buffer.bytes for buffer in plan.dram if not buffer.tensor) == sum(m.source.box.elements for m in slices)
+    (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
+    assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)

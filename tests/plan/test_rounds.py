@@ -16,7 +16,7 @@ from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import DRAM, Plan
+from npukit.plan.plan import DRAM, Plan, Send
 from npukit.plan.rounds import Round, emit_round
 from npukit.plan.search import fastest_plan
 from npukit.plan.simulate import simulate
@@ -100,6 +100,18 @@ def test_tiles_of_other_pixels_share_a_slice() -> None:
     slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert len({message.source.buffer for message in slices}) == len(slices) > len(net.ops)
     assert all(len(message.landings) == 4 for message in slices)
+    assert_exact(net, plan)
+
+
+def test_a_pe_with_long_lists_leaves_it_to_others_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.streams.MOST_LISTED", 128)
+    b = Builder("rows")
+    net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
+    wanted = Round((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024)
+    plan = emit_round(Graph(net), BOARD, engines(BOARD), wanted)
+    numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}
+    asked = {pe: sum(plan.messages[n].source_pe == DRAM for n in sent) for pe, sent in numbers.items()}
+    assert min(asked.values()) > 1
     assert_exact(net, plan)
 
 

@@ -12,7 +12,7 @@ from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, Sen
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
-from npukit.codegen.table import TABLE, Piece, table_of
+from npukit.codegen.table import TABLE, Piece, Templates, table_of, templates_of
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
@@ -62,18 +62,19 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     if is_table(len(pe.steps), len(plan.pes)) and len({part.engine.name for part in parts if part.chained}) < 2:
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
         steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
-        table = [table_of(runs, descriptors)]
+        templates = templates_of(runs)
+        table = [table_of(runs, descriptors, templates)]
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
         steps = tuple(_step(run, descriptors, _waits(parts)) for run in runs)
-        table = []
+        templates, table = {}, []
     return Program(
         pe=pe.pe,
         is_root=pe is plan.pes[0],
         arena=arena,
         parts=tuple(parts),
         arrays=tuple(array for part in parts for array in part.lowered.constants),
-        records=(*(record for run in runs for record in _records(run, descriptors, bool(table))), *table),
+        records=(*(record for run in runs for record in _records(run, descriptors, templates, bool(table))), *table),
         steps=steps,
         headers=_headers(pe, parts),
         wrappers=_wrappers(parts),
@@ -108,9 +109,12 @@ def _together(first: Piece, second: Piece, apart: Callable[[int], bool]) -> bool
     return False
 
 
-def _records(run: Sequence[Piece], descriptors: Descriptors, table: bool) -> list[Record]:
-    """In a table signals need no descriptors."""
+def _records(run: Sequence[Piece], descriptors: Descriptors, templates: Templates, table: bool) -> list[Record]:
+    """In a table signals need no descriptors, and pieces that use another's command none of their own."""
     parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
+    used = [templates[part.tile.name].symbol for part in parts if part.tile.name in templates]
+    if used and used[0] not in commands_of(parts[0]):
+        return []
     sends = [piece.message for piece in run if isinstance(piece, Send)]
     sends = [number for number in sends if not (table and descriptors.is_signal(number))]
     return list(chain_records(parts)) if parts else descriptors.chain(sends)

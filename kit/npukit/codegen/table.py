@@ -5,10 +5,11 @@ Its C is the same for all PEs, whatever they do; the table is data, and most of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
-from npukit.accel.interface import Address
+from npukit.accel.interface import Address, Commands, Field
 from npukit.codegen.constants import Fields, Number, Record, Value
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.parts import Part, commands_of
@@ -21,16 +22,60 @@ Piece = Part | Join | Send | Wait
 """A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
 
 
-def table_of(runs: Sequence[Sequence[Piece]], descriptors: Descriptors) -> Record:
+@dataclass(frozen=True)
+class Template:
+    """A command that several pieces of an op use in turn, each after it has set the members by which they differ."""
+
+    symbol: str
+    patched: tuple[str, ...]
+
+
+Templates = Mapping[str, Template]
+"""By the tile's name."""
+
+
+def templates_of(runs: Sequence[Sequence[Piece]]) -> Templates:
+    """Of pieces whose constants are streamed: there may be hundreds, alike but for addresses."""
+    alike: dict[object, list[Part]] = {}
+    for part in (run[0] for run in runs if len(run) == 1):
+        if isinstance(part, Part) and part.streamed and len(commands_of(part)) == 1:
+            alike.setdefault(_but_for_addresses(part), []).append(part)
+    return {part.tile.name: template for parts in alike.values() for part, template in _shared(parts)}
+
+
+def _shared(parts: Sequence[Part]) -> Iterator[tuple[Part, Template]]:
+    """Nothing, if sharing would save nothing."""
+    fields = [_fields(part) for part in parts]
+    patched = tuple(name for name, value in fields[0].items() if any(other[name] != value for other in fields))
+    form = parts[0].engine.commands
+    assert form is not None
+    if len(parts) > 1 and STEP_BYTES * len(patched) < form.bytes // 2:
+        template = Template(commands_of(parts[0])[0], patched)
+        yield from ((part, template) for part in parts)
+
+
+def _but_for_addresses(part: Part) -> object:
+    return part.op, tuple((n, None if isinstance(value, Address) else value) for n, value in _fields(part).items())
+
+
+def _fields(part: Part) -> dict[str, Field]:
+    code = part.lowered.code
+    assert isinstance(code, Commands)
+    return dict(code.structs[0].fields)
+
+
+def table_of(runs: Sequence[Sequence[Piece]], descriptors: Descriptors, templates: Templates) -> Record:
     """Runs in which signals are apart from other messages. Kernels are called by their number."""
     kernels = count()
-    rows = [row for run in runs for row in _rows(run, descriptors, kernels)]
+    rows = [row for run in runs for row in _rows(run, descriptors, templates, kernels)]
     return Record(
         TABLE, "net_step", (*rows, _row("NET_END")), STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True
     )
 
 
-def _rows(run: Sequence[Piece], descriptors: Descriptors, kernels: Iterator[int]) -> Iterator[Fields]:
+def _rows(
+    run: Sequence[Piece], descriptors: Descriptors, templates: Templates, kernels: Iterator[int]
+) -> Iterator[Fields]:
     first = run[0]
     if isinstance(first, Wait):
         yield _row("NET_WAIT", flag=first.flag, count=first.count)
@@ -39,7 +84,7 @@ def _rows(run: Sequence[Piece], descriptors: Descriptors, kernels: Iterator[int]
     elif isinstance(first, Send):
         yield from _messages([piece.message for piece in run if isinstance(piece, Send)], descriptors)
     elif first.chained:
-        yield from _chain([piece for piece in run if isinstance(piece, Part)])
+        yield from _chain([piece for piece in run if isinstance(piece, Part)], templates)
     else:
         yield _row("NET_CALL", count=next(kernels))
 
@@ -53,13 +98,24 @@ def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fiel
             yield _row("NET_SIGNAL", flag=flag, count=pe, what=what)
 
 
-def _chain(parts: Sequence[Part]) -> Iterator[Fields]:
+def _chain(parts: Sequence[Part], templates: Templates) -> Iterator[Fields]:
     """A row for each layer: the first one's starts the chain, all are needed when layers run one by one."""
     kind = "NET_SUBMIT" if parts[0].submitted else "NET_RUN"
     for index, part in enumerate(parts):
-        commands = commands_of(part)
-        yield _row("NET_LINKED" if index else kind, count=len(commands), what=Number(Address(commands[0])))
+        commands, template = commands_of(part), templates.get(part.tile.name)
+        yield from _patches(part, template) if template else ()
+        first = template.symbol if template else commands[0]
+        yield _row("NET_LINKED" if index else kind, count=len(commands), what=Number(Address(first)))
 
 
-def _row(kind: str, flag: int = 0, count: int = 0, what: Value = 0) -> Fields:
+def _patches(part: Part, template: Template) -> Iterator[Fields]:
+    form = part.engine.commands
+    assert form is not None
+    for name in template.patched:
+        value = _fields(part)[name]
+        assert isinstance(value, Address)
+        yield _row("NET_PATCH", flag=f"offsetof(struct {form.struct}, {name}) / 4", what=Number(value))
+
+
+def _row(kind: str, flag: int | str = 0, count: int = 0, what: Value = 0) -> Fields:
     return ("kind", kind), ("flag", flag), ("count", count), ("what", what)

@@ -16,6 +16,7 @@ from npukit.plan.memory import (
     aligned,
     code_bytes,
     code_bytes_with_table,
+    command_bytes_of_pieces,
     control_bytes,
     extent,
     is_table,
@@ -64,9 +65,10 @@ def _memory(board: Board, program: Program, activations: int, tensors: int, tabl
     if table:
         code = code_bytes_with_table(tensors)
         constants += table_bytes(len(program.steps) + program.signals, layers)
+        constants += sum(command_bytes_of_pieces(key[0], len(steps)) for key, steps in program.pieces.items())
     else:
         code = code_bytes(layers, rest, tensors)
-        constants += program.signal_bytes
+        constants += program.signal_bytes + sum(key[0] * len(steps) for key, steps in program.pieces.items())
     return memory_use(board, aligned(constants), control_bytes(layers) + activations, code)
 
 

@@ -29,6 +29,9 @@ MANY_PES = 20
 STEP_BYTES = 8
 """`struct net_step` of the firmware."""
 
+PATCHED_WORDS = 6
+"""At most, of a command that pieces of a tile use in turn: addresses of operands and constants."""
+
 CODE_OF_THE_LOOP = 2 << 10
 
 LAYER_BYTES = 24
@@ -170,6 +173,11 @@ def is_table(steps: int, pes: int) -> bool:
 def table_bytes(rows: int, layers: int) -> int:
     """Of a program that is a table: its steps and what is known of its layers."""
     return STEP_BYTES * (rows + 1) + LAYER_BYTES * layers
+
+
+def command_bytes_of_pieces(command: int, pieces: int) -> int:
+    """Of so many pieces of a tile that use one command in turn, in a program that is a table."""
+    return command if pieces == 1 else command + STEP_BYTES * PATCHED_WORDS * pieces
 
 
 def code_bytes_with_table(tensors: int) -> int:

@@ -69,6 +69,9 @@ class Program:
     constants: dict[tuple[str, Box], int] = field(default_factory=dict)
     """Bytes in the image, by op and box: frames share them."""
     command_bytes: int = 0
+    """But for those of pieces whose constants are streamed."""
+    pieces: dict[tuple[int, str, tuple[int, ...], int], list[int]] = field(default_factory=dict)
+    """The steps of those: by the bytes of a command, op, shape and frame."""
     descriptor_bytes: int = 0
     """But for those of signals."""
     signals: int = 0

@@ -80,8 +80,9 @@ class Emitter:
         """All that others need of a tensor, and other regions of the same PE."""
         room = self._room.get((frame, tensor))
         for same in self._by_number(self._all_parcels(frame, tensor)):
-            for parcel in same if room else ():
-                self.traffic.wait_for(parcel.sender, room)
+            if room:
+                for parcel in same:
+                    self.traffic.wait_for(parcel.sender, room)
             self.traffic.send(same, OUTPUTS_FLAG if self._is_last(tensor) else None)
 
     def _is_last(self, tensor: str) -> bool:
@@ -126,7 +127,10 @@ class Emitter:
         program = self._program(pe)
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
-        program.command_bytes += commands
+        if block:
+            program.pieces.setdefault((commands, op.name, box.shape, frame), []).append(step)
+        else:
+            program.command_bytes += commands
         program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
         for held in (*reads, target):
             program.use(held, step)

@@ -6,7 +6,7 @@ room, and multicast to all of them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -17,13 +17,16 @@ from npukit.plan.assignment import Tile
 from npukit.plan.copies import LARGEST
 from npukit.plan.plan import DRAM
 from npukit.plan.program import Block
-from npukit.plan.traffic import SIGNAL, Parcel, Traffic, signal
+from npukit.plan.traffic import DESCRIPTOR_BYTES, DESTINATION_BYTES, SIGNAL, Parcel, Traffic, signal
 
 SLICE_BYTES = 8 << 10
 """Constants are streamed in slices of about this size, unless a round says otherwise."""
 
 CHANNEL_GRAINS = (16, 4)
 """Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
+
+MOST_LISTED = 8 << 10
+"""Bytes of descriptors for slices, from which on a PE that computes leaves it to others to ask, if there are any."""
 
 LARGEST_SLICE = 2
 """Times the size that is wanted."""
@@ -90,7 +93,8 @@ class Streams:
         self._waiting = list(slices)
         self._released: set[Slice] = set()
         self._open = 0
-        self._asked = 0
+        self._lists: Counter[int] = Counter()
+        """Bytes of each PE's descriptors, and of their lists of destinations."""
 
     def open(self, place: int) -> None:
         """From here on slices of the ops up to that place may come."""
@@ -109,11 +113,17 @@ class Streams:
                 self._waiting.remove(each)
                 self._ask_for(each)
 
+    def _feeder(self, pes: Sequence[int]) -> int:
+        """In turn those that do nothing else; else the first of these PEs that does not yet ask for too much."""
+        free = [pe for pe in pes if self._lists[pe] < MOST_LISTED]
+        found = min(self._feeders or pes, key=self._lists.__getitem__) if self._feeders or not free else free[0]
+        self._lists[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes)
+        return found
+
     def _ask_for(self, wanted: Slice) -> None:
         """Its PEs say that they have room; then the feeder asks."""
         pes = wanted.pes
-        feeder = self._feeders[self._asked % len(self._feeders)] if self._feeders else pes[0]
-        self._asked += 1
+        feeder = self._feeder(pes)
         room = Block(f"room for {wanted.block.name}", SIGNAL)
         self._traffic.send([signal(pe, room, [feeder]) for pe in pes if pe != feeder])
         self._traffic.wait_for(feeder, room)
