@@ -1,9 +1,10 @@
-"""ONNX's own backend node tests through npukit: float ones are quantised with their own inputs."""
+"""ONNX's own backend node tests as nets: float ones are quantised with their own inputs."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,16 +18,21 @@ from npukit.errors import NpukitError
 from npukit.frontend.names import NAMES
 from npukit.frontend.qoperator import RULES
 from npukit.net.net import Net
-from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 
 CLAIMED = {"BatchNormalization", *(name for names in NAMES.values() for name in names.onnx)} - {"QuantizeLinear"}
 """A float input that is quantised at once leaves nothing to compute."""
 
-ON_INTEGERS = {"DequantizeLinear", "ArgMax", *RULES}
-"""Ops of models that are quantised already, and so on int8 and uint8; all others are quantised here."""
+IN_INTEGERS = {"ConvInteger", "MatMulInteger"}
+"""Ops that are exact."""
+ON_INTEGERS = {"DequantizeLinear", "ArgMax", *IN_INTEGERS, *RULES}
+"""Ops of models that are quantised already, and so on int8 and uint8."""
+IN_FLOAT = {"DynamicQuantizeLinear"}
+"""Ops of models that are quantised at run time. All others are quantised here."""
 TYPES = (np.float32, np.int8, np.uint8)
+WHOLE = {"ArgMax": (np.int64,), **dict.fromkeys(IN_INTEGERS, (np.int32,))}
+"""Further types that an op's result may have."""
 ALL_VARY = ("Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Sub")
 """Ops whose float inputs are all activations; of any other only the first is, and the rest are constants."""
 
@@ -42,7 +48,20 @@ class NodeTest:
     kind: str
     model: onnx.ModelProto
     inputs: tuple[np.ndarray, ...]
-    output: np.ndarray
+    outputs: tuple[np.ndarray, ...]
+
+    @property
+    def on_integers(self) -> bool:
+        return self.inputs[0].dtype != np.float32
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A test as a net, and what the net takes."""
+
+    test: NodeTest
+    net: Net
+    inputs: tuple[np.ndarray, ...]
 
 
 def claimed_tests() -> Iterator[NodeTest]:
@@ -58,15 +77,15 @@ def claimed_tests() -> Iterator[NodeTest]:
 
 
 def _is_claimed(model: onnx.ModelProto, data: Any) -> bool:
-    """One node, whose first input and only output are of a type that is computed."""
-    if len(model.graph.node) != 1 or model.graph.node[0].op_type not in CLAIMED or len(data[1]) != 1:
+    """One node, whose first input and whose outputs are of types that are computed."""
+    if len(model.graph.node) != 1 or model.graph.node[0].op_type not in CLAIMED:
         return False
-    first, result = data[0][0], data[1][0]
-    kind = model.graph.node[0].op_type
-    whole = (np.int64,) if kind == "ArgMax" else ()
-    arrays = isinstance(first, np.ndarray) and isinstance(result, np.ndarray)
+    kind, first, results = model.graph.node[0].op_type, data[0][0], data[1]
+    if not all(isinstance(array, np.ndarray) and array.size for array in (first, *results)):
+        return False
     types = TYPES if kind in ON_INTEGERS else TYPES[:1]
-    return arrays and min(first.size, result.size) > 0 and first.dtype in types and result.dtype in (*TYPES, *whole)
+    given = (*TYPES, *WHOLE.get(kind, ()))
+    return first.dtype in types and all(result.dtype in given for result in results)
 
 
 def _node_test(name: str, model: onnx.ModelProto, inputs: Any, outputs: Any) -> NodeTest:
@@ -80,46 +99,55 @@ def _node_test(name: str, model: onnx.ModelProto, inputs: Any, outputs: Any) -> 
             fixed.graph.initializer.append(numpy_helper.from_array(np.asarray(inputs[index]), given))
             del fixed.graph.input[index]
     varying = tuple(array for array, kept in zip(inputs, varies, strict=True) if kept)
-    return NodeTest(name, kind, fixed, varying, outputs[0])
+    return NodeTest(name, kind, fixed, varying, tuple(outputs))
 
 
-def verdict(test: NodeTest) -> str:
-    """Empty if the test passes, else why it does not."""
+def imported(test: NodeTest) -> Imported:
+    """The test's model as npukit reads it; an NpukitError if it does not."""
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "model.onnx"
         onnx.save(test.model, path)
-        try:
-            return _compared(test, *_computed(test, path))
-        except NpukitError as error:
-            return error.message.removeprefix("model.onnx ").removeprefix("model: ")
+        net = _loaded(test, path)
+    integers = (_as_integers(net, *pair) for pair in zip(net.inputs, test.inputs, strict=True))
+    return Imported(test, net, tuple(integers))
 
 
-def _computed(test: NodeTest, path: Path) -> tuple[Net, np.ndarray]:
-    if test.inputs[0].dtype != np.float32:
-        net = load_model(path).net
-        return net, run_reference(net, list(test.inputs))[0]
+def _loaded(test: NodeTest, path: Path) -> Net:
+    if test.on_integers or test.kind in IN_FLOAT:
+        return load_model(path, in_float=test.kind in IN_FLOAT).net
     data = path.parent / "calibration.npz"
     arrays: dict[str, Any] = {f"in{index}": array[None] for index, array in enumerate(test.inputs)}
     np.savez(data, **arrays)
-    net = load_model(path, calibration=data).net
-    integers = [_as_integers(net, *pair) for pair in zip(net.inputs, test.inputs, strict=True)]
-    return net, run_reference(net, integers)[0]
+    return load_model(path, calibration=data).net
+
+
+def said(error: NpukitError) -> str:
+    """What an import fails with, without the names that all these models have."""
+    named = re.sub(r"^model.onnx:? (node 0 \(.*?\):? )?|^model: ", "", error.message)
+    return named.removeprefix("cannot be imported: ")
 
 
 def _as_integers(net: Net, name: str, array: np.ndarray) -> np.ndarray:
     quantization = net.tensor(name).quantization
-    return array if quantization is None else quantised(array, quantization)
+    floats = quantization is not None and array.dtype == np.float32
+    return quantised(array, quantization) if floats else array
 
 
-def _compared(test: NodeTest, net: Net, got: np.ndarray) -> str:
-    given, expected = net.tensor(net.outputs[0]).quantization, test.output
+def verdict(given: Imported, outputs: Sequence[np.ndarray]) -> str:
+    """Empty if the outputs are those of the test, else why they are not."""
+    pairs = zip(given.net.outputs, outputs, given.test.outputs, strict=True)
+    exact = given.test.kind in IN_INTEGERS
+    return next(filter(None, (_compared(given.net, *pair, exact=exact) for pair in pairs)), "")
+
+
+def _compared(net: Net, name: str, got: np.ndarray, expected: np.ndarray, *, exact: bool) -> str:
     if got.shape != expected.shape:
         return f"its output has shape {list(got.shape)}, not {list(expected.shape)}"
     if expected.dtype != np.float32:
         worst = int(np.abs(got.astype(int) - expected).max())
-        return "" if worst <= (expected.dtype != np.int64) else f"its output is {worst} off"
-    assert given is not None
-    real = (got.astype(np.float64) - given.zero_point) * given.scale
+        return "" if worst <= (expected.dtype != np.int64 and not exact) else f"its output is {worst} off"
+    given = net.tensor(name).quantization
+    real = got.astype(np.float64) if given is None else (got.astype(np.float64) - given.zero_point) * given.scale
     error, signal = np.sum(np.square(real - expected)), np.sum(np.square(expected, dtype=np.float64))
     sqnr = 10 * np.log10(max(signal, 1e-12) / max(error, 1e-12))
     return "" if sqnr >= LEAST_DB or error < 1e-6 else f"signal over error is only {sqnr:.0f} dB"
