@@ -115,12 +115,13 @@ def _check_ops(model: onnx.ModelProto, name: str) -> None:
 def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
     """TVM's importer takes it for granted that an op's inputs are there, and dies if they are not."""
     version = next((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), PER_CHANNEL_OPSET)
-    *_, last = wanted = onnx.defs.get_schema(node.op_type, version).inputs
+    wanted = onnx.defs.get_schema(node.op_type, version).inputs
     for position, given in enumerate(wanted):
         optional = given.option == onnx.defs.OpSchema.FormalParameterOption.Optional
         if not optional and not (position < len(node.input) and node.input[position]):
             raise NpukitError(f"{place} lacks its input {given.name}")
-    if last.option == onnx.defs.OpSchema.FormalParameterOption.Variadic and not all(node.input[len(wanted) - 1 :]):
+    variadic = wanted and wanted[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
+    if variadic and not all(node.input[len(wanted) - 1 :]):
         raise NpukitError(f"{place} lacks one of its inputs")
 
 

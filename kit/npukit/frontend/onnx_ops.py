@@ -17,10 +17,12 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from npukit.errors import NpukitError
 from npukit.frontend.onnx_conv import Conv, ConvTranspose
 from npukit.frontend.onnx_integers import INTEGERS
+from npukit.frontend.onnx_norms import NORMS
 from npukit.frontend.onnx_recurrent import RECURRENT
 from npukit.frontend.onnx_resize import Resize
 from npukit.frontend.onnx_values import known, padded
 from npukit.frontend.places import place, taken
+from npukit.net.importer.expressions import callee
 
 OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
@@ -79,7 +81,7 @@ def _constant_pad(inputs: Any, attr: Any, params: Any) -> Any:
 
 
 class Gather(onnx_frontend.Gather):
-    """Places of an axis that are known and evenly spaced are a slice; the rest is left to TVM."""
+    """Places of an axis that are known and evenly spaced are a slice; others are kept within the axis."""
 
     @classmethod
     def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -90,7 +92,8 @@ class Gather(onnx_frontend.Gather):
             part = taken(bb, inputs[0], axis, indices.tolist()) if indices.ndim == 1 else None
             if part is not None:
                 return part
-        return super()._impl_v13(bb, inputs, attr, params)
+        found = super()._impl_v13(bb, inputs, attr, params)
+        return operators.take(*found.args, axis, mode="clip") if callee(found) == "take" else found
 
 
 class Max(OnnxOpConverter):
@@ -147,6 +150,7 @@ CONVERTERS: Mapping[str, Any] = {
     "Resize": Resize,
     "Unsqueeze": Unsqueeze,
     **INTEGERS,
+    **NORMS,
     **RECURRENT,
 }
 

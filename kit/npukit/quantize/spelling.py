@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.net.importer.expressions import callee, shape_of
+from npukit.quantize import norms
 from npukit.quantize.function import constant, outputs, rewritten, substituted
 
 operators: Any = relax.op
@@ -106,9 +107,26 @@ def _by_constant(builder: relax.BlockBuilder, call: Any) -> Any:
     return operators.multiply(call.args[0], relax.const(1 / divisor))
 
 
+def _broadcast(builder: relax.BlockBuilder, call: Any) -> Any:
+    """Spread to the shape that it has."""
+    return call.args[0] if shape_of(call) == shape_of(call.args[0]) else None
+
+
+def _first(*spells: Spell) -> Spell:
+    """The first spelling that there is."""
+
+    def spell(builder: relax.BlockBuilder, call: Any) -> Any:
+        return next((found for each in spells if (found := each(builder, call)) is not None), None)
+
+    return spell
+
+
 SPELLINGS: Mapping[str, Spell] = {
-    "divide": _by_constant,
+    "add": norms.shifted,
+    "broadcast_to": _broadcast,
+    "divide": _first(_by_constant, norms.normalized),
     "max": _largest,
+    "multiply": _first(norms.normalized, norms.scaled),
     "nn.avg_pool1d": _pool1d("avg_pool2d"),
     "nn.avg_pool2d": _average,
     "nn.conv1d": _conv1d,

@@ -18,6 +18,8 @@ from npukit.net.tensor import Quantization
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
+IMAGE = 4
+"""Axes of what stays as convolutions want it; anything else comes to lie as dense layers want it."""
 Operand = View | IntegerConstant
 
 
@@ -76,7 +78,8 @@ def _operand(walk: Walk, argument: Any) -> Operand | None:
 def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Operand, Operand]) -> View:
     """The op on operands that lie in memory alike."""
     rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
-    order = next((o.order for o in operands if isinstance(o, View) and len(o.order) == rank), straight(rank))
+    orders = [o.order for o in operands if isinstance(o, View) and len(o.order) == rank]
+    order = straight(rank) if straight(rank) in orders and rank != IMAGE else next(iter(orders), straight(rank))
     inputs = [_placed(walk, operand, order, f"{name}_constant") for operand in operands]
     return walk.add(site, attributes, inputs, order, name)
 

@@ -89,6 +89,8 @@ class Islands:
 
     def _computed(self, variable: Any, why: str) -> View:
         value = resolve(variable, self.walk.definitions)
+        if isinstance(value, Constant):
+            raise NpukitError("it is a constant, which no network need compute")
         if callee(value) in RESHAPES and isinstance(value.args[0], relax.Var):
             return self._reshaped(value, why)
         island = _Island(self, why)

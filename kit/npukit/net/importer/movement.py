@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import View, straight
+from npukit.net.importer.assembly import Order, View, straight
 from npukit.net.importer.expressions import callee, resolve, shape_of
 from npukit.net.importer.resize import resize
 from npukit.net.ops import Pad, Reshape, Slice
@@ -16,16 +17,50 @@ from npukit.net.ops import Pad, Reshape, Slice
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
+Shape = tuple[int, ...]
 Movement = Callable[["Walk", View, Any], View]
 """From the view of the op's input to the view of its output."""
 
 
 def reshape(walk: Walk, source: View, call: Any) -> View:
     shape = shape_of(call)
+    order = regrouped(source.order, shape_of(moved_from(call, walk.definitions)), shape)
+    if order is not None:
+        placed = tuple(shape[axis] for axis in order)
+        return View(walk.assembly.derive(Reshape(), source.name, placed), order)
     name = walk.assembly.arranged(source, straight(len(source.order)))
     if walk.assembly.tensors[name].shape != shape:
         name = walk.assembly.derive(Reshape(), name, shape)
     return View(name, straight(len(shape)))
+
+
+def regrouped(order: Order, before: Shape, after: Shape) -> Order | None:
+    """The order after a reshape that joins or divides axes which are neighbours in memory too; None if bytes move."""
+    if order == straight(len(order)) or before == after:
+        return None
+    groups = _groups(before, after)
+    places = {axis: place for place, axis in enumerate(order)}
+    for old, _ in groups:
+        if any(places[axis] + 1 != places[axis + 1] for axis in old[:-1]):
+            return None
+    placed = sorted(groups, key=lambda group: places[group[0][0]])
+    return tuple(axis for _, new in placed for axis in new)
+
+
+def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """Runs of old and of new axes that hold the same numbers, as small as can be."""
+    groups, first, second = [], 0, 0
+    while first < len(before) and second < len(after):
+        old, new = [first], [second]
+        while prod(before[axis] for axis in old) != prod(after[axis] for axis in new):
+            short = prod(before[axis] for axis in old) < prod(after[axis] for axis in new)
+            (old if short else new).append((old if short else new)[-1] + 1)
+        groups.append((old, new))
+        first, second = old[-1] + 1, new[-1] + 1
+    if groups:
+        groups[-1][0].extend(range(first, len(before)))
+        groups[-1][1].extend(range(second, len(after)))
+    return groups
 
 
 def permute(walk: Walk, source: View, call: Any) -> View:
