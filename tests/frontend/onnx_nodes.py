@@ -29,7 +29,7 @@ IN_INTEGERS = {"ConvInteger", "MatMulInteger"}
 ON_INTEGERS = {"DequantizeLinear", "ArgMax", *IN_INTEGERS, *RULES}
 """Ops of models that are quantised already, and so on int8 and uint8."""
 IN_FLOAT = {"DynamicQuantizeLinear"}
-"""Ops of models that are quantised at run time. All others are quantised here."""
+"""Ops of models that are quantised at run time, as those with scales for blocks. All others are quantised here."""
 TYPES = (np.float32, np.int8, np.uint8)
 WHOLE = {"ArgMax": (np.int64,), **dict.fromkeys(IN_INTEGERS, (np.int32,))}
 """Further types that an op's result may have."""
@@ -49,6 +49,11 @@ class NodeTest:
     model: onnx.ModelProto
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[np.ndarray, ...]
+
+    @property
+    def in_float(self) -> bool:
+        blocks = any(attribute.name == "block_size" for attribute in self.model.graph.node[0].attribute)
+        return self.kind in IN_FLOAT or blocks
 
     @property
     def on_integers(self) -> bool:
@@ -113,8 +118,8 @@ def imported(test: NodeTest) -> Imported:
 
 
 def _loaded(test: NodeTest, path: Path) -> Net:
-    if test.on_integers or test.kind in IN_FLOAT:
-        return load_model(path, in_float=test.kind in IN_FLOAT).net
+    if test.on_integers or test.in_float:
+        return load_model(path, in_float=test.in_float).net
     data = path.parent / "calibration.npz"
     arrays: dict[str, Any] = {f"in{index}": array[None] for index, array in enumerate(test.inputs)}
     np.savez(data, **arrays)

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.net.importer.expressions import callee, shape_of
+from npukit.net.importer.expressions import callee, resolve, shape_of
 from npukit.quantize import norms
 from npukit.quantize.function import constant, outputs, rewritten, substituted
 
@@ -112,6 +112,16 @@ def _broadcast(builder: relax.BlockBuilder, call: Any) -> Any:
     return call.args[0] if shape_of(call) == shape_of(call.args[0]) else None
 
 
+def _softmax(builder: relax.BlockBuilder, call: Any) -> Any:
+    """A softmax takes a factor in; a divisor is one."""
+    source = resolve(call.args[0], norms.Definitions(builder))
+    divisor = constant(source.args[1]) if callee(source) == "divide" else None
+    if divisor is None or divisor.size != 1 or not divisor.all():
+        return None
+    factor = relax.const(np.float32(1 / divisor.item()), "float32")
+    return operators.nn.softmax(builder.emit(operators.multiply(source.args[0], factor)), int(call.attrs.axis))
+
+
 def _first(*spells: Spell) -> Spell:
     """The first spelling that there is."""
 
@@ -131,4 +141,5 @@ SPELLINGS: Mapping[str, Spell] = {
     "nn.avg_pool2d": _average,
     "nn.conv1d": _conv1d,
     "nn.max_pool1d": _pool1d("max_pool2d"),
+    "nn.softmax": _softmax,
 }

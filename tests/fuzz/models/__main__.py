@@ -16,7 +16,7 @@ from fuzz.models.driver import Fault, run
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("parser", choices=("tflite", "onnx", "onnx_example"))
+    parser.add_argument("parser", choices=("tflite", "onnx", "onnx_example", "pt2"))
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--first", type=int, default=0, help="the number of the first file")
     parser.add_argument("--keep", type=Path, help="a folder for the files that do harm")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections.abc import Callable
+from io import BytesIO
+from zipfile import ZipFile
 
 import onnx
 from google.protobuf.message import DecodeError, Message
@@ -33,6 +37,36 @@ def damaged_onnx(data: bytes, dice: random.Random) -> bytes:
     for _ in range(dice.randint(1, 4)):
         dice.choice((_change_field, _change_field, _change_field, _move_node, _rewire))(model, dice)
     return model.SerializeToString()
+
+
+def damaged_archive(data: bytes, dice: random.Random) -> bytes:
+    """Mostly a sound archive with one file in it that is not: its text with other numbers and names, or its bytes."""
+    if dice.random() < 0.2:
+        return damaged(data, dice)
+    with ZipFile(BytesIO(data)) as archive:
+        parts = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    name = dice.choice(sorted(parts))
+    name = next(each for each in parts if each.endswith("models/model.json")) if dice.random() < 0.6 else name
+    parts[name] = (_other_words if name.endswith(".json") else damaged)(parts[name], dice)
+    target = BytesIO()
+    with ZipFile(target, "w") as archive:
+        for each, content in parts.items():
+            archive.writestr(each, content)
+    return target.getvalue()
+
+
+def _other_words(data: bytes, dice: random.Random) -> bytes:
+    """JSON with some of its numbers, names and truths replaced."""
+    text = data.decode(errors="replace")
+    for _ in range(dice.randint(1, 4)):
+        words = list(re.finditer(r'-?\d+|"[^"]*"|true|false|null', text))
+        if words:
+            chosen = dice.choice(words)
+            other = dice.choice(
+                (*map(str, ODD_NUMBERS), *map(json.dumps, ODD_NAMES), "null", "[]", dice.choice(words)[0])
+            )
+            text = text[: chosen.start()] + other + text[chosen.end() :]
+    return text.encode()
 
 
 def _flip(data: bytes, dice: random.Random) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import cache
+from io import BytesIO
+from typing import Any
 
 import numpy as np
 import onnx
@@ -93,6 +95,26 @@ def _elements() -> bytes:
 @cache
 def tflite_seeds() -> tuple[bytes, ...]:
     return _windows(), _rows(), _moves(), _elements(), (DIGITS / "digits_int8.tflite").read_bytes()
+
+
+@cache
+def pytorch_seeds() -> tuple[bytes, ...]:
+    """Two programs of torch.export: an image's layers, and a recurrent one."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    layers = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(27, 4)
+    )
+    programs = ((layers, torch.zeros(1, 1, 5, 5)), (torch.nn.GRU(4, 3, batch_first=True), torch.zeros(1, 3, 4)))
+    return tuple(_exported(module.eval(), example) for module, example in programs)
+
+
+def _exported(module: Any, example: Any) -> bytes:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    file = BytesIO()
+    torch.export.save(torch.export.export(module, (example,)), file)
+    return file.getvalue()
 
 
 @cache

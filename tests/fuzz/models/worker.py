@@ -31,6 +31,7 @@ CASES: Mapping[str, tuple[Callable[[], tuple[bytes, ...]], Callable[[bytes, rand
     "tflite": (seeds.tflite_seeds, mutate.damaged),
     "onnx": (seeds.onnx_seeds, mutate.damaged_onnx),
     "onnx_example": (seeds.onnx_example, mutate.damaged_onnx),
+    "pt2": (seeds.pytorch_seeds, mutate.damaged_archive),
 }
 
 

@@ -180,6 +180,9 @@ class _Island:
         value = resolve(argument, self.islands.walk.definitions)
         if isinstance(value, Constant):
             return self._constant(value, reader)
+        moved = self.islands.walk.constant(argument)
+        if moved is not None:
+            return self._real(self._parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
         if self._is_dequantized(argument) or self.islands.belongs(reader, argument, free=self._free):
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
@@ -219,7 +222,7 @@ class _Island:
         source = self._activation(self.islands.tensor(call.args[0], self.why), dtype_of(call.args[0]))
         return self._real(source, given, dtype_of(call.args[0]))
 
-    def _real(self, integers: Any, given: Quantization, dtype: str) -> Any:
+    def _real(self, integers: Any, given: Quantization, dtype: Any) -> Any:
         if given.axis is None:
             scale, zero = relax.const(np.array(given.scale, np.float32)), relax.const(np.array(given.zero_point, dtype))
             return operators.dequantize(integers, scale, zero, axis=-1)

@@ -111,15 +111,17 @@ def _weights(walk: Walk, expression: Any) -> IntegerConstant:
 
 
 def _symmetric(weights: IntegerConstant) -> IntegerConstant:
-    """int8 weights with zero point 0; uint8 ones about 128 are the same, moved."""
+    """int8 weights with zero point 0; those with another, or uint8 ones, are the same, moved, if int8 holds them."""
     given = weights.quantization
-    offset = 128 if weights.value.dtype == np.uint8 else 0
-    if weights.value.dtype not in (np.int8, np.uint8) or any(zero != offset for zero in given.zero_points):
+    shape = [1] * weights.value.ndim
+    if given.axis is not None:
+        shape[given.axis] = -1
+    moved = weights.value.astype(np.int64) - np.array(given.zero_points).reshape(shape)
+    if weights.value.dtype not in (np.int8, np.uint8) or moved.min() < -128 or moved.max() > 127:
         raise NpukitError(
             "its weights are not symmetric int8", tries=["quantise with symmetric weights (zero point 0)"]
         )
-    value = (weights.value.astype(np.int16) - offset).astype(np.int8)
-    return IntegerConstant(value, Quantization(given.scales, (0,) * len(given.scales), given.axis))
+    return IntegerConstant(moved.astype(np.int8), Quantization(given.scales, (0,) * len(given.scales), given.axis))
 
 
 def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConstant:
