@@ -1,4 +1,4 @@
-"""A small vision transformer as PyTorch exports it to ONNX: norms, GELU and attention in small ops, quantised, exact."""
+"""A small vision transformer as PyTorch exports it to ONNX, with norms, GELU and attention in small ops."""
 
 from __future__ import annotations
 
