@@ -149,3 +149,48 @@ def test_percentiles_leave_out_what_is_rare() -> None:
     assert whole == [Range(-1, 100)]
     assert cut.low == -1
     assert 2 <= cut.high < 2.1
+
+
+MEAN = node("ReduceMean", "x", "m", axes=[2])
+DEVIATION = [node("ReduceMean", "q", "v", axes=[2]), node("Add", "v e", "w"), node("Sqrt", "w", "r")]
+NORMS = {
+    "PyTorch's": [MEAN, node("Sub", "x m", "d"), node("Pow", "d two", "q"), *DEVIATION, node("Div", "d r", "n")],
+    "a product": [MEAN, node("Sub", "x m", "d"), node("Mul", "d d", "q"), *DEVIATION, node("Div", "d r", "n")],
+    "centred twice": [
+        MEAN,
+        *(node("Sub", "x m", "d"), node("Sub", "x m", "c"), node("Mul", "c c", "q"), *DEVIATION),
+        node("Div", "d r", "n"),
+    ],
+}
+
+
+@pytest.mark.parametrize("spelling", NORMS)
+@pytest.mark.parametrize("ends", ["n s", "s n"])
+def test_a_layer_norm_in_small_ops_is_one(spelling: str, ends: str, tmp_path: Path) -> None:
+    nodes = [*NORMS[spelling], node("Mul", ends, "p"), node("Add", "p t", "y")]
+    constants = {
+        "e": np.array(1e-5, np.float32),
+        "two": np.array(2, np.float32),
+        "s": weights(8),
+        "t": weights(1, 1, 8),
+    }
+    kept = {name: value for name, value in constants.items() if any(name in each.input for each in nodes)}
+    check(tmp_path, ROWS, nodes, ["tvm_code"], **kept)
+
+
+def test_a_norm_over_other_axes_stays_as_it_is(tmp_path: Path) -> None:
+    """It has no last axes of its own."""
+    nodes = [
+        node("ReduceMean", "x", "m", axes=[1]),
+        *(node("Sub", "x m", "d"), node("Mul", "d d", "q"), node("ReduceMean", "q", "v", axes=[1])),
+        *(node("Add", "v e", "w"), node("Sqrt", "w", "r"), node("Div", "d r", "y")),
+    ]
+    got = calibrated(saved(tmp_path, ROWS, nodes, e=np.array(1e-5, np.float32)), ROWS)
+    assert "mean" in got.kinds
+    assert got.sqnr_db > 20
+
+
+def test_a_softmax_takes_its_divisor_in(tmp_path: Path) -> None:
+    nodes = [CONV, node("Div", "c k", "d"), node("Softmax", "d", "y", axis=1)]
+    kinds = ["conv2d", "softmax"]
+    check(tmp_path, IMAGE, nodes, kinds, **KERNEL, k=np.array(1.7, np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,33 +46,40 @@ def normalized(builder: relax.BlockBuilder, call: Any) -> Any:
     return operators.nn.layer_norm(source, *ends, axes=axes, epsilon=epsilon)
 
 
+Ends = tuple[np.ndarray, np.ndarray]
+"""A norm's factors and what is added."""
+
+
 def scaled(builder: relax.BlockBuilder, call: Any) -> Any:
     """A layer norm times constants."""
-    return _with(builder, call, lambda gamma, beta, value: (gamma * value, beta * value))
+    return _with(builder, call, lambda ends, value: (ends[0] * value, ends[1] * value))
 
 
 def shifted(builder: relax.BlockBuilder, call: Any) -> Any:
     """A layer norm plus constants."""
-    return _with(builder, call, lambda gamma, beta, value: (gamma, beta + value))
+    return _with(builder, call, lambda ends, value: (ends[0], ends[1] + value))
 
 
-def _with(builder: relax.BlockBuilder, call: Any, change: Any) -> Any:
-    known = Definitions(builder)
-    for norm, amounts in (call.args, reversed(call.args)):
-        found, value = resolve(norm, known), constant(amounts)
-        if callee(found) != NORM or value is None:
+def _with(builder: relax.BlockBuilder, call: Any, change: Callable[[Ends, np.ndarray], Ends]) -> Any:
+    """The norm in a sum or product, with the constant operand in it."""
+    for operand, other in (call.args, reversed(call.args)):
+        norm = resolve(operand, Definitions(builder))
+        factors, added = (constant(end) for end in norm.args[1:3]) if callee(norm) == NORM else (None, None)
+        value = constant(other)
+        if factors is None or added is None or value is None or shape_of(call) != shape_of(norm):
             continue
-        ends = [constant(end) for end in found.args[1:3]]
-        if any(end is None for end in ends) or (value.size != 1 and value.shape[-ends[0].ndim :] != ends[0].shape):
-            return None
-        if value.size not in (1, ends[0].size):
-            return None
-        changed = change(*ends, value.reshape(ends[0].shape if value.size > 1 else ()))
-        given = found.attrs
-        made = (relax.const(np.broadcast_to(end, ends[0].shape).astype(np.float32)) for end in changed)
-        axes = [int(axis) for axis in given.axes]
-        return operators.nn.layer_norm(found.args[0], *made, axes=axes, epsilon=float(given.epsilon))
+        if value.size == 1:
+            return _norm(norm, change((factors, added), value.reshape(())))
+        if value.size == factors.size and value.shape[-factors.ndim :] == factors.shape:
+            return _norm(norm, change((factors, added), value.reshape(factors.shape)))
     return None
+
+
+def _norm(given: Any, ends: Ends) -> Any:
+    """The same norm with other constants."""
+    axes, attributes = [int(axis) for axis in given.attrs.axes], given.attrs
+    made = (relax.const(np.ascontiguousarray(end, np.float32)) for end in ends)
+    return operators.nn.layer_norm(given.args[0], *made, axes=axes, epsilon=float(attributes.epsilon))
 
 
 def _centred(expression: Any, known: Definitions) -> tuple[Any, list[int]] | None:
