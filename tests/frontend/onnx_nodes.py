@@ -86,7 +86,7 @@ def _is_claimed(model: onnx.ModelProto, data: Any) -> bool:
     if len(model.graph.node) != 1 or model.graph.node[0].op_type not in CLAIMED:
         return False
     kind, first, results = model.graph.node[0].op_type, data[0][0], data[1]
-    if not all(isinstance(array, np.ndarray) and array.size for array in (first, *results)):
+    if not all(isinstance(array, (np.ndarray, np.generic)) and array.size for array in (first, *results)):
         return False
     types = TYPES if kind in ON_INTEGERS else TYPES[:1]
     given = (*TYPES, *WHOLE.get(kind, ()))
@@ -104,7 +104,7 @@ def _node_test(name: str, model: onnx.ModelProto, inputs: Any, outputs: Any) -> 
             fixed.graph.initializer.append(numpy_helper.from_array(np.asarray(inputs[index]), given))
             del fixed.graph.input[index]
     varying = tuple(array for array, kept in zip(inputs, varies, strict=True) if kept)
-    return NodeTest(name, kind, fixed, varying, tuple(outputs))
+    return NodeTest(name, kind, fixed, varying, tuple(map(np.asarray, outputs)))
 
 
 def imported(test: NodeTest) -> Imported:
