@@ -53,7 +53,7 @@ def on_chips(board: Board, plan: Plan, chips: Sequence[int]) -> Plan:
     if len(chips) == 1:
         return plan
     cycles = plan.predicted.latency_cycles + _words_cycles(board, plan.pes[0].pe, chips)
-    interval = round(cycles / (plan.frames * len(chips)))
+    interval = max(round(cycles / (plan.frames * len(chips))), 1)
     return replace(plan, chips=tuple(chips), predicted=Predicted(cycles, interval))
 
 

@@ -36,7 +36,7 @@ def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: fl
     budgets = list(_budgets(net, board, plan))
     short = [budget for budget in budgets if budget.cycles > allowed]
     raise DoesNotFit(
-        f"{net.name} on {len(plan.pes)} PE{'s' if len(plan.pes) > 1 else ''} of {board.name} gives"
+        f"{net.name} on {plan.pes_used} PE{'s' if plan.pes_used > 1 else ''} of {board.name} gives"
         f" {board.core.clock_hz / interval:,.0f} frames a second, not {frames_per_second:,.0f}:"
         f" {interval:,} cycles between frames, {interval - allowed:,} more than may be",
         facts=[_line(budget, allowed) for budget in budgets],
@@ -51,13 +51,13 @@ def _line(budget: Budget, allowed: int) -> str:
 
 def _budgets(net: Net, board: Board, plan: Plan) -> Iterator[Budget]:
     """The busiest PE, the busiest link within a chip and the busiest border, the DRAM."""
-    seen, frames = simulate(net, board, plan, ROUNDS), ROUNDS * plan.frames
+    seen, frames = simulate(net, board, plan, ROUNDS), ROUNDS * plan.frames_of_all
     pe, busy = max(seen.computing.items(), key=lambda item: (item[1], -item[0]))
     yield Budget(f"PE {pe} computes", busy // frames, "more PEs: a larger --pes, or a larger board")
     yield from _links(board, seen, frames)
     moved = dram_bytes(net, plan)
     if board.noc and moved:
-        cycles = moved // plan.frames // board.noc.dram_bytes_per_cycle
+        cycles = moved // plan.frames_of_all // board.noc.dram_bytes_per_cycle
         rate = board.noc.dram_bytes_per_cycle
         yield Budget("DRAM moves constants and inputs", cycles, f"a DRAM of more than {rate} bytes a cycle")
 
