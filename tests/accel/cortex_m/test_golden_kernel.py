@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from accel.cortex_m import layers
-from npukit.accel.cortex_m.block import Density
+from npukit.accel.cortex_m.block_shape import Density
 from npukit.accel.cortex_m.convolution import convolution
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.layout import Layout, Order

@@ -11,100 +11,15 @@ Register r0 walks over the widened pixels, r1 over the stream of weights and con
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from npukit.accel.cortex_m.assembly import Assembly
+from npukit.accel.cortex_m.block_shape import Density, Packing, Shape, Stores, Unrolling
 
 FRAME_OUTPUT = 0
 FRAME_STREAM_END = 4
 FRAME_PIXELS_END = 8
 FRAME_PIXELS = 12
-_REACH = 4095
 _INDEX_REACH = 255
-_ROUND_CHANNELS = 4
-
-
-class Density(Enum):
-    """How weights lie in the stream."""
-
-    HALFWORDS = 16
-    """prescaled int16, two of one channel in a word"""
-    BYTES = 8
-    """two channels in a halfword: 256 * first + second"""
-
-
-class Packing(Enum):
-    """How results are saturated and stored."""
-
-    BYTES = "bytes"
-    HALFWORDS = "halfwords"
-    PAIR_WORDS = "pair words"
-    """both pixels of a channel in one word, where the common exponent is 16"""
-
-
-@dataclass(frozen=True)
-class Stores:
-    """Where results go: byte steps from one pixel of the pair to the other and from one channel to the next."""
-
-    packing: Packing
-    pixel_step: int
-    channel_step: int
-    unsigned: bool
-
-    @property
-    def mnemonic(self) -> str:
-        return {Packing.BYTES: "strb", Packing.HALFWORDS: "strh", Packing.PAIR_WORDS: "str"}[self.packing]
-
-    @property
-    def far(self) -> bool:
-        """Whether channels lie too far apart for a whole round to be stored from one pointer."""
-        return _ROUND_CHANNELS * self.channel_step + self.pixel_step > _REACH
-
-    @property
-    def saturate(self) -> str:
-        return "usat" if self.unsigned else "ssat"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the blocks compute: `channels` outputs of `depth` products each, `depth` padded by the weights."""
-
-    depth: int
-    channels: int
-    density: Density
-    exponent: int | None
-    """E of all channels, or None if the stream brings one for each"""
-    ties: bool
-    left_shift: bool
-    stores: Stores
-
-    @property
-    def blocks(self) -> int:
-        return (self.channels + 1) // 2
-
-    @property
-    def step_depth(self) -> int:
-        """Products along K in one unrolled step."""
-        return 4 if self.density is Density.HALFWORDS else 8
-
-    @property
-    def steps(self) -> int:
-        return self.depth // self.step_depth
-
-    @property
-    def block_bytes(self) -> int:
-        """What one block reads of the stream."""
-        constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
-        weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
-        return 4 * (weights + constants)
-
-
-@dataclass(frozen=True)
-class Unrolling:
-    """How much is written out: an even number of blocks in a round of the channel loop, steps in one of the K loop."""
-
-    blocks: int
-    steps: int
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from npukit.accel.cortex_m.assembly import BYTE_WORTH, Assembly
-from npukit.accel.cortex_m.block import (
-    FRAME_OUTPUT,
-    FRAME_PIXELS,
-    FRAME_PIXELS_END,
-    FRAME_STREAM_END,
-    Density,
-    Packing,
-    Shape,
-    Stores,
-    Unrolling,
-    emit_blocks,
-    looped_stream_bytes,
-)
-from npukit.accel.cortex_m.gather import Gather, Run, emit_gather
+from npukit.accel.cortex_m.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.block_shape import Density, Packing, Shape, Stores, Unrolling
+from npukit.accel.cortex_m.convolution_code import FRAME_BYTES, Plan, Walk, emit
+from npukit.accel.cortex_m.gather import Gather, Run
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
 from npukit.accel.cortex_m.layer import INT8, ConvLayer
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -39,46 +27,11 @@ from npukit.accel.cortex_m.requantize import (
 )
 from npukit.accel.cortex_m.stream import Blocks, block_stream, byte_pairs_refusal
 
-FRAME_STREAM = 16
-FRAME_INPUT = 20
-FRAME_PAIR_OUTPUT = 24
-FRAME_LAST_PAIR = 28
-FRAME_LINE_INPUT = 32
-FRAME_LINE_OUTPUT = 36
-FRAME_LINES_END = 40
-FRAME_BYTES = 44
 _PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
 _BYTE_BITS = 8
 _LARGEST_WEIGHT = 32767
 _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps in (4, 8, 16, 32))
-
-
-@dataclass(frozen=True)
-class Walk:
-    """Pixel pairs along lines: counts, and byte steps of input and output. An odd line's last pair overlaps."""
-
-    lines: int
-    pixels: int
-    input_step: int
-    output_step: int
-    input_line: int
-    output_line: int
-
-    @property
-    def pairs(self) -> int:
-        return (self.pixels + 1) // 2
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything the emitter needs to know."""
-
-    walk: Walk
-    gather: Gather
-    shape: Shape
-    input_origin: int
-    output_origin: int
 
 
 def convolution(
@@ -239,7 +192,7 @@ def _fastest(
     """The kernel with the unrolling that costs least."""
     stream = block_stream(blocks, shape)
     plan = Plan(walk, gather, shape, _window_origin(layer, source), target.origin)
-    body = min((_emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
+    body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
     instructions, cycles = entry_costs(body, constants=True)
     symbol = layer.name
     return Kernel(
@@ -276,64 +229,3 @@ def _unrollings(shape: Shape) -> Iterator[Unrolling]:
 def _window_origin(layer: ConvLayer, source: Layout) -> int:
     top, left, _, _ = layer.padding
     return source.origin - top * source.row_stride - left * source.column_stride
-
-
-@cache
-def _emit(plan: Plan, unrolling: Unrolling) -> Assembly:
-    asm = Assembly()
-    _emit_prologue(asm, plan, unrolling)
-    with asm.loop(plan.walk.lines, closing=(f"ldr r3, [sp, #{FRAME_LINES_END}]", "cmp r0, r3")):
-        _emit_line(asm, plan, unrolling)
-    asm.emit(f"add sp, sp, #{FRAME_BYTES}", "pop {r4-r11, pc}")
-    return asm
-
-
-def _emit_prologue(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
-    """r0 input, r1 output, r2 scratch, r12 the stream. Output pointers stand one channel before the first."""
-    walk = plan.walk
-    asm.comment("r0 input, r1 output, r2 scratch, r12 weights and constants in the order of reading")
-    asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}", f"str r12, [sp, #{FRAME_STREAM}]")
-    asm.add("r3", "r12", looped_stream_bytes(plan.shape, unrolling), "r4")
-    asm.emit(f"str r3, [sp, #{FRAME_STREAM_END}]")
-    asm.add("r3", "r2", 4 * plan.shape.depth, "r4")
-    asm.emit(f"strd r3, r2, [sp, #{FRAME_PIXELS_END}]")
-    asm.add("r0", "r0", plan.input_origin, "r3")
-    asm.add("r2", "r1", plan.output_origin - plan.shape.stores.channel_step, "r3")
-    if walk.lines > 1:
-        asm.add("r3", "r0", walk.lines * walk.input_line, "r4")
-        asm.emit(f"str r3, [sp, #{FRAME_LINES_END}]")
-
-
-def _emit_line(asm: Assembly, plan: Plan, unrolling: Unrolling) -> None:
-    """One line; r0 and r2 point to its beginning, and to the next one's afterwards."""
-    walk = plan.walk
-    if walk.lines > 1:
-        asm.emit(f"strd r0, r2, [sp, #{FRAME_LINE_INPUT}]")
-    asm.add("r3", "r0", (walk.pixels - 2) * walk.input_step, "r4")
-    asm.emit(f"str r3, [sp, #{FRAME_LAST_PAIR}]", f"str r2, [sp, #{FRAME_OUTPUT}]")
-    asm.emit(f"strd r0, r2, [sp, #{FRAME_INPUT}]")
-    with asm.loop(walk.pairs, closing=(f"str r2, [sp, #{FRAME_OUTPUT}]", "cmp r0, r3"), branch="bls"):
-        asm.comment(f"the window's {plan.gather.depth} inputs of two pixels to scratch, as halfwords")
-        asm.emit(f"ldr r1, [sp, #{FRAME_PIXELS}]")
-        emit_gather(asm, plan.gather)
-        asm.comment("r0 the two pixels' inputs, r1 the stream")
-        asm.emit(f"ldrd r0, r1, [sp, #{FRAME_PIXELS}]")
-        emit_blocks(asm, plan.shape, unrolling)
-        _emit_next_pair(asm, walk)
-    if walk.lines > 1:
-        asm.emit(f"ldrd r0, r2, [sp, #{FRAME_LINE_INPUT}]")
-        asm.add("r0", "r0", walk.input_line, "r3")
-        asm.add("r2", "r2", walk.output_line, "r3")
-
-
-def _emit_next_pair(asm: Assembly, walk: Walk) -> None:
-    if walk.pairs == 1:
-        return
-    asm.comment("the next two pixels" + ", the last ones again the one before" * (walk.pixels % 2))
-    asm.emit(f"ldrd r0, r2, [sp, #{FRAME_INPUT}]", f"ldr r3, [sp, #{FRAME_LAST_PAIR}]")
-    asm.add("r0", "r0", 2 * walk.input_step, "r4")
-    asm.add("r2", "r2", 2 * walk.output_step, "r4")
-    if walk.pixels % 2:
-        asm.emit("cmp r0, r3", "itt hi")
-        asm.emit(f"subhi r0, r0, #{walk.input_step}", f"subhi r2, r2, #{walk.output_step}")
-    asm.emit(f"strd r0, r2, [sp, #{FRAME_INPUT}]")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.cortex_m.block import Density, Shape, constants_order
+from npukit.accel.cortex_m.block import constants_order
+from npukit.accel.cortex_m.block_shape import Density, Shape
 from npukit.accel.cortex_m.requantize import FastRequantization
 
 

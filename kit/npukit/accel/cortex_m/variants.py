@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from npukit.accel.cortex_m.add import add
 from npukit.accel.cortex_m.assembly import BYTE_WORTH
-from npukit.accel.cortex_m.block import Density
+from npukit.accel.cortex_m.block_shape import Density
 from npukit.accel.cortex_m.border import copy_with_border
 from npukit.accel.cortex_m.convolution import convolution
 from npukit.accel.cortex_m.dense import dense

@@ -1,0 +1,92 @@
+"""What a 2x2 block computes, how it is unrolled, and where its results go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+_REACH = 4095
+_ROUND_CHANNELS = 4
+
+
+class Density(Enum):
+    """How weights lie in the stream."""
+
+    HALFWORDS = 16
+    """prescaled int16, two of one channel in a word"""
+    BYTES = 8
+    """two channels in a halfword: 256 * first + second"""
+
+
+class Packing(Enum):
+    """How results are saturated and stored."""
+
+    BYTES = "bytes"
+    HALFWORDS = "halfwords"
+    PAIR_WORDS = "pair words"
+    """both pixels of a channel in one word, where the common exponent is 16"""
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Where results go: byte steps from one pixel of the pair to the other and from one channel to the next."""
+
+    packing: Packing
+    pixel_step: int
+    channel_step: int
+    unsigned: bool
+
+    @property
+    def mnemonic(self) -> str:
+        return {Packing.BYTES: "strb", Packing.HALFWORDS: "strh", Packing.PAIR_WORDS: "str"}[self.packing]
+
+    @property
+    def far(self) -> bool:
+        """Whether channels lie too far apart for a whole round to be stored from one pointer."""
+        return _ROUND_CHANNELS * self.channel_step + self.pixel_step > _REACH
+
+    @property
+    def saturate(self) -> str:
+        return "usat" if self.unsigned else "ssat"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the blocks compute: `channels` outputs of `depth` products each, `depth` padded by the weights."""
+
+    depth: int
+    channels: int
+    density: Density
+    exponent: int | None
+    """E of all channels, or None if the stream brings one for each"""
+    ties: bool
+    left_shift: bool
+    stores: Stores
+
+    @property
+    def blocks(self) -> int:
+        return (self.channels + 1) // 2
+
+    @property
+    def step_depth(self) -> int:
+        """Products along K in one unrolled step."""
+        return 4 if self.density is Density.HALFWORDS else 8
+
+    @property
+    def steps(self) -> int:
+        return self.depth // self.step_depth
+
+    @property
+    def block_bytes(self) -> int:
+        """What one block reads of the stream."""
+        constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
+        weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
+        return 4 * (weights + constants)
+
+
+@dataclass(frozen=True)
+class Unrolling:
+    """How much is written out: an even number of blocks in a round of the channel loop, steps in one of the K loop."""
+
+    blocks: int
+    steps: int
