@@ -8,6 +8,7 @@
 #include "net.h"
 #include "noc.h"
 #include "rpc.h"
+#include "rpc_answer.h"
 
 /* The PE with the link knows its address from the image. */
 extern volatile struct mailbox network_mailbox;
@@ -42,9 +43,12 @@ _Noreturn void serve_mailbox(void)
 {
     net_start();
     for (;;) {
+        const bool ran = rpc_run_frame();
         if (noc_called() && network_mailbox.state == MAILBOX_REQUEST) {
             answer();
         }
-        hal_wait();
+        if (!ran && !rpc_run_is_under_way()) {
+            hal_wait();
+        }
     }
 }

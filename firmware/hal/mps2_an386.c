@@ -2,6 +2,7 @@
 #include "hal.h"
 
 #include "board.h"
+#include "single_core.h"
 
 struct timer_registers {
     volatile uint32_t control;
@@ -25,62 +26,20 @@ enum { UART_SEND_ENABLE = 1, UART_RECEIVE_ENABLE = 2 };
 #define TIMER ((struct timer_registers *)BOARD_TIMER_BASE)
 #define UART ((struct uart_registers *)BOARD_UART_BASE)
 
-static uint64_t ticks_before; /* up to the timer value last seen */
-static uint32_t last_value;
-
 void hal_init(void)
 {
     TIMER->reload = UINT32_MAX;
     TIMER->value = UINT32_MAX;
     TIMER->control = TIMER_ENABLE;
-    last_value = UINT32_MAX;
+    clock_begin();
     UART->baud_divider = BOARD_CLOCK_HZ / BOARD_UART_BAUD;
     UART->control = UART_SEND_ENABLE | UART_RECEIVE_ENABLE;
     (void)hal_link_read(); /* whatever came before; QEMU also looks at its input again only when this is read */
 }
 
-/* Exact as long as it is called once per turn of the 32-bit timer (hal_wait does). */
-static uint64_t ticks(void)
+uint32_t clock_now(void)
 {
-    const uint32_t value = TIMER->value;
-    ticks_before += last_value - value;
-    last_value = value;
-    return ticks_before;
-}
-
-void hal_count(struct hal_counters *counters)
-{
-    counters->cycles = ticks();
-    counters->instructions = counters->cycles * BOARD_INSTRUCTIONS_PER_TICK;
-    counters->asleep = 0;
-}
-
-void hal_wait(void)
-{
-    /* No event wakes the core here, so waiting is polling. */
-    (void)ticks();
-}
-
-uint32_t hal_pe(void)
-{
-    return 0;
-}
-
-bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
-{
-    (void)pe, (void)address, (void)to, (void)bytes;
-    return false;
-}
-
-bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
-{
-    (void)pe, (void)address, (void)from, (void)bytes;
-    return false;
-}
-
-bool hal_link_present(void)
-{
-    return true;
+    return UINT32_MAX - TIMER->value; /* it counts down */
 }
 
 bool hal_link_readable(void)

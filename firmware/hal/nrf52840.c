@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "board.h"
+#include "single_core.h"
 
 struct uarte_registers {
     volatile uint32_t start_receive;
@@ -60,9 +61,6 @@ _Static_assert(BOARD_UART_BAUD == 115200U, "the register's values for other rate
 #define UARTE ((struct uarte_registers *)BOARD_UART_BASE)
 #define COUNTER ((struct cycle_counter *)BOARD_TIMER_BASE)
 
-static uint64_t cycles_before; /* up to the counter's value last seen */
-static uint32_t last_value;
-
 /* What the DMA works on. */
 static volatile uint8_t received_byte, sent_byte;
 
@@ -85,51 +83,12 @@ void hal_init(void)
     receive_next();
     DEMCR |= TRACE_ENABLE;
     COUNTER->control |= COUNT_ENABLE;
-    last_value = COUNTER->count;
+    clock_begin();
 }
 
-/* Exact as long as it is called once per turn of the 32-bit counter (hal_wait does). */
-static uint64_t cycles(void)
+uint32_t clock_now(void)
 {
-    const uint32_t value = COUNTER->count;
-    cycles_before += (uint32_t)(value - last_value);
-    last_value = value;
-    return cycles_before;
-}
-
-void hal_count(struct hal_counters *counters)
-{
-    counters->cycles = cycles();
-    counters->instructions = counters->cycles * BOARD_INSTRUCTIONS_PER_TICK;
-    counters->asleep = 0;
-}
-
-void hal_wait(void)
-{
-    /* No event wakes the core here, so waiting is polling. */
-    (void)cycles();
-}
-
-uint32_t hal_pe(void)
-{
-    return 0;
-}
-
-bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
-{
-    (void)pe, (void)address, (void)to, (void)bytes;
-    return false;
-}
-
-bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
-{
-    (void)pe, (void)address, (void)from, (void)bytes;
-    return false;
-}
-
-bool hal_link_present(void)
-{
-    return true;
+    return COUNTER->count;
 }
 
 bool hal_link_readable(void)

@@ -1,4 +1,4 @@
-/* The processing elements of the pe-mesh boards: boards/pe-mesh.md, sections 2, 4 and 5. */
+/* The processing elements of the pe-mesh boards: boards/pe-mesh.md, sections 2, 4, 5 and 7. */
 #include "hal.h"
 
 #include "board.h"
@@ -20,8 +20,20 @@ struct uart_registers {
 
 enum { UART_READABLE = 1, UART_WRITABLE = 2 };
 
+/* Until the bytes that the UART holds are on the wire. */
+enum { CYCLES_TO_SEND = 32 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
+
 #define TIMER ((const struct timer_registers *)BOARD_TIMER_BASE)
 #define UART ((struct uart_registers *)BOARD_UART_BASE)
+
+/* What starts the board again: the boot controller's RESTART; without one, the core's own reset request. */
+#ifdef BOARD_FLASH_BASE
+#define RESTART (*(volatile uint32_t *)(BOARD_FLASH_BASE + 0x20U))
+#else
+#define RESTART (*(volatile uint32_t *)0xE000ED0CU)
+#endif
+enum { RESTART_NOW = 0x05FA0004 }; /* what the core wants to see; the boot controller takes any value */
+
 #define NOC_PE (*(const volatile uint32_t *)(BOARD_NOC_BASE + 0x10U))
 
 void hal_init(void)
@@ -34,10 +46,20 @@ static uint64_t join(uint32_t low, uint32_t high)
     return (uint64_t)high << 32 | low;
 }
 
-void hal_count(struct hal_counters *counters)
+static inline uint64_t cycles_now(void)
 {
     const uint32_t cycles = TIMER->cycles_lo;
-    counters->cycles = join(cycles, TIMER->cycles_hi);
+    return join(cycles, TIMER->cycles_hi);
+}
+
+uint64_t hal_cycles(void)
+{
+    return cycles_now();
+}
+
+void hal_count(struct hal_counters *counters)
+{
+    counters->cycles = cycles_now();
     const uint32_t instructions = TIMER->instructions_lo;
     counters->instructions = join(instructions, TIMER->instructions_hi);
     const uint32_t asleep = TIMER->sleep_lo;
@@ -47,6 +69,17 @@ void hal_count(struct hal_counters *counters)
 void hal_wait(void)
 {
     __asm volatile("wfe" ::: "memory");
+}
+
+_Noreturn void hal_reset(void)
+{
+    const uint64_t sent = hal_cycles() + CYCLES_TO_SEND;
+    while (hal_cycles() < sent) {
+    }
+    RESTART = RESTART_NOW;
+    for (;;) {
+        hal_wait();
+    }
 }
 
 uint32_t hal_pe(void)

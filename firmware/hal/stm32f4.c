@@ -3,6 +3,7 @@
 #include "hal.h"
 
 #include "board.h"
+#include "single_core.h"
 
 struct rcc_registers {
     volatile uint32_t control[12];
@@ -58,9 +59,6 @@ _Static_assert(BOARD_UART_BASE == USART1_BASE || BOARD_UART_BASE == USART2_BASE,
 #define USART ((struct usart_registers *)BOARD_UART_BASE)
 #define TIMER ((struct timer_registers *)BOARD_TIMER_BASE)
 
-static uint64_t ticks_before; /* up to the timer value last seen */
-static uint32_t last_value;
-
 static void connect_pin(uint32_t pin)
 {
     const uint32_t two_bits = 2U * pin, four_bits = 4U * (pin % 8U);
@@ -88,51 +86,12 @@ void hal_init(void)
     TIMER->reload = UINT32_MAX;
     TIMER->generate = TIMER_UPDATE;
     TIMER->control = TIMER_ENABLE;
-    last_value = TIMER->count;
+    clock_begin();
 }
 
-/* Exact as long as it is called once per turn of the 32-bit timer (hal_wait does). */
-static uint64_t ticks(void)
+uint32_t clock_now(void)
 {
-    const uint32_t value = TIMER->count;
-    ticks_before += (uint32_t)(value - last_value);
-    last_value = value;
-    return ticks_before;
-}
-
-void hal_count(struct hal_counters *counters)
-{
-    counters->cycles = ticks();
-    counters->instructions = counters->cycles * BOARD_INSTRUCTIONS_PER_TICK;
-    counters->asleep = 0;
-}
-
-void hal_wait(void)
-{
-    /* No event wakes the core here, so waiting is polling. */
-    (void)ticks();
-}
-
-uint32_t hal_pe(void)
-{
-    return 0;
-}
-
-bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
-{
-    (void)pe, (void)address, (void)to, (void)bytes;
-    return false;
-}
-
-bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
-{
-    (void)pe, (void)address, (void)from, (void)bytes;
-    return false;
-}
-
-bool hal_link_present(void)
-{
-    return true;
+    return TIMER->count;
 }
 
 bool hal_link_readable(void)

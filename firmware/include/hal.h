@@ -15,6 +15,12 @@ struct hal_counters {
 void hal_init(void);
 void hal_count(struct hal_counters *counters);
 
+/* The first of them alone. */
+uint64_t hal_cycles(void);
+
+/* Start the board again, all of its PEs, once what was sent over the link is on the wire. */
+_Noreturn void hal_reset(void);
+
 /* Sleep until something may have happened; may return early. */
 void hal_wait(void);
 

@@ -73,7 +73,8 @@ struct net_control {
     uint32_t fault_status;        /* the core's Configurable Fault Status Register, if it has stopped */
     uint32_t fault_pc;
     uint32_t fault_address;
-    uint32_t reserved[2];
+    uint32_t events; /* where struct net_events lies; 0: nobody writes any */
+    uint32_t reserved;
 };
 
 /* What an observed frame leaves behind of each layer. Counters that do not fit stay at their largest value. */
@@ -84,6 +85,22 @@ struct net_record {
     uint32_t asleep;
 };
 
+/* What happened here and when, in builds that trace: a step of the frame began, or (NET_FRAME_END) the frame was over. */
+struct net_event {
+    uint32_t cycles; /* since reset, the lower 32 bits */
+    uint16_t cycles_high;
+    uint16_t step;
+};
+
+enum { NET_FRAME_END = 0xFFFF };
+
+/* The last `capacity` events, a power of two of them: the n-th is at n modulo `capacity` behind this. */
+struct net_events {
+    uint32_t written; /* since reset */
+    uint32_t capacity;
+};
+
+_Static_assert(sizeof(struct net_event) == 8 && sizeof(struct net_events) == 8, "the protocol says so");
 _Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
 _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
 
@@ -121,6 +138,8 @@ extern const uint32_t net_layer_count;
 extern const struct net_layer net_layers[];
 extern struct net_control *const net_control;
 extern struct net_record *const net_records; /* right behind the control block */
+extern struct net_events *const net_events;  /* 0 in builds that do not trace */
+extern const uint32_t net_event_capacity;
 
 /* One frame: inputs in place before, outputs in place after. 0, or the error code of what failed. */
 int32_t net_run(void);
@@ -143,5 +162,13 @@ static inline int32_t net_observed(void)
 /* Around each layer of an observed frame: before it begins, and while its output is still in place. */
 void net_begin_layer(void);
 void net_end_layer(uint32_t layer);
+
+/* In builds that trace: before each step, and at the frame's end. */
+void net_event(uint32_t step);
+
+static inline void net_end_frame(void)
+{
+    net_event(NET_FRAME_END);
+}
 
 #endif

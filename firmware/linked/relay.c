@@ -11,7 +11,6 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-static struct frame frame;
 static _Alignas(16) struct mailbox passed; /* on its way to a mailbox, or from one */
 
 /* --- to the networks --- */
@@ -61,10 +60,7 @@ static void serve_request(uint8_t *packet, uint32_t size)
         pass_on(to, packet, size);
         return;
     }
-    const uint32_t reply = rpc_answer(packet, size);
-    if (reply != 0) {
-        frame_send(packet, reply);
-    }
+    rpc_send(packet, rpc_answer(packet, size));
 }
 
 static void break_off(void)
@@ -99,13 +95,16 @@ static void bring_replies(void)
     }
 }
 
-static void await_byte(void)
+static void serve_news(void)
 {
-    while (!hal_link_readable()) {
-        if (noc_called()) {
-            bring_replies();
-        }
-        hal_wait();
+    bool broken_off = false;
+    struct frame *const frame = rpc_next_frame(&broken_off);
+    if (broken_off) {
+        break_off();
+    }
+    if (frame != 0) {
+        serve_request(frame->buffer, frame->size);
+        rpc_frame_done();
     }
 }
 
@@ -113,14 +112,15 @@ _Noreturn void relay_serve(void)
 {
     net_start();
     for (;;) {
-        await_byte();
-        const uint8_t byte = hal_link_read();
-        if (rpc_break_ends(byte)) {
-            break_off();
+        const bool ran = rpc_run_frame();
+        if (noc_called()) {
+            bring_replies();
         }
-        if (frame_receive(&frame, byte)) {
-            serve_request(frame.buffer, frame.size);
-            frame_clear(&frame);
+        if (!ran && !rpc_link_has_news()) {
+            hal_wait();
+        }
+        while (rpc_link_has_news()) {
+            serve_news();
         }
     }
 }

@@ -6,7 +6,10 @@ static struct hal_counters layer_begun;
 
 void net_start(void)
 {
-    *net_control = (struct net_control){.layer_count = net_layer_count};
+    *net_control = (struct net_control){.layer_count = net_layer_count, .events = (uint32_t)(uintptr_t)net_events};
+    if (net_events != 0) {
+        *net_events = (struct net_events){.capacity = net_event_capacity};
+    }
     net_control->sign = net_sign;
 }
 
@@ -22,6 +25,16 @@ int32_t net_frame(void)
 void net_begin_layer(void)
 {
     hal_count(&layer_begun);
+}
+
+void net_event(uint32_t step)
+{
+    const uint64_t cycles = hal_cycles();
+    struct net_event *const ring = (struct net_event *)(net_events + 1);
+    const uint32_t number = net_events->written;
+    ring[number & (net_event_capacity - 1)] =
+        (struct net_event){(uint32_t)cycles, (uint16_t)(cycles >> 32), (uint16_t)step};
+    net_events->written = number + 1;
 }
 
 static uint32_t at_most_32_bits(uint64_t count)

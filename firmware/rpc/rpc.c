@@ -18,6 +18,9 @@ enum {
     FAULT_BYTES = 8,
 };
 
+/* At least 1 ms on any board: ten bytes at 115200 baud. */
+enum { POLLS_OF_PATIENCE = 20000 };
+
 enum { DEVICE_BYTES = 28, COUNTER_BYTES = 24 };
 _Static_assert(DEVICE_BYTES + 2 * (1 + LONGEST_NAME) <= RPC_PAYLOAD_BYTES, "the handshake fits a packet");
 
@@ -28,7 +31,7 @@ struct request_kind {
     bool for_any_pe; /* this PE sees to it */
 };
 
-static rpc_handler hello, read_counters;
+static rpc_handler hello, read_counters, reset;
 
 /* Indexed by the kind of request. */
 static const struct request_kind request_kinds[] = {
@@ -43,9 +46,14 @@ static const struct request_kind request_kinds[] = {
     {rpc_write_memory, 4, true, true},
     {read_counters, 0, false, false},
     {rpc_read_pes, 4, false, false},
+    {rpc_start, 12, false, false},
+    {rpc_stop, 4, false, false},
+    {rpc_read_run, 4, false, false},
+    {reset, 0, false, false},
+    {0, 4, false, true}, /* rpc_events */
 };
 
-enum { REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
+enum { READ_EVENTS = 15, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
 
 static const char *const status_texts[RPC_STATUSES] = {
     [RPC_OK] = "",
@@ -63,9 +71,12 @@ static const char *const status_texts[RPC_STATUSES] = {
     [RPC_FAULT] = "the PE has stopped",
     [RPC_NOT_RUNNING] = "a PE of the network does not run it",
     [RPC_OUT_OF_STEP] = "the PEs are out of step since a run failed: reset the board",
+    [RPC_RUNNING] = "a run is under way",
+    [RPC_NO_SUCH_RUN] = "no such run, or not at that frame",
+    [RPC_NOT_TRACED] = "the build writes no events",
 };
 
-static struct frame frame;
+static bool restarts; /* once what has been answered is sent */
 static uint32_t session; /* of the host that shook hands; 0 before */
 
 static uint8_t *put_name(uint8_t *at, const char *name)
@@ -114,6 +125,14 @@ static struct rpc_answer read_counters(uint32_t pe, const uint8_t *arguments, ui
     return rpc_done(COUNTER_BYTES);
 }
 
+/* The PE that has the link restarts the board. */
+static struct rpc_answer reset(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)pe, (void)arguments, (void)size, (void)payload;
+    restarts = hal_link_present();
+    return restarts ? rpc_done(0) : rpc_refuse(RPC_OTHER_PE, hal_pe());
+}
+
 static uint32_t put_text(uint8_t *at, const char *text)
 {
     uint32_t length = 0;
@@ -160,14 +179,14 @@ static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_byte
     if (of_session == 0 || of_session != session) {
         return rpc_refuse(RPC_NO_SESSION, 0);
     }
-    return rpc_done(0);
+    return kind == READ_EVENTS && rpc_events == 0 ? rpc_refuse(RPC_NOT_TRACED, 0) : rpc_done(0);
 }
 
 static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
 {
     struct rpc_answer answer = objection(packet, argument_bytes);
     if (answer.status == RPC_OK) {
-        rpc_handler *handler = request_kinds[packet[1]].handler;
+        rpc_handler *handler = packet[1] == READ_EVENTS ? rpc_events : request_kinds[packet[1]].handler;
         answer = handler(pe_of(packet), packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);
     }
     if (answer.status != RPC_OK) {
@@ -195,11 +214,34 @@ uint32_t rpc_answer(uint8_t *packet, uint32_t size)
     return RPC_REPLY_HEADER_BYTES + answer.size;
 }
 
-static void serve_request(uint8_t *packet, uint32_t size)
+void rpc_send(uint8_t *packet, uint32_t size)
 {
-    const uint32_t reply = rpc_answer(packet, size);
-    if (reply != 0) {
-        frame_send(packet, reply);
+    if (size != 0) {
+        frame_send(packet, size);
+    }
+    if (restarts) {
+        hal_reset();
+    }
+}
+
+static void serve_news(void)
+{
+    struct frame *const frame = rpc_next_frame(0);
+    if (frame != 0) {
+        rpc_send(frame->buffer, rpc_answer(frame->buffer, frame->size));
+        rpc_frame_done();
+    }
+}
+
+/* Answer what has arrived during a frame. A UART that holds less than a request has lost the rest of it: wait a little
+ * after each byte, for the host says it again. */
+static void serve_between_frames(void)
+{
+    const uint32_t patience = net_description.link_bytes < SHORT_REQUEST_BYTES ? POLLS_OF_PATIENCE : 1;
+    uint32_t quiet = rpc_link_has_news() ? 0 : patience;
+    while (quiet < patience) {
+        quiet = rpc_link_has_news() ? 0 : quiet + 1;
+        serve_news();
     }
 }
 
@@ -207,12 +249,12 @@ _Noreturn void rpc_serve(void)
 {
     net_start();
     for (;;) {
-        while (!hal_link_readable()) {
+        if (rpc_run_frame()) {
+            serve_between_frames();
+        } else if (rpc_link_has_news()) {
+            serve_news();
+        } else {
             hal_wait();
-        }
-        if (frame_receive(&frame, hal_link_read())) {
-            serve_request(frame.buffer, frame.size);
-            frame_clear(&frame);
         }
     }
 }

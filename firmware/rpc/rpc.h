@@ -12,9 +12,15 @@ struct rpc_region {
     bool writable;
 };
 
-/* The generated project provides these two. */
+/* Carry out a request to `pe`. `payload` may overlap the arguments: read them all before writing there. */
+struct rpc_answer;
+typedef struct rpc_answer rpc_handler(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload);
+
+/* The generated project provides these three: `rpc_events` is rpc_read_events() in builds that trace, else 0. */
 extern const struct rpc_region rpc_regions[];
 extern const uint32_t rpc_region_count;
+extern rpc_handler *const rpc_events;
+rpc_handler rpc_read_events;
 
 /* Answer the host for ever. Call it on the PE whose hal_link_present() is true, after hal_init(). */
 _Noreturn void rpc_serve(void);

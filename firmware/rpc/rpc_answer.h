@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "frame.h"
+#include "rpc.h"
 
 enum rpc_status {
     RPC_OK,
@@ -23,6 +24,9 @@ enum rpc_status {
     RPC_FAULT,           /* address: the instruction at fault */
     RPC_NOT_RUNNING,     /* address: the PE */
     RPC_OUT_OF_STEP,     /* address: the error code of the run that failed */
+    RPC_RUNNING,         /* address: the number of the run that is under way */
+    RPC_NO_SUCH_RUN,     /* address: the number of the last one */
+    RPC_NOT_TRACED,
     RPC_STATUSES,
 };
 
@@ -40,20 +44,42 @@ struct rpc_answer {
     uint32_t size; /* of the payload */
 };
 
-/* Carry out a request to `pe`. `payload` may overlap the arguments: read them all before writing there. */
-typedef struct rpc_answer rpc_handler(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload);
-
 rpc_handler rpc_describe, rpc_write_input, rpc_read_output, rpc_run, rpc_read_layers;
 rpc_handler rpc_read_memory, rpc_write_memory, rpc_read_pes;
+rpc_handler rpc_start, rpc_stop, rpc_read_run, rpc_read_events;
 
 /* A new host is here: what an earlier one ran is not its business. */
 void rpc_forget_run(void);
+
+/* Whether the outputs are those of a single frame that has succeeded. */
+void rpc_outputs_are(bool in_place);
+
+/* Run a frame of the run that was started. False if there is none. */
+bool rpc_run_frame(void);
+
+/* Whether a run that was started is under way: what the host says meanwhile is answered between two frames. */
+bool rpc_run_is_under_way(void);
+
+/* Whether there is something for rpc_next_frame(). */
+bool rpc_link_has_news(void);
+
+/* Take a byte from the link, if there is one and no request waits: the request that is whole then, or 0. Until
+ * rpc_frame_done() it is the next one. `broken_off`, if not 0: whether the byte ends what breaks a run off. */
+struct frame *rpc_next_frame(bool *broken_off);
+void rpc_frame_done(void);
+
+/* Send an answer, if it has any bytes, and do what waits for that. */
+void rpc_send(uint8_t *packet, uint32_t size);
 
 /* Have every PE observe its layers, or stop it. Done once all of them have taken it. */
 struct rpc_answer rpc_observe(bool observe);
 
 /* Up to `room` bytes of the records of a PE's layers, from the layer `first` on. */
 struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uint32_t room);
+
+/* The control block of a PE of the network: false if there is no such PE, or it runs nothing of this build. */
+struct net_control;
+bool rpc_read_control(uint32_t pe, struct net_control *control);
 
 static inline struct rpc_answer rpc_done(uint32_t size)
 {

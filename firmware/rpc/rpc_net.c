@@ -1,4 +1,4 @@
-/* Requests about the network: its tensors, its runs, its layers. */
+/* Requests about the network's tensors. */
 #include "bytes.h"
 #include "hal.h"
 #include "net.h"
@@ -6,28 +6,15 @@
 #include "rpc_answer.h"
 
 enum { INPUTS, OUTPUTS, LAYERS };
-enum { LONGEST_NAME = 255, ENTRY_BYTES = 5, RUN_BYTES = 32 };
+enum { LONGEST_NAME = 255, ENTRY_BYTES = 5 };
 _Static_assert(ENTRY_BYTES + LONGEST_NAME <= RPC_PAYLOAD_BYTES, "an entry fits a packet, or a description would never end");
 
-static struct {
-    bool done;
-    uint32_t number;
-    int32_t status;
-    struct hal_counters spent;
-} last_run;
-
 static bool outputs_in_place;
-static bool records_complete; /* of the last observed run */
-static bool out_of_step;      /* a run over several PEs has failed */
 
-void rpc_forget_run(void)
+void rpc_outputs_are(bool in_place)
 {
-    last_run.done = false;
-    outputs_in_place = false;
-    records_complete = false;
+    outputs_in_place = in_place;
 }
-
-/* --- tensors --- */
 
 static uint32_t size_of(const struct net_tensor *tensor)
 {
@@ -208,71 +195,4 @@ struct rpc_answer rpc_describe(uint32_t pe, const uint8_t *arguments, uint32_t s
         end += bytes;
     }
     return rpc_done(end);
-}
-
-/* --- runs --- */
-
-static struct hal_counters difference(const struct hal_counters *before, const struct hal_counters *after)
-{
-    return (struct hal_counters){
-        .cycles = after->cycles - before->cycles,
-        .instructions = after->instructions - before->instructions,
-        .asleep = after->asleep - before->asleep,
-    };
-}
-
-static void run(uint32_t frames)
-{
-    struct hal_counters before;
-    last_run.status = 0;
-    hal_count(&before);
-    for (uint32_t i = 0; i < frames && last_run.status == 0; i++) {
-        last_run.status = net_frame();
-    }
-    last_run.spent = difference(&before, &net_control->counters);
-    out_of_step = last_run.status != 0 && net_description.pe_count * net_description.chip_count > 1;
-}
-
-static struct rpc_answer start_run(bool observe, uint32_t frames)
-{
-    if (out_of_step) {
-        return rpc_refuse(RPC_OUT_OF_STEP, (uint32_t)last_run.status);
-    }
-    struct rpc_answer told = rpc_observe(observe);
-    if (told.status == RPC_OK) {
-        run(frames);
-        last_run.done = true;
-        outputs_in_place = last_run.status == 0 && frames == 1; /* a frame may leave other bytes in the next one's inputs */
-        records_complete = last_run.status == 0 && (observe || records_complete);
-    }
-    return told;
-}
-
-struct rpc_answer rpc_run(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
-{
-    (void)pe;
-    uint32_t number = get32(arguments), observe = get16(arguments + 4), frames = get16(arguments + 6);
-    if (frames == 0) {
-        return rpc_refuse(RPC_BAD_ARGUMENTS, size);
-    }
-    if (!last_run.done || last_run.number != number) { /* else the host missed the reply and asks again */
-        struct rpc_answer started = start_run(observe != 0, frames);
-        if (started.status != RPC_OK) {
-            return started;
-        }
-        last_run.number = number;
-    }
-    uint8_t *at = put32(put32(payload, number), (uint32_t)last_run.status);
-    put64(put64(put64(at, last_run.spent.cycles), last_run.spent.instructions), last_run.spent.asleep);
-    return rpc_done(RUN_BYTES);
-}
-
-struct rpc_answer rpc_read_layers(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
-{
-    (void)size;
-    uint32_t first = get16(arguments);
-    if (!records_complete) {
-        return rpc_refuse(RPC_NOT_OBSERVED, 0);
-    }
-    return rpc_copy_records(pe, first, payload, RPC_PAYLOAD_BYTES);
 }

@@ -97,6 +97,12 @@ static bool read_records(const struct net_pe *pe, uint32_t first, uint8_t *to, u
     return true;
 }
 
+bool rpc_read_control(uint32_t pe, struct net_control *control)
+{
+    struct net_pe place;
+    return find(pe, &place) && read_control(&place, control);
+}
+
 struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uint32_t room)
 {
     struct net_pe place;

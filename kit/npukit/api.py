@@ -53,6 +53,8 @@ class Options:
     plan: str | None = None
     """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
     strict: bool = False
+    trace: bool = False
+    """Have the firmware write down when each step of a frame began, for `npukit trace --on DEVICE`."""
     toolchain: str | None = None
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """The shapes of inputs that the model leaves open, by name."""
@@ -272,16 +274,22 @@ def trace(
     folder: Path | str,
     output: Path | str,
     *,
+    on: str | None = None,
     frames: int = 1,
     pes: str | None = None,
     progress: Progress | None = None,
 ) -> Traced:
-    """Record frames on the built-in emulator, to the cycle, and write them for ui.perfetto.dev. `pes`: "0-3,8"."""
+    """Record frames, to the cycle, and write them for ui.perfetto.dev. `pes`: "0-3,8".
+
+    The built-in emulator sees everything of any build. Elsewhere the firmware of a build with `Options.trace` tells
+    when each step of a frame began on each PE.
+    """
     from npukit.measure.trace import write_trace
 
     built, shown = load(folder), progress or Silent()
-    shown.stage("trace on emulator")
-    return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output))
+    name = on or built.board.runs_on[0]
+    shown.stage(f"trace on {name}")
+    return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output), name)
 
 
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:

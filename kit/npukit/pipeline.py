@@ -47,6 +47,7 @@ from npukit.project.build_folder import (
     load_build,
     new_build_folder,
     write_manifest,
+    write_spans,
 )
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Company
@@ -207,7 +208,8 @@ def fill_folder(
     save_kernels(compiled.prepared.loops, folder)
     build_id = _build_id(folder, compiled, toolchain)
     progress.stage("generate C")
-    sources = generate(net, compiled.plan, board, compiled.planned.engines, build_id=bytes.fromhex(build_id))
+    engines, traces = compiled.planned.engines, compiled.options.trace
+    sources = generate(net, compiled.plan, board, engines, build_id=bytes.fromhex(build_id), traces=traces)
     project = render_project(sources, board, About(net.name, build_id), folder / "project", compiled.company)
     try:
         images = build_images(project, toolchain, folder / "images", progress.stage)
@@ -221,6 +223,8 @@ def fill_folder(
     _write_renode(folder, compiled, cases, build_id, images)
     if plan.dram:
         (folder / DRAM_IMAGE).write_bytes(dram_image(plan, (piece for each in sources for piece in each.streamed)))
+    if traces:
+        write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
     write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id))
     write_report(load_build(folder))
 
@@ -230,6 +234,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
     parts += [str(compiled.company)] if compiled.company else []
+    parts += ["traces"] if compiled.options.trace else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
 

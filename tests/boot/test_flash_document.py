@@ -23,6 +23,9 @@ REQUESTS: list[Request] = [
     flash._WriteSlot(0, 0, bytes([0xFF] * 4)),
     flash._TrySlot(0, False, bytes(32)),
     flash._Abandon(),
+    flash._DigestPages(0, 511),
+    flash._Confirm(bytes(32)),
+    flash._Boot(),
 ]
 
 
@@ -31,6 +34,12 @@ def vectors() -> list[tuple[str, str]]:
     text = (CHECKOUT / "docs" / "flash.md").read_text()
     pairs = re.findall(r"((?:^> [0-9a-f ]+\n)+)((?:^< [0-9a-f ]+\n)+)", text, re.MULTILINE)
     return [(_joined(sent), _joined(got)) for sent, got in pairs]
+
+
+def test_every_request_has_a_vector() -> None:
+    text = (CHECKOUT / "docs" / "flash.md").read_text()
+    documented = re.findall(r"^\| 0x([0-9a-f]+) \| [A-Z_]+ \|", text, re.MULTILINE)
+    assert {request.kind for request in REQUESTS} == {int(kind, 16) for kind in documented} == set(range(0x20, 0x29))
 
 
 def _joined(lines: str) -> str:

@@ -1,4 +1,4 @@
-"""Fuzz the device's parsers for long: PYTHONPATH=kit:tests python -m fuzz [--seconds 600]"""
+"""Fuzz the parsers of device and host for long: PYTHONPATH=kit:tests python -m fuzz [--seconds 600] [--only host]"""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fuzz import test_host
 from fuzz.fuzzers import FUZZERS, build, clang_with_fuzzer, fuzz, seeds
+
+HOST = "host"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=600, help="for each fuzzer")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--only", choices=[HOST, *FUZZERS], nargs="+", default=[HOST, *FUZZERS])
+    arguments = parser.parse_args()
+    seconds, devices = arguments.seconds, [name for name in FUZZERS if name in arguments.only]
+    if HOST in arguments.only:
+        print(f"{HOST}: {test_host.fuzz(seconds):,} examples in {seconds} seconds, no fault", flush=True)
+    return _fuzz_devices(devices, seconds) if devices else 0
+
+
+def _fuzz_devices(names: list[str], seconds: int) -> int:
     clang = clang_with_fuzzer()
     if clang is None:
         print("clang with libFuzzer is not here: apt install clang")
         return 1
     with tempfile.TemporaryDirectory() as scratch:
-        return max(_fuzz(name, clang, Path(scratch) / name, seconds) for name in FUZZERS)
+        return max(_fuzz(name, clang, Path(scratch) / name, seconds) for name in names)
 
 
 def _fuzz(name: str, clang: str, folder: Path, seconds: int) -> int:

@@ -12,6 +12,7 @@ from boot.native import DEVICE as FLASH_DEVICE
 from boot.native import small_board, tiny_mesh
 from npukit.boot.signed_image import Version, sign_image
 from npukit.data import data_folder
+from npukit.link.events import ReadEvents
 from npukit.link.messages import (
     Describe,
     Hello,
@@ -26,6 +27,7 @@ from npukit.link.messages import (
     WriteMemory,
     pack_request,
 )
+from npukit.link.runs import ReadRun, Start, Stop
 from npukit.project.render import render_board_header, render_flash_header
 
 FUZZERS = ("server", "loader")
@@ -94,6 +96,7 @@ def _conversation() -> bytes:
         *(Hello(), Describe(Table.INPUTS, 0), Describe(Table.LAYERS, 1), WriteInput(0, 3, b"abc"), Run(1, True, 1)),
         *(ReadOutput(8, 0, 2), ReadLayers(0), ReadMemory(16, 0x2000_0010), WriteMemory(0x2000_1000, b"abcd")),
         *(ReadCounters(), ReadPes(0), Run(2, False, 3), WriteInput(0, 0, b"\xe0"), Run(3, False, 1)),
+        *(WriteInput(0, 0, b"\0"), Start(4, 0, 99), Stop(4), ReadRun(4), Start(4, 1, 99), ReadEvents(0), Stop(4)),
     ]
     return _packets([pack_request(request, number, _SESSION) for number, request in enumerate(requests)])
 

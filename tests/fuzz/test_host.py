@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from npukit.errors import NpukitError
-from npukit.link import flash, messages
+from npukit.link import events, flash, messages, runs
 from npukit.link.flash import LoaderSession
 from npukit.link.frames import FrameDecoder, encode_frame
 from npukit.link.messages import Malformed, Request
@@ -28,6 +29,11 @@ REQUESTS: list[Request] = [
     messages.WriteMemory(0, b""),
     messages.ReadCounters(),
     messages.ReadPes(0),
+    messages.Reset(),
+    runs.Start(1, 0, 5),
+    runs.Stop(1),
+    runs.ReadRun(1),
+    events.ReadEvents(2),
     flash._Identify(),
     flash._DescribeSlot(0),
     flash._DigestPages(0, 0),
@@ -35,14 +41,24 @@ REQUESTS: list[Request] = [
 GREETING = struct.pack("<HHHHHH16s", 64, 3, 1, 1, 2, 2, bytes(16)) + b"\5board\5model"
 TENSORS, LAYERS = b"\1\0\0\0\1a", b"\1\0\0\0\1a\1\0\0\0\1b"
 LOADER = struct.pack("<HHIIIBBBB32sB", 1, 64, 4096, 256, 1, 0, 0xFF, 0, 0, bytes(32), 5) + b"board"
+EVENTS = struct.pack("<IIIHH", 3, 2, 7, 0, 1)
 SENSIBLE = {1: GREETING, 2: TENSORS, 0x20: LOADER, 0x23: b"", 0x24: b""}
-payloads = st.binary(max_size=90) | st.sampled_from([GREETING, TENSORS, LAYERS, LOADER, b"", bytes(32), bytes(56)])
+payloads = st.binary(max_size=90) | st.sampled_from(
+    [GREETING, TENSORS, LAYERS, LOADER, b"", bytes(32), bytes(48), bytes(56), EVENTS]
+)
 
 
-@given(st.sampled_from(REQUESTS), payloads)
-def test_a_payload_is_an_answer_or_malformed(request_: Request, payload: bytes) -> None:
+requests = st.sampled_from(REQUESTS)
+
+
+def parse(request: Request, payload: bytes) -> None:
     with suppress(Malformed, struct.error):
-        request_.parse(payload)
+        request.parse(payload)
+
+
+@given(requests, payloads)
+def test_a_payload_is_an_answer_or_malformed(request_: Request, payload: bytes) -> None:
+    parse(request_, payload)
 
 
 class Babbler:
@@ -97,6 +113,9 @@ def everything(device: Babbler) -> None:
         session.pes()
         session.counters()
         session.read_memory(0, 100)
+        session.events(1, 0)
+        session.start(3).stop()
+        session.reset()
 
 
 def an_update(device: Babbler) -> None:
@@ -106,11 +125,30 @@ def an_update(device: Babbler) -> None:
     loader.boot()
 
 
+def converse(use: Callable[[Babbler], None], sense: int, told: list[tuple[str, bytes, int]]) -> None:
+    with suppress(NpukitError):
+        use(Babbler(sense, told))
+
+
 @pytest.mark.parametrize("use", [everything, an_update])
 @given(sense=st.integers(0, 8), told=nonsense)
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_a_device_that_makes_no_sense_is_an_error(
     use: Callable[[Babbler], None], sense: int, told: list[tuple[str, bytes, int]]
 ) -> None:
-    with suppress(NpukitError):
-        use(Babbler(sense, told))
+    converse(use, sense, told)
+
+
+def fuzz(seconds: float) -> int:
+    """Examples after examples, for so long: how many. Whatever is no `NpukitError` comes out."""
+    until, count = monotonic() + seconds, 0
+    every = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    checks = [
+        every(given(request=requests, payload=payloads | st.binary(max_size=600))(parse)),
+        every(given(use=st.sampled_from([everything, an_update]), sense=st.integers(0, 40), told=nonsense)(converse)),
+    ]
+    while monotonic() < until:
+        for check in checks:
+            check()
+            count += every.max_examples
+    return count

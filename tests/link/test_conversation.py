@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.link.conversation import Conversation
 from npukit.link.fault import DeviceFault, explain_fault
 from npukit.link.frames import FrameDecoder, encode_frame
+from npukit.link.messages import ReadCounters, Run
 from npukit.link.session import Session
 
 GREETING = struct.pack("<HHHHHxx16s", 528, 1, 1, 0, 0, bytes(16)) + b"\5board\5model"
@@ -142,3 +144,29 @@ def test_a_window_of_requests_is_filled_and_what_is_lost_of_it_is_sent_again(mis
 def test_a_window_of_nothing_is_refused() -> None:
     with pytest.raises(NpukitError, match="no request may be under way"):
         open_with(lambda request: reply(request, GREETING[:2] + bytes(2) + GREETING[4:]))
+
+
+class Timed(Scripted):
+    """One that notes how long the host would wait for each answer before it asks again."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda packet: reply(packet, packet[8:12] + bytes(28) if packet[1] == Run.kind else bytes(24)))
+        self.waits: list[float] = []
+
+    def read(self, timeout: float) -> bytes:
+        self.waits.append(timeout)
+        return super().read(timeout)
+
+
+class TimedWitness(Timed):
+    def silence(self) -> tuple[str, ...]:
+        return ()
+
+
+@pytest.mark.parametrize(("transport", "waits"), [(Timed, [2.0, 0.5]), (TimedWitness, [10.0, 10.0])])
+def test_a_run_is_not_disturbed_soon_and_an_emulator_never(transport: type[Timed], waits: list[float]) -> None:
+    timed = transport()
+    conversation = Conversation(timed, 10.0)
+    conversation.ask(Run(1, observe=False, frames=1))
+    conversation.ask(ReadCounters())
+    assert timed.waits == pytest.approx(waits, abs=0.3)

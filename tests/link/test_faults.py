@@ -105,7 +105,8 @@ def converse(transport: Faulty) -> list[object]:
         run = session.run(observe=True)
         outputs = [session.read_output(i) for i in range(2)]
         session.write_memory(WRITABLE, IMAGE[:100])
-        return [session.device, run, outputs, session.layers(5, 40), session.read_memory(WRITABLE, 100)]
+        told = [session.device, run, outputs, session.layers(5, 40), session.read_memory(WRITABLE, 100)]
+        return [*told, session.start(3).wait(), session.events(6, 0)]
 
 
 @pytest.fixture(scope="module")

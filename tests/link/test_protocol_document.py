@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 
 import pytest
 
 from helpers import CHECKOUT
 from link.device_process import Pipes
+from npukit.link.events import ReadEvents
 from npukit.link.frames import FrameDecoder, encode_frame
 from npukit.link.messages import (
     Describe,
@@ -18,6 +20,7 @@ from npukit.link.messages import (
     ReadOutput,
     ReadPes,
     Request,
+    Reset,
     Run,
     Status,
     Table,
@@ -25,10 +28,11 @@ from npukit.link.messages import (
     WriteMemory,
     pack_request,
 )
+from npukit.link.runs import ReadRun, Start, Stop
 
 DOCUMENT = CHECKOUT / "docs" / "protocol.md"
 SESSION = 0x1234
-REQUESTS: list[Request] = [
+REQUESTS: list[Request | tuple[Request, ...]] = [
     Hello(),
     Describe(Table.INPUTS, 0),
     WriteInput(0, 0, bytes([10, 0, 30])),
@@ -43,13 +47,27 @@ REQUESTS: list[Request] = [
     ReadPes(0),
     WriteInput(1, 0, bytes([0, 3])),
     Run(2, observe=False, frames=1),
+    WriteInput(1, 0, bytes([0, 0])),
+    (Start(3, 0, 5), Stop(3)),
+    Start(3, 1, 5),
+    ReadRun(3),
+    ReadRun(4),
+    ReadEvents(10),
+    Reset(),
 ]
 
 
 def vectors() -> list[tuple[bytes, bytes]]:
     """The frames after `>` and `<` in the document."""
-    pairs = re.findall(r"^> ([0-9a-f ]+)\n((?:< [0-9a-f ]+\n)+)", DOCUMENT.read_text(), re.MULTILINE)
-    return [(bytes.fromhex(sent), bytes.fromhex(got.replace("<", ""))) for sent, got in pairs]
+    pairs = re.findall(r"((?:^> [0-9a-f ]+\n)+)((?:^< [0-9a-f ]+\n)+)", DOCUMENT.read_text(), re.MULTILINE)
+    return [(bytes.fromhex(sent.replace(">", "")), bytes.fromhex(got.replace("<", ""))) for sent, got in pairs]
+
+
+def frames_sent() -> list[bytes]:
+    """What the host sends, exchange by exchange. Requests that are sent together have one number after the other."""
+    numbers = count(1)
+    together = (each if isinstance(each, tuple) else (each,) for each in REQUESTS)
+    return [b"".join(encode_frame(pack_request(r, next(numbers), SESSION)) for r in each) for each in together]
 
 
 def exchange(pipes: Pipes, frame: bytes) -> bytes:
@@ -61,8 +79,13 @@ def exchange(pipes: Pipes, frame: bytes) -> bytes:
 
 
 def test_the_host_sends_the_requests_of_the_document() -> None:
-    sent = [encode_frame(pack_request(request, number, SESSION)) for number, request in enumerate(REQUESTS, 1)]
-    assert [frame.hex(" ") for frame, _ in vectors()] == [frame.hex(" ") for frame in sent]
+    assert [frame.hex(" ") for frame, _ in vectors()] == [frame.hex(" ") for frame in frames_sent()]
+
+
+def test_every_request_has_a_vector() -> None:
+    asked = {packet[1] for frames, _ in vectors() for packet in FrameDecoder().feed(frames)}
+    documented = re.findall(r"^\| (\d+) \| [A-Z_]+ \|", DOCUMENT.read_text(), re.MULTILINE)
+    assert asked == {int(kind) for kind in documented} == set(range(1, 16))
 
 
 def test_the_device_answers_as_in_the_document(pipes: Pipes) -> None:

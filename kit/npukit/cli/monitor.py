@@ -13,7 +13,9 @@ import typer
 from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
 
 if TYPE_CHECKING:
+    from npukit.cli.terminal import Terminal
     from npukit.link.messages import Counters, PeState
+    from npukit.link.runs import RunState
     from npukit.link.session import Session
 
 
@@ -21,6 +23,10 @@ def monitor(
     build: BuildFolder,
     on: On = None,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.0, help="Between two looks.")] = 1.0,
+    start: Annotated[
+        int | None, typer.Option("--start", metavar="N", min=1, help="Start a run of N frames; stop it at the end.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Restart the board first.")] = False,
     times: Annotated[int | None, typer.Option("--times", metavar="N", min=1, help="Look N times, then stop.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -28,21 +34,41 @@ def monitor(
 ) -> None:
     """Show the counters of a running board's PEs, and the lines its firmware sends, until Ctrl-C, or N times.
 
-    It takes over the link.
+    It takes over the link. With --start the board computes meanwhile, and stops between two frames.
     """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
         from npukit.measure.target import open_target
 
         built, looks = api.load(build), []
-        with open_target(built, on) as target, suppress(KeyboardInterrupt):
-            for _ in _ticks(every, times):
-                counters, pes = look(target.session)
-                said = target.session.lines()
-                looks.append(_facts(counters, pes) | {"lines": list(said)})
-                for line in (*(f"  > {line}" for line in said), *_lines(counters, pes)):
-                    terminal.print(line)
-        terminal.result({"looks": looks})
+        with open_target(built, on) as target:
+            if reset:
+                target.session.reset()
+            run = target.session.start(start) if start else None
+            with suppress(KeyboardInterrupt):
+                for _ in _ticks(every, times):
+                    looks.append(_show(terminal, target.session))
+            stopped = run.stop() if run else None
+        terminal.result({"looks": looks} | ({"run": _run_facts(stopped)} if stopped else {}))
+        if stopped:
+            terminal.print(_run_line(stopped))
+
+
+def _show(terminal: Terminal, session: Session) -> dict[str, Any]:
+    counters, pes = look(session)
+    said = session.lines()
+    for line in (*(f"  > {line}" for line in said), *_lines(counters, pes)):
+        terminal.print(line)
+    return _facts(counters, pes) | {"lines": list(said)}
+
+
+def _run_facts(run: RunState) -> dict[str, Any]:
+    return {"frames": run.ran, "asked": run.frames, "cycles": run.cycles, "instructions": run.instructions}
+
+
+def _run_line(run: RunState) -> str:
+    each = f", {run.cycles // run.ran:,} cycles each" if run.ran and run.cycles else ""
+    return f"{run.ran:,} of {run.frames:,} frames ran{each}"
 
 
 def _ticks(every: float, times: int | None) -> Iterator[int]:

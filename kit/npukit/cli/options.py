@@ -60,6 +60,9 @@ OwnPlan = Annotated[
     typer.Option("--plan", metavar="FILE", help="Your own mapping, or a part of it: a file, or a mapper's name."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Any op off the accelerator is an error.")]
+Traces = Annotated[
+    bool, typer.Option("--trace", help="The firmware notes when each step begins, for `npukit trace --on DEVICE`.")
+]
 InputShapes = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME:1x96x96x3", help="The shape of an input that the model leaves open."),

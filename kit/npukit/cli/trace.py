@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
 
 
 def trace(
     build: BuildFolder,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.json", help="Where the trace goes.")],
+    on: On = None,
     frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to run.")] = 1,
     pes: Annotated[
         str | None,
@@ -22,12 +23,17 @@ def trace(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Record frames on the built-in emulator, to the cycle: kernels, accelerators, messages, links, SRAM."""
+    """Record frames to the cycle: on the built-in emulator kernels, accelerators, messages, links, SRAM.
+
+    Elsewhere, of a build with `--trace`, the steps of every PE as its firmware notes them.
+    """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        traced = api.trace(build, output, frames=frames, pes=pes, progress=terminal)
+        traced = api.trace(build, output, on=on, frames=frames, pes=pes, progress=terminal)
         terminal.result(traced.to_json())
+        if traced.overwritten:
+            terminal.note(f"{traced.overwritten:,} events before these were overwritten: trace fewer frames at a time")
         what = f"{traced.frames} {'frame' if traced.together == 1 else 'round'}{'s' * (traced.frames > 1)}"
         what += f" of {traced.together} frames" if traced.together > 1 else ""
         terminal.print(

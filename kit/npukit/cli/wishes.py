@@ -25,6 +25,7 @@ from npukit.cli.options import (
     Ranges,
     Rate,
     Strict,
+    Traces,
     parsed_shapes,
 )
 
@@ -43,6 +44,7 @@ class Wishes:
     fps: Rate = None
     plan: OwnPlan = None
     strict: Strict = False
+    trace: Traces = False
     shapes: InputShapes = None
     calibration: Calibration = None
     ranges: ActivationRanges = Ranges.MINMAX
@@ -62,6 +64,7 @@ class Wishes:
             frames_per_second=self.fps,
             plan=self.plan,
             strict=self.strict,
+            trace=self.trace,
             toolchain=toolchain,
             input_shapes=parsed_shapes(self.shapes),
             calibration=self.calibration,

@@ -28,6 +28,7 @@ from npukit.codegen.tvm_door import (
 
 NAME = "net_run"
 BEGIN, END = "net_begin_layer", "net_end_layer"
+EVENT, FRAME_END = "net_event", "net_end_frame"
 
 
 @dataclass(frozen=True)
@@ -176,14 +177,14 @@ def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
     return replace(step, calls=tuple(calls))
 
 
-def frame_function(steps: Sequence[FrameStep], *, observable: bool = True) -> Function:
-    """The whole frame. Observed, it runs command by command and records each layer."""
+def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, traces: bool = False) -> Function:
+    """The whole frame. Observed, it runs command by command and records each layer; tracing, it notes each step."""
     parameters = [Parameter(symbol, "uint8", "place") for symbol in dict.fromkeys(_symbols(steps))]
     parameters += [Parameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
     names = [parameter.name for parameter in parameters]
 
     def body(*values: Any) -> None:
-        _Writer(dict(zip(names, values, strict=True)), observable).write(steps)
+        _Writer(dict(zip(names, values, strict=True)), observable, traces).write(steps)
 
     return define(NAME, parameters, body, result="int32")
 
@@ -218,17 +219,22 @@ def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
 
 
 class _Writer:
-    def __init__(self, values: Mapping[str, Any], observable: bool) -> None:
+    def __init__(self, values: Mapping[str, Any], observable: bool, traces: bool) -> None:
         self._values = values
         self._observable = observable
+        self._traces = traces
         self._status: Local | None = None
         self._observed: Local | None = None
 
     def write(self, steps: Sequence[FrameStep]) -> None:
         if any(not isinstance(step, KernelStep) or step.checked for step in steps):
             self._status = Local("status", "int32", 0)
-        for step in steps:
+        for number, step in enumerate(steps):
+            if self._traces:
+                do(call(EVENT, number))
             self._step(step)
+        if self._traces:
+            do(call(FRAME_END))
         give(0)
 
     def _step(self, step: FrameStep) -> None:

@@ -28,10 +28,20 @@ MOST_TENSORS = 0xFFFF
 
 
 def generate(
-    net: Net, plan: Plan, board: Board, accelerators: Mapping[str, Accelerator], build_id: bytes
+    net: Net,
+    plan: Plan,
+    board: Board,
+    accelerators: Mapping[str, Accelerator],
+    build_id: bytes,
+    *,
+    traces: bool = False,
 ) -> list[Sources]:
-    """One program for each role of the plan's PEs. `build_id` is what the device says it runs, 16 bytes."""
-    titles = Titles(c_string(plan.model), c_string(plan.board), build_id, min(board.uart.receive_bytes, 0xFFFF))
+    """One program for each role of the plan's PEs. `build_id` is what the device says it runs, 16 bytes.
+
+    With `traces` it writes down when each step of a frame began.
+    """
+    link_bytes = min(board.uart.receive_bytes, 0xFFFF)
+    titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
     programs = [gather(net, plan, pe, accelerators) for pe in plan.pes]
     roles = roles_of(with_leader(programs, plan, board), _room(board, plan))
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
@@ -56,6 +66,7 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
         activation_bytes=role.activation_bytes,
         foreign_pes=tuple(sorted((foreign_pes(role.constants.members) | known) - {role.first.pe})),
         own=own_data(role),
+        spans={program.pe: program.spans for program in role.programs} if titles.traces else {},
     )
 
 

@@ -12,7 +12,7 @@ from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, Sen
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
-from npukit.codegen.table import TABLE, Piece, Templates, table_of, templates_of
+from npukit.codegen.table import TABLE, Piece, Templates, spans_of, table_of, templates_of
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
@@ -32,6 +32,8 @@ class Program:
     records: tuple[Record, ...]
     steps: tuple[FrameStep, ...]
     """A kernel that is made here is called by the name of its tile."""
+    spans: tuple[int, ...]
+    """Of how many of the plan's steps each step that can be noted is made: of `steps`, or of the table's rows."""
     headers: tuple[str, ...]
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
@@ -63,11 +65,11 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
         steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
         templates = templates_of(runs)
-        table = [table_of(runs, descriptors, templates)]
+        table, spans = [table_of(runs, descriptors, templates)], tuple(spans_of(runs, descriptors, templates))
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
         steps = tuple(_step(run, descriptors, _waits(parts)) for run in runs)
-        templates, table = {}, []
+        templates, table, spans = {}, [], tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
         is_root=pe is plan.pes[0],
@@ -76,6 +78,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         arrays=tuple(array for part in parts for array in part.lowered.constants),
         records=(*(record for run in runs for record in _records(run, descriptors, templates, bool(table))), *table),
         steps=steps,
+        spans=spans,
         headers=_headers(pe, parts),
         wrappers=_wrappers(parts),
         routines=_routines(parts),

@@ -19,6 +19,7 @@ from npukit.codegen.places import OWN, Places
 from npukit.codegen.roles import Role, foreign_pes
 from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
+from npukit.errors import DoesNotFit
 from npukit.net.c_function import C_TYPES, math_functions
 
 NETWORK = "net.c"
@@ -36,6 +37,8 @@ class Titles:
     board: str
     build_id: bytes
     link_bytes: int
+    traces: bool = False
+    """It writes down when each step of a frame began."""
 
     @property
     def sign(self) -> str:
@@ -80,18 +83,31 @@ def render(role: Role, titles: Titles, ends: Ends | None) -> dict[str, str]:
         "ends": ends,
         "layers": role.layers,
         "layer_names": [layer.name for layer in layer_tiles(role.first)],
-        **_run_of(role),
+        **_run_of(role, traces=titles.traces),
+        "events": _events(role) if titles.traces else 0,
         "foreign_arenas": [foreign_arena(pe) for pe in sorted(foreign)],
         "library": None,
     }
     return _files(role, FILES, values)
 
 
-def _run_of(role: Role) -> dict[str, object]:
+_FEWEST_EVENTS = 64
+_MOST_STEPS = 0xFFFF
+
+
+def _events(role: Role) -> int:
+    """How many a PE keeps: those of two frames at least. A power of two."""
+    steps = max(len(program.spans) for program in role.programs)
+    if steps > _MOST_STEPS:
+        raise DoesNotFit(f"a frame of {steps} steps cannot be traced: events count up to {_MOST_STEPS}")
+    return max(_FEWEST_EVENTS, 1 << (2 * steps + 1).bit_length())
+
+
+def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
     """What `net_run` is made of: the statements of a frame, or a table of its steps and what the loop calls."""
     first, *rest = role.steps or (None,)
     if not isinstance(first, TableStep):
-        return {"first_step": None, "frame": _frame(role.steps, role, observable=True)}
+        return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
     engine = next((part.engine for part in role.first.parts if part.chained), None)
     return {
         "first_step": _places(role).address(first.symbol),
@@ -114,9 +130,9 @@ def library_frame(role: Role) -> str:
     return _frame(role.steps, role, observable=False)
 
 
-def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool) -> str:
+def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: bool = False) -> str:
     _, names = _kernels(role)
-    function = frame_function([renamed(step, names) for step in steps], observable=observable)
+    function = frame_function([renamed(step, names) for step in steps], observable=observable, traces=traces)
     numbers = {word.name: f"{OWN}.{word.name}" for word in role.words if not word.is_address}
     return frame_as_c(function, _places(role).address, numbers)
 

@@ -69,3 +69,5 @@ class Sources:
     """Other PEs whose activations the C refers to by name."""
     own: OwnData = OwnData()
     """What differs between the PEs: it is no C."""
+    spans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """If it traces: by PE, of how many of the plan's steps each step of the frame is made, in order."""

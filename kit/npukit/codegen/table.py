@@ -73,6 +73,14 @@ def table_of(runs: Sequence[Sequence[Piece]], descriptors: Descriptors, template
     )
 
 
+def spans_of(runs: Sequence[Sequence[Piece]], descriptors: Descriptors, templates: Templates) -> Iterator[int]:
+    """Row by row, of how many of the plan's steps it is made: those of a run are its first row's."""
+    kernels = count()
+    for run in runs:
+        rows = len(list(_rows(run, descriptors, templates, kernels)))
+        yield from (len(run), *[0] * (rows - 1))
+
+
 def _rows(
     run: Sequence[Piece], descriptors: Descriptors, templates: Templates, kernels: Iterator[int]
 ) -> Iterator[Fields]:

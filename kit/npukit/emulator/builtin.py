@@ -44,7 +44,8 @@ class Counters:
 class Emulator:
     """A board that runs its images. A link transport: the byte stream is the root PE's UART.
 
-    Every PE starts from its image's vector table at cycle 0. Time passes only in `read` and `run`. A core that does
+    Every PE starts from its image's vector table at cycle 0, and again, with its image as it was, when the firmware
+    restarts the board. Time passes only in `read` and `run`. A core that does
     what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
 
     With `strict` that includes misaligned accesses, at some cost of speed. `plan` is a plan of faults that befall it.
@@ -236,6 +237,8 @@ class Emulator:
     def _survived(self, outcome: str) -> str:
         if outcome == "power cut":
             raise NpukitError(f"the board's power went at cycle {self.time():,}, as the plan of faults says")
+        if outcome == "restart":
+            self._start()
         return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
@@ -276,6 +279,7 @@ def _figures(board: Board) -> dict[str, int]:
         "clock_hz": board.core.clock_hz,
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
+        "boot_base": board.flash.base if board.flash else 0,
         "timer_base": board.timer.base,
         "sram_bytes": board.memory[0].size,
         "chip_columns": board.mesh.chips.columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
@@ -32,9 +32,9 @@ from npukit.link.messages import (
 from npukit.link.transport import Transport, Witness
 
 _ATTEMPTS = 12
+_INSISTENT_PAUSES = (0.02,) * 500
+"""Seconds before a request is repeated to a device that may have time for it only between two frames."""
 _MOST_LINES = 1000
-_FIRST_PAUSE = 0.5
-"""Seconds until a request is repeated; twice as long before each further repetition."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,14 @@ class Begun(Generic[Answer]):
 
 class NoAnswer(NpukitError):
     """The device did not answer in time."""
+
+
+class Refused(NpukitError):
+    """The device has answered that it does not do what it was asked to."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Conversation:
@@ -100,9 +108,18 @@ class Conversation:
 
     def end(self, begun: Begun[Answer], seconds: float) -> Answer:
         """The answer to a request that has been sent."""
-        ((sequence, reply),) = self._replies(begun.under_way, seconds).items()
+        ((sequence, reply),) = self._replies(begun.under_way, seconds, ()).items()
         begun.under_way[sequence].check(reply)
         return _answer_in(begun.request, reply)
+
+    def insist(self, request: Request[Answer]) -> Answer:
+        """What the device answers, as soon as it hears the request: it may be busy, and its UART may hold one byte."""
+        ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
+        return _answer_in(request, reply)
+
+    def listen(self, seconds: float) -> None:
+        """Take what the device says unasked, for so long at most."""
+        self._replies_in(self._transport.read(seconds), {})
 
     def ask_all(self, requests: Iterable[Request[Answer]], pe: int | None = None) -> list[Answer]:
         """The answers in the order of the requests, which may be carried out in any order and more than once."""
@@ -113,13 +130,15 @@ class Conversation:
         """End a run in which the device waits for ever. It then answers what it was asked."""
         self._transport.write(BREAK)
 
-    def _exchange(self, requests: Iterable[Request], seconds: float, pe: int | None) -> list[tuple[Request, Reply]]:
+    def _exchange(
+        self, requests: Iterable[Request], seconds: float, pe: int | None, pauses: Sequence[float] = ()
+    ) -> list[tuple[Request, Reply]]:
         """Each request and its reply. `seconds` may pass without any reply."""
         waiting, done = enumerate(requests), {}
         under_way: dict[int, _UnderWay] = {}
         self._fill(under_way, waiting, pe)
         while under_way:
-            for sequence, reply in self._replies(under_way, seconds).items():
+            for sequence, reply in self._replies(under_way, seconds, pauses).items():
                 sent = under_way.pop(sequence)
                 sent.check(reply)
                 done[sent.place] = sent.request, reply
@@ -135,11 +154,15 @@ class Conversation:
             under_way[self._sequence] = _UnderWay(place, request, frame)
             self._transport.write(frame)
 
-    def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float) -> dict[int, Reply]:
-        """Replies to what is under way, at least one; until one comes it is repeated."""
+    def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float, pauses: Sequence[float]) -> dict[int, Reply]:
+        """Replies to what is under way, at least one; until one comes it is repeated.
+
+        A transport that sees the board loses nothing, and says at once that nothing will come.
+        """
         deadline = monotonic() + seconds
-        for attempt in range(_ATTEMPTS):
-            replies = self._await(under_way, min(monotonic() + _FIRST_PAUSE * 2**attempt, deadline))
+        first = seconds if isinstance(self._transport, Witness) else _patience(under_way)
+        for pause in pauses or [first * 2**attempt for attempt in range(_ATTEMPTS)]:
+            replies = self._await(under_way, min(monotonic() + pause, deadline))
             if replies:
                 return replies
             if monotonic() >= deadline:
@@ -193,6 +216,11 @@ class Conversation:
         return NoAnswer(message, tries=tries)
 
 
+def _patience(under_way: Mapping[int, _UnderWay]) -> float:
+    """Seconds before what is under way is repeated for the first time."""
+    return max(sent.request.patience for sent in under_way.values())
+
+
 def _answer_in(request: Request[Answer], reply: Reply) -> Answer:
     try:
         return request.parse(reply.payload)
@@ -206,7 +234,8 @@ def _refused(request: Request, reply: Reply) -> NpukitError:
             f"the device speaks version {reply.address} of the link's protocol, this npukit version {PROTOCOL}",
             tries=["npukit build and flash again with this npukit"],
         )
-    return NpukitError(
+    return Refused(
         f"PE {reply.pe} was asked to {request.does} and refused: {reply.text} "
-        f"(status {reply.status}, {reply.address:#010x})"
+        f"(status {reply.status}, {reply.address:#010x})",
+        reply.status,
     )

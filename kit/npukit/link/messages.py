@@ -49,6 +49,9 @@ class Status(IntEnum):
     FAULT = 12
     NOT_RUNNING = 13
     OUT_OF_STEP = 14
+    RUNNING = 15
+    NO_SUCH_RUN = 16
+    NOT_TRACED = 17
 
 
 class Table(IntEnum):
@@ -127,6 +130,8 @@ class Request(Generic[Answer]):
 
     kind: ClassVar[int]
     does: ClassVar[str]
+    patience: ClassVar[float] = 0.5
+    """Seconds before it is repeated for the first time."""
 
     def arguments(self) -> bytes:
         return b""
@@ -214,6 +219,7 @@ class Run(Request[RunResult]):
     """Frames, one after another. A device that has just run this `number` answers again without running again."""
 
     kind, does = 5, "run"
+    patience = 2.0  # what arrives during a run takes the time of a PE that waits, and so disturbs what is measured
     number: int
     observe: bool
     frames: int
@@ -281,6 +287,12 @@ class ReadPes(Request[tuple[PeState, ...]]):
 
     def parse(self, payload: bytes) -> tuple[PeState, ...]:
         return _some([_pe_state(*fields) for fields in struct.iter_unpack("<IIIIQQQiIII", payload)])
+
+
+class Reset(_Done):
+    """Start the board again. What this request was in is forgotten: a repetition finds no session."""
+
+    kind, does = 14, "reset the board"
 
 
 def _pe_state(pe: int, running: int, layers: int, frames: int, cycles: int, instructions: int, *rest: int) -> PeState:

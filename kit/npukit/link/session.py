@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.link.conversation import Begun, Conversation, NoAnswer
+from npukit.link.conversation import Begun, Conversation, NoAnswer, Refused
+from npukit.link.events import Events, ReadEvents
 from npukit.link.fault import explain_fault
 from npukit.link.messages import (
     LINKED_PE,
@@ -26,13 +28,16 @@ from npukit.link.messages import (
     ReadOutput,
     ReadPes,
     Request,
+    Reset,
     Run,
     RunResult,
+    Status,
     Table,
     TensorInfo,
     WriteInput,
     WriteMemory,
 )
+from npukit.link.runs import StartedRun
 from npukit.link.transport import Transport
 
 ANSWER_SECONDS = 10.0
@@ -42,6 +47,7 @@ GIVEN_UP = -1
 _SMALLEST_PACKET = 64
 _LARGEST_PACKET = 65_000
 _ADDRESSES = 1 << 32
+_MOST_EVENTS = 1 << 20
 
 Item = TypeVar("Item")
 
@@ -144,8 +150,7 @@ class Session:
 
     def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
         """Ask for a run, and do not wait for its end: sessions with other networks of the board may go on meanwhile."""
-        self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
-        return self._conversation.begin(Run(self._run_number, observe, frames))
+        return self._conversation.begin(Run(self._next_run(), observe, frames))
 
     def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
         """The result of a run that has begun."""
@@ -154,6 +159,23 @@ class Session:
         if result.status != 0:
             raise self._failed_run(result.status, waits)
         return result
+
+    def start(self, frames: int) -> StartedRun:
+        """Begin a run of so many frames, and do other things meanwhile."""
+        return StartedRun(self._conversation, self._next_run(), frames, lambda code: self._failed_run(code, ()))
+
+    def reset(self) -> Device:
+        """Start the board again, and shake hands with what it runs then."""
+        try:
+            self._conversation.insist(Reset())
+        except Refused as refused:
+            if refused.status != Status.NO_SESSION:  # else it has restarted, and the reply was lost
+                raise
+        return self.open()
+
+    def _next_run(self) -> int:
+        self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
+        return self._run_number
 
     def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
         """The run's result; that of a run broken off if it has none in time, and who waited for whom then."""
@@ -186,6 +208,20 @@ class Session:
     def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
         """What a PE recorded of each of its `count` layers in the last observed run, which must have succeeded."""
         return self._collect(ReadLayers, count, pe)
+
+    def events(self, pe: int, first: int) -> Events:
+        """What happened on a PE from its event number `first` on: all that is still there."""
+        ask = partial(self._conversation.ask, pe=pe)
+        told = ask(ReadEvents(first))
+        start, found = told.first, list(told.events)
+        while start + len(found) < told.written and len(found) < _MOST_EVENTS:
+            more = ask(ReadEvents(start + len(found)))
+            if not more.events:
+                raise NpukitError(f"PE {pe} overwrites its events faster than they can be read", tries=["stop its run"])
+            if more.first != start + len(found):
+                start, found = more.first, []
+            found += more.events
+        return Events(told.written, start, tuple(found))
 
     def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
         """Memory of a PE; of the one that has the link, only what it declares readable."""

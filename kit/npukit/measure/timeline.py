@@ -88,6 +88,8 @@ class Timeline:
     """By PE, when its core slept."""
     movements: tuple[Movement, ...] = ()
     links: tuple[LinkUse, ...] = ()
+    overwritten: int = 0
+    """Events that a device had overwritten before they were read: what they tell of is missing."""
 
     @property
     def end(self) -> int:

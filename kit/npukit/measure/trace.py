@@ -1,4 +1,4 @@
-"""Trace: frames on the built-in emulator, written down for people to look at."""
+"""Trace: frames on the built-in emulator or a device, written down for people to look at."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases
+from npukit.measure.device_trace import record_on_device
 from npukit.measure.perfetto import perfetto
-from npukit.measure.target import network_pe
+from npukit.measure.target import network_pe, open_target
 from npukit.measure.timeline import Timeline, record_timeline
 from npukit.project.build_folder import Build
 
+EMULATOR = "emulator"
 MOST_PES = 64
 """A trace of more is more than a browser shows well."""
 
@@ -31,26 +33,33 @@ class Traced:
     pes: tuple[int, ...]
     pes_used: int
     together: int = 1
+    overwritten: int = 0
+    """Events missing at the beginning, because the device keeps only so many."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def timeline_of(build: Build, cases: Cases, frames: int) -> Timeline:
-    """Frames of the first case, on an emulator of their own."""
+def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> Timeline:
+    """Frames of the first case, on an emulator of their own, or as the firmware notes them elsewhere."""
+    if on != EMULATOR:
+        build.spans()
+        with open_target(build, on) as target:
+            return record_on_device(build, target.session, cases, frames)
     emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"", chips=build.manifest.chips)
     with Session(emulator, build_id=build.build_id, pe=network_pe(build)) as session:
         return record_timeline(build, emulator, session, cases, frames)
 
 
-def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output: Path) -> Traced:
+def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output: Path, on: str = EMULATOR) -> Traced:
     """Record, and write the trace of the chosen PEs."""
     plan = build.plan()
     used = [pe.pe for pe in plan.pes]
     chosen = _chosen(pes, used) if pes else _spread(used)
-    timeline = timeline_of(build, cases, frames)
+    timeline = timeline_of(build, cases, frames, on)
     output.write_text(json.dumps(perfetto(timeline, plan, chosen)) + "\n")
-    return Traced(str(output), len(timeline.frames), timeline.end, tuple(chosen), len(used), plan.frames)
+    found = (len(timeline.frames), timeline.end, tuple(chosen), len(used), plan.frames, timeline.overwritten)
+    return Traced(str(output), *found)
 
 
 def _spread(used: Sequence[int]) -> list[int]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +32,7 @@ MANIFEST = "npukit.json"
 PLAN = "plan.json"
 DRAM_IMAGE = "images/dram.bin"
 GOLDEN = "golden.npz"
+SPANS = "steps.json"
 REPORT = "report.html"
 
 
@@ -181,6 +182,16 @@ class Build:
         parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.company if each.manifest.dram]
         return _laid_over(parts) if parts else None
 
+    def spans(self) -> dict[int, list[int]]:
+        """By PE, of how many of the plan's steps each step of a frame is made; only builds that trace say so."""
+        path = self.folder / SPANS
+        if not path.is_file():
+            raise NpukitError(
+                f"{self.folder} is a build whose firmware writes no events",
+                tries=["npukit build MODEL --trace -o FOLDER", "npukit trace --on emulator"],
+            )
+        return {int(pe): spans for pe, spans in json.loads(path.read_text()).items()}
+
     def models(self) -> dict[str, Path]:
         """The emulator's models of accelerators that it does not have itself."""
         records = [(each.folder, record) for each in self.company for record in each.manifest.accelerators]
@@ -262,6 +273,11 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     digests = {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
     whole = manifest.model_copy(update={"sha256": digests})
     (folder / MANIFEST).write_text(json.dumps(whole.model_dump(mode="json"), indent=1) + "\n")
+
+
+def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
+    """Keep what `Build.spans` tells."""
+    (folder / SPANS).write_text(json.dumps({str(pe): list(each) for pe, each in sorted(spans.items())}) + "\n")
 
 
 def file_digest(path: Path) -> str:

@@ -24,6 +24,9 @@ from npukit.project.layout import MemoryLayout
 ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
 
+_ONE_CORE = ("single_core.c", "single_core.h")
+"""What boards without a mesh share."""
+
 
 @dataclass(frozen=True)
 class About:
@@ -86,7 +89,8 @@ def _copy_firmware(board: Board, target: Path) -> None:
     for name in (*ALWAYS, *(["noc"] if board.noc else [])):
         shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
     (target / "hal").mkdir()
-    shutil.copyfile(origin / "hal" / f"{board.hal}.c", target / "hal" / f"{board.hal}.c")
+    for name in (f"{board.hal}.c", *([] if board.noc else _ONE_CORE)):
+        shutil.copyfile(origin / "hal" / name, target / "hal" / name)
     for path in sorted(origin.glob("*.c")):
         shutil.copyfile(path, target / path.name)
 

@@ -31,6 +31,9 @@ static const struct net_pe pes[] = {{0, 0}}; /* the one of which the host may as
 
 struct net_control *const net_control = &activations.control;
 struct net_record *const net_records = activations.records;
+struct net_events *const net_events = 0;
+const uint32_t net_event_capacity = 0;
+rpc_handler *const rpc_events = 0;
 const uint32_t net_sign = 0x4E4F;
 const uint32_t net_layer_count = 1;
 const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES}};

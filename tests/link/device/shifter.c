@@ -5,7 +5,7 @@
 #include "net.h"
 #include "rpc.h"
 
-enum { ROW = 300, ROWS = 3, STRIDE = 320, SUMS = 7 };
+enum { EVENTS = 4, ROW = 300, ROWS = 3, STRIDE = 320, SUMS = 7 };
 
 static uint8_t arena[ROWS * STRIDE];
 static uint8_t offset_input[2];
@@ -40,6 +40,13 @@ static struct net_control control;
 static struct net_record records[LAYERS];
 struct net_control *const net_control = &control;
 struct net_record *const net_records = records;
+static struct {
+    struct net_events head;
+    struct net_event ring[EVENTS];
+} events;
+struct net_events *const net_events = &events.head;
+const uint32_t net_event_capacity = EVENTS;
+rpc_handler *const rpc_events = rpc_read_events;
 const struct net_description net_description = {
     .model = "shifter",
     .board = "pipes",
@@ -85,6 +92,7 @@ int32_t net_run(void)
     if (offset_input[1] == 2) {
         stop();
     }
+    net_event(0);
     for (uint32_t i = 0; i < LAYERS; i++) {
         net_begin_layer();
         run_layer(i);
@@ -95,6 +103,7 @@ int32_t net_run(void)
     for (uint32_t i = 0; i < SUMS; i++) {
         sums[i] = (uint8_t)(arena[0] + i);
     }
+    net_event(NET_FRAME_END);
     return offset_input[1] == 1 ? -7 : 0;
 }
 

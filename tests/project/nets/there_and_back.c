@@ -16,6 +16,9 @@ __attribute__((section(".activations"), aligned(16))) static struct {
 
 struct net_control *const net_control = &net_activations.control;
 struct net_record *const net_records = net_activations.records;
+struct net_events *const net_events = 0;
+const uint32_t net_event_capacity = 0;
+rpc_handler *const rpc_events = 0;
 const uint32_t net_sign = 0x7B0;
 const uint32_t net_layer_count = 0;
 const struct net_layer net_layers[] = {{0}};

@@ -48,7 +48,6 @@ class Worker:
 
     def restart(self, request: dict[str, Any], _: bytes) -> Reply:
         """Start a board with flash again, for a cause of the hardware manual's section 7.1."""
-        self._running.close()
         self._create(request["cause"])
         return {}, b""
 
@@ -61,6 +60,8 @@ class Worker:
 
     def _create(self, cause: int) -> None:
         request = self._created
+        if self._board is not None:
+            self._board.close()
         accelerators = [Accelerator(**accelerator) for accelerator in request["accelerators"]]
         self._board = EmulatedBoard(request["figures"], accelerators)
         self._board.set_dead(request["dead_pes"], request["dead_links"])

@@ -8,6 +8,8 @@
 __attribute__((section(".activations"), aligned(16))) struct net_activations net_activations;
 struct net_control *const net_control = &net_activations.control;
 struct net_record *const net_records = net_activations.records;
+struct net_events *const net_events = 0; /* this build does not trace */
+const uint32_t net_event_capacity = 0;
 
 const uint32_t net_sign = 0x00000001;
 
@@ -91,4 +93,5 @@ const struct rpc_region rpc_regions[] = {
     { .start = net_activations.arena, .size = sizeof net_activations.arena, .writable = true },
     { .start = (uint8_t *)(uintptr_t)&net_constants, .size = sizeof net_constants, .writable = false },
 };
+rpc_handler *const rpc_events = 0;
 const uint32_t rpc_region_count = sizeof rpc_regions / sizeof rpc_regions[0];

@@ -47,6 +47,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         WIDE(timer_base),
         WIDE(noc_base),
         WIDE(uart_base),
+        WIDE(boot_base),
         WIDE(window_base),
         NARROW(port_bytes_per_cycle),
         NARROW(setup_cycles),

@@ -313,6 +313,29 @@ const char *flash_attach(struct pe *pe)
     return bus_attach(pe, figures->base, REGISTER_BYTES, port);
 }
 
+/* ---- the boot controller of a board that is loaded from outside: whoever did that does it again ---- */
+
+static uint32_t read_boot(struct pe *pe, void *device, uint32_t offset)
+{
+    (void)pe, (void)device, (void)offset;
+    return 0;
+}
+
+static void write_boot(struct pe *pe, void *device, uint32_t offset, uint32_t value)
+{
+    (void)device, (void)value;
+    if (offset == RESTART) {
+        end_board(pe, END_RESTART);
+    }
+}
+
+const char *boot_attach(struct pe *pe)
+{
+    const uint64_t base = pe->mesh->figures.boot_base;
+    const struct bus_port port = {NULL, NULL, read_boot, write_boot, true};
+    return base == 0 ? NULL : bus_attach(pe, base, REGISTER_BYTES, port);
+}
+
 void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause)
 {
     struct flash *flash = mesh->flash = calloc(1, sizeof *flash);

@@ -353,6 +353,7 @@ struct flash_figures {
 
 void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause);
 const char *flash_attach(struct pe *pe);
+const char *boot_attach(struct pe *pe); /* without a flash */
 void flash_load(struct mesh *mesh);
 void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
 uint64_t flash_operations(const struct mesh *mesh);
@@ -393,6 +394,7 @@ struct figures {
     uint32_t sram_bytes;
     uint32_t chip_columns, chip_rows, columns, rows;
     uint64_t timer_base, noc_base, uart_base, window_base;
+    uint64_t boot_base; /* 0: no boot controller */
     uint32_t port_bytes_per_cycle, setup_cycles, hop_cycles;
     uint32_t chip_hop_cycles, chip_links_per_border, chip_link_bytes_per_cycle;
     uint64_t dram_bytes;

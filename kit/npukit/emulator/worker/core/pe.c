@@ -150,8 +150,8 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     if (complaint == NULL && pe->number == pe->mesh->root) {
         complaint = uart_attach(pe);
     }
-    if (complaint == NULL && pe->number == pe->mesh->root && pe->mesh->flash != NULL) {
-        complaint = flash_attach(pe);
+    if (complaint == NULL && pe->number == pe->mesh->root) {
+        complaint = pe->mesh->flash != NULL ? flash_attach(pe) : boot_attach(pe);
     }
     return complaint;
 }

@@ -1,0 +1,75 @@
+/* Boards with one core: no other PE, a link that is always there, a clock that turns every 2^32 cycles. */
+#include "single_core.h"
+
+#include "board.h"
+#include "hal.h"
+
+/* Armv7-M, Application Interrupt and Reset Control Register. */
+#define AIRCR (*(volatile uint32_t *)0xE000ED0CU)
+enum { AIRCR_RESET = 0x05FA0004 };
+
+/* Until the bytes that a UART holds are on the wire. */
+enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
+
+static uint64_t cycles_before; /* up to the clock's value last seen */
+static uint32_t last_value;
+
+void clock_begin(void)
+{
+    last_value = clock_now();
+}
+
+/* Exact as long as somebody asks once per turn of the clock (hal_wait does). */
+uint64_t hal_cycles(void)
+{
+    const uint32_t value = clock_now();
+    cycles_before += value - last_value;
+    last_value = value;
+    return cycles_before;
+}
+
+void hal_count(struct hal_counters *counters)
+{
+    counters->cycles = hal_cycles();
+    counters->instructions = counters->cycles * BOARD_INSTRUCTIONS_PER_TICK;
+    counters->asleep = 0;
+}
+
+void hal_wait(void)
+{
+    /* No event wakes the core here, so waiting is polling. */
+    (void)hal_cycles();
+}
+
+_Noreturn void hal_reset(void)
+{
+    const uint64_t sent = hal_cycles() + CYCLES_TO_SEND;
+    while (hal_cycles() < sent) {
+    }
+    AIRCR = AIRCR_RESET;
+    for (;;) {
+        hal_wait();
+    }
+}
+
+uint32_t hal_pe(void)
+{
+    return 0;
+}
+
+bool hal_read_pe(uint32_t pe, uint32_t address, void *to, uint32_t bytes)
+{
+    (void)pe, (void)address, (void)to, (void)bytes;
+    return false;
+}
+
+bool hal_write_pe(uint32_t pe, uint32_t address, const void *from, uint32_t bytes)
+{
+    (void)pe, (void)address, (void)from, (void)bytes;
+    return false;
+}
+
+bool hal_link_present(void)
+{
+    return true;
+}

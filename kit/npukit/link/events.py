@@ -1,0 +1,46 @@
+"""What happened on a PE and when, as the firmware of a build that traces writes it down."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from npukit.link.messages import Malformed, Request
+
+
+@dataclass(frozen=True)
+class Event:
+    """A step of a PE's frame began at a cycle since reset, or (`FRAME_END`) the frame was over."""
+
+    cycle: int
+    step: int
+
+
+FRAME_END = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of a PE from number `first` on, of all that it has `written` since reset."""
+
+    written: int
+    first: int
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class ReadEvents(Request[Events]):
+    """What happened on a PE, from event number `first` on: as many as are still there and fit a packet."""
+
+    kind, does = 15, "read its events"
+    first: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<I", self.first)
+
+    def parse(self, payload: bytes) -> Events:
+        written, first = struct.unpack_from("<II", payload)
+        found = tuple(Event(high << 32 | low, step) for low, high, step in struct.iter_unpack("<IHH", payload[8:]))
+        if not min(self.first, written) <= first <= first + len(found) <= written:
+            raise Malformed(f"events {first} to {first + len(found)} of {written}, when asked for {self.first} and on")
+        return Events(written, first, found)

@@ -1,0 +1,128 @@
+"""The timeline of frames as the firmware itself notes it, read over the link: any board, any emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from time import monotonic, sleep
+
+from npukit.errors import NpukitError
+from npukit.link.events import FRAME_END, Event
+from npukit.link.session import Session
+from npukit.measure.calls import FRAME
+from npukit.measure.cases import Cases, rounds
+from npukit.measure.timeline import CORE, Slice, Timeline
+from npukit.measure.validate import write_inputs
+from npukit.plan.plan import Compute, Join, PePlan, Send, Step, Wait
+from npukit.project.build_folder import Build
+
+_NO_MORE = 0xFFFF_FFFF
+_SETTLE_SECONDS = 10.0
+"""How long other PEs may still be at work once the root PE is done."""
+
+
+def record_on_device(build: Build, session: Session, cases: Cases, frames: int) -> Timeline:
+    """Run frames of the first case, and read what happened from every PE of the network."""
+    plan, spans = build.plan(), build.spans()
+    write_inputs(session, cases, rounds(cases.count, plan.frames)[0])
+    before = {pe.pe: session.events(pe.pe, _NO_MORE).written for pe in plan.pes}
+    done = {pe.pe: pe.frames for pe in session.pes()}
+    session.run(frames=frames)
+    _settle(session, {pe: count + frames for pe, count in done.items()})
+    noted = [_noted(session, pe, before[pe.pe], spans[pe.pe]) for pe in plan.pes]
+    return _timeline(build, noted)
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """What a PE has noted of a run."""
+
+    plan: PePlan
+    spans: Sequence[int]
+    events: Sequence[Event]
+    overwritten: int
+
+    def frames(self) -> Iterator[tuple[int, int]]:
+        """From the first step to the end of each frame that is there as a whole."""
+        begun = None
+        for event in self.events:
+            if event.step == 0:
+                begun = event.cycle
+            elif event.step == FRAME_END and begun is not None:
+                yield begun, event.cycle
+
+    def slices(self) -> Iterator[Slice]:
+        """Each step until the next one begins; a step that was under way when the events end is left out.
+
+        What begins no step of the plan belongs to the one before.
+        """
+        starts = [0, *accumulate(self.spans)]
+        begun = (event for event in self.events if event.step == FRAME_END or self.spans[event.step])
+        for event, following in pairwise(begun):
+            if event.step != FRAME_END:
+                first = starts[event.step]
+                steps = self.plan.steps[first : first + self.spans[event.step]]
+                yield _slice(self.plan.pe, first, steps, event.cycle, following.cycle)
+
+
+def _noted(session: Session, pe: PePlan, first: int, spans: Sequence[int]) -> _Noted:
+    """With the event before the run, if there is one: other PEs than the root have been waiting since."""
+    wanted = max(first - 1, 0)
+    told = session.events(pe.pe, wanted)
+    unknown = {event.step for event in told.events} - {*range(len(spans)), FRAME_END}
+    if unknown:
+        raise NpukitError(f"PE {pe.pe} tells of step {min(unknown)} of a frame of {len(spans)} steps")
+    return _Noted(pe, spans, told.events, told.first - wanted)
+
+
+def _settle(session: Session, frames: Mapping[int, int]) -> None:
+    until = monotonic() + _SETTLE_SECONDS
+    while any(pe.frames < frames[pe.pe] for pe in session.pes()):
+        if monotonic() > until:
+            raise NpukitError("the root PE is done with its frames, other PEs are not", tries=["npukit monitor"])
+        sleep(0.01)
+
+
+def _timeline(build: Build, noted: Sequence[_Noted]) -> Timeline:
+    frames = list(noted[0].frames())
+    if not frames:
+        raise NpukitError("not one whole frame is left in the events of the root PE", tries=["--frames 1"])
+    zero, end = frames[0][0], frames[-1][1]
+    kept = (piece for each in noted for piece in _pieces(each) if piece.end > zero and piece.start < end)
+    return Timeline(
+        model=build.net().name,
+        board=build.board.name,
+        clock_hz=build.board.core.clock_hz,
+        frames=tuple((start - zero, stop - zero) for start, stop in frames),
+        slices=tuple(_moved(piece, zero) for piece in kept),
+        overwritten=sum(each.overwritten for each in noted),
+    )
+
+
+def _pieces(noted: _Noted) -> Iterator[Slice]:
+    yield from (Slice(noted.plan.pe, CORE, FRAME, start, end) for start, end in noted.frames())
+    yield from noted.slices()
+
+
+def _moved(piece: Slice, zero: int) -> Slice:
+    return Slice(piece.pe, piece.track, piece.name, piece.start - zero, piece.end - zero, piece.layer, piece.step)
+
+
+def _slice(pe: int, first: int, steps: Sequence[Step], start: int, end: int) -> Slice:
+    layers = list(dict.fromkeys(step.op for step in steps if isinstance(step, Compute)))
+    only = layers[0] if len(layers) == 1 else ""
+    return Slice(pe, CORE, " + ".join(layers) or _title(steps[0]), start, end, only, first if layers else None)
+
+
+def _title(step: Step) -> str:
+    """As the emulator's timeline calls what is no layer."""
+    match step:
+        case Send():
+            return "noc_send"
+        case Wait():
+            return "noc_wait"
+        case Join():
+            return f"{step.engine}_wait"
+        case Compute():
+            return step.op
