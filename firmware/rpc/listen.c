@@ -21,18 +21,11 @@ bool rpc_break_ends(uint8_t byte)
 }
 
 /* A run that has not been answered yet has its request in the frame's buffer: what the host says then is lost. */
-bool rpc_break(void)
+void rpc_hear(uint8_t byte)
 {
-    while (hal_link_readable()) {
-        const uint8_t byte = hal_link_read();
-        if (rpc_run_is_under_way() && !heard) {
-            heard = frame_receive(&frame, byte);
-        }
-        if (rpc_break_ends(byte)) {
-            return true;
-        }
+    if (rpc_run_is_under_way() && !heard) {
+        heard = frame_receive(&frame, byte);
     }
-    return false;
 }
 
 bool rpc_link_has_news(void)

@@ -60,6 +60,9 @@ bool rpc_run_frame(void);
 /* Whether a run that was started is under way: what the host says meanwhile is answered between two frames. */
 bool rpc_run_is_under_way(void);
 
+/* A byte that has arrived in the midst of a frame of the network. */
+void rpc_hear(uint8_t byte);
+
 /* Whether there is something for rpc_next_frame(). */
 bool rpc_link_has_news(void);
 
