@@ -78,5 +78,8 @@ def test_a_board_is_flashed_validated_measured_and_watched_over_a_serial_port(
     assert measured["latency_cycles"] == pytest.approx(emulated, rel=0.005)
     looks = said("monitor", folder, "--on", port, "--times", "2", "--every", "0")["looks"]
     assert looks[1]["cycles"] > looks[0]["cycles"]
+    began = said("monitor", folder, "--on", port, "--reset", "--start", "5", "--times", "1", "--every", "0.2")
+    assert began["looks"][0]["pes"][0]["frames"] <= 5  # since the reset
+    assert 1 <= began["run"]["frames"] <= began["run"]["asked"] == 5
     again = said("flash", folder, "--port", port, "--key", str(key_file), "--version", "1.2.3")
     assert again["pages_written"] == 0
