@@ -14,7 +14,7 @@ from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
-from npukit.plan.memory import STACK_BYTES, missing_bytes
+from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
@@ -33,6 +33,8 @@ PRICE = 0.06
 
 SLICES = ((17 << 10, 2), (9 << 10, 3))
 """Bytes of slices, and how many have room."""
+
+LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
 
 TRIED = 3
 """Sizes of which whole groups are planned: those whose engines take least."""
@@ -63,7 +65,10 @@ def _promising(graph: Graph, board: Board, engines: Engines, order: Sequence[int
     sizes = [size for size in SIZES if len(order) // size * size >= WELL_USED * len(order)]
     found: list[tuple[float, Round]] = []
     for size in sizes:
-        if _least_bytes(graph) / size > board.memory_for("activations").size - STACK_BYTES:
+        if (
+            _least_bytes(graph) / size
+            > board.memory_for("activations").size - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
+        ):
             continue
         assignment = LatencySearch(graph, board, engines, order[:size], QUICK, fetched=True).best(PRICE)
         groups = tuple(groups_of(assignment, order, size))
