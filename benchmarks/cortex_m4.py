@@ -164,11 +164,11 @@ def _measured(model: Path, which: tuple[str, str, str], cases: int) -> Row:
 
 def _cycles(model: Path, options: api.Options, scratch: Path) -> int | None:
     """Of the same kernels on the built-in emulator, whose model of the core counts cycles."""
-    built = api.build(model, board=_one_core(scratch), output=scratch / "one-core", options=options)
+    built = api.build(model, board=one_core(scratch), output=scratch / "one-core", options=options)
     return api.bench(built.folder, frames=1).latency_cycles
 
 
-def _one_core(scratch: Path) -> str:
+def one_core(scratch: Path) -> str:
     """The board file beside the one it is like."""
     for source in (data_folder("boards") / "pe-mesh.toml", ONE_CORE):
         shutil.copy(source, scratch)
