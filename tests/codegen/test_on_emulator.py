@@ -1,0 +1,39 @@
+"""Random ops of every kind, with random shapes, strides, pads, groups, scales and zero points, on the emulator.
+
+What the cross compiler makes of the C, beside the kernels in assembly for those that have them, equals the reference in
+every layer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from accel.core_networks import run_on_emulator
+from codegen.random_ops import MAKERS, Bundle
+from npukit.net.check import check_net
+
+OPS_OF_EACH_KIND = 2
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@settings(
+    max_examples=2,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(seed=st.integers(0, 1 << 30))
+def test_every_kind_equals_the_reference(compiler: str, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    bundle = Bundle(np.random.default_rng(seed))
+    for make in MAKERS.values():
+        for _ in range(OPS_OF_EACH_KIND):
+            make(bundle)
+    folder: Path = tmp_path_factory.mktemp("random")
+    ran = run_on_emulator(check_net(bundle.net()), folder, compiler)
+    assert ran.validation.passed, ran.validation.mismatches
+    assert ran.validation.layers_checked == OPS_OF_EACH_KIND * len(MAKERS)
