@@ -49,8 +49,6 @@ def streamed_as_needed(
         return frozenset(), plan
     if emitted(len(heaviest)) is None:
         return None
-    if emitted(len(heaviest)) is None:
-        return None
     count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
     plan = emitted(count)
     return (frozenset(heaviest[:count]), plan) if plan else None
