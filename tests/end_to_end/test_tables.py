@@ -18,4 +18,4 @@ def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.
     assert all("net_step" in path.read_text() for path in (tmp_path / "out/project").glob("roles/*/net/net.c"))
     found = api.validate(tmp_path / "out", inputs=DIGITS / "digits.npz", cases=2 * built.plan().frames)
     assert found.passed, found.mismatches
-    assert api.bench(tmp_path / "out").latency_cycles > 0
+    assert (api.bench(tmp_path / "out").latency_cycles or 0) > 0

@@ -134,8 +134,7 @@ def said(error: NpukitError) -> str:
 
 def _as_integers(net: Net, name: str, array: np.ndarray) -> np.ndarray:
     quantization = net.tensor(name).quantization
-    floats = quantization is not None and array.dtype == np.float32
-    return quantised(array, quantization) if floats else array
+    return quantised(array, quantization) if quantization and array.dtype == np.float32 else array
 
 
 def verdict(given: Imported, outputs: Sequence[np.ndarray]) -> str:

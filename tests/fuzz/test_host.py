@@ -142,7 +142,9 @@ def test_a_device_that_makes_no_sense_is_an_error(
 def fuzz(seconds: float) -> int:
     """Examples after examples, for so long: how many. Whatever is no `NpukitError` comes out."""
     until, count = monotonic() + seconds, 0
-    every = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    every = settings(
+        max_examples=300, deadline=None, database=None, suppress_health_check=[*HealthCheck.__members__.values()]
+    )
     checks = [
         every(given(request=requests, payload=payloads | st.binary(max_size=600))(parse)),
         every(given(use=st.sampled_from([everything, an_update]), sense=st.integers(0, 40), told=nonsense)(converse)),

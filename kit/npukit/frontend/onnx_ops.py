@@ -92,7 +92,7 @@ class Gather(onnx_frontend.Gather):
             part = taken(bb, inputs[0], axis, indices.tolist()) if indices.ndim == 1 else None
             if part is not None:
                 return part
-        found = super()._impl_v13(bb, inputs, attr, params)
+        found: Any = super()._impl_v13(bb, inputs, attr, params)
         return operators.take(*found.args, axis, mode="clip") if callee(found) == "take" else found
 
 

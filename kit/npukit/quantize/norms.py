@@ -106,8 +106,10 @@ def _variance(expression: Any, found: tuple[Any, list[int]], known: Definitions)
     """Epsilon, of mean((x - mean(x)) ** 2) + epsilon."""
     total = resolve(expression, known)
     epsilon = constant(total.args[1]) if callee(total) == "add" else None
-    mean = resolve(total.args[0], known) if epsilon is not None else None
-    if epsilon is None or epsilon.size != 1 or _averaged(mean) != found[1]:
+    if epsilon is None or epsilon.size != 1:
+        return None
+    mean = resolve(total.args[0], known)
+    if _averaged(mean) != found[1]:
         return None
     inner = _squared(resolve(mean.args[0], known), known)
     centred = _centred(inner, known) if inner is not None else None

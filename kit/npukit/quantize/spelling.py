@@ -118,7 +118,7 @@ def _softmax(builder: relax.BlockBuilder, call: Any) -> Any:
     divisor = constant(source.args[1]) if callee(source) == "divide" else None
     if divisor is None or divisor.size != 1 or not divisor.all():
         return None
-    factor = relax.const(np.float32(1 / divisor.item()), "float32")
+    factor = relax.const(1 / float(divisor.item()), "float32")
     return operators.nn.softmax(builder.emit(operators.multiply(source.args[0], factor)), int(call.attrs.axis))
 
 
