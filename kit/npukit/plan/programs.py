@@ -63,17 +63,18 @@ class Emitter:
                 flag = self.traffic.programs[pe].flags[held] if part else None
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
-    def ask(self, frame: int, tensor: str) -> None:
-        """Each PE that others send something of a tensor tells them, from here on, that it has room for it.
+    def ask(self, frames: Sequence[int], tensor: str) -> None:
+        """Each PE that others send something of a tensor tells them, from here on, that it has room for it in all frames.
 
         Else what arrives has its place from the last time on that its sender heard of the PE.
         """
         asked: dict[int, list[int]] = {}
-        for parcel in self._all_parcels(frame, tensor) if not self._is_last(tensor) else ():
+        for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor)):
             for pe, _ in parcel.destinations:
                 if pe != parcel.sender:
                     asked.setdefault(pe, []).append(parcel.sender)
-        room = self._room[frame, tensor] = Block(in_frame(f"room for {tensor}", frame), SIGNAL)
+        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL)
+        self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
     def send(self, frame: int, tensor: str) -> None:
@@ -83,9 +84,9 @@ class Emitter:
             if room:
                 for parcel in same:
                     self.traffic.wait_for(parcel.sender, room)
-            self.traffic.send(same, OUTPUTS_FLAG if self._is_last(tensor) else None)
+            self.traffic.send(same, OUTPUTS_FLAG if self.is_last(tensor) else None)
 
-    def _is_last(self, tensor: str) -> bool:
+    def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
     def _all_parcels(self, frame: int, tensor: str) -> list[Parcel]:

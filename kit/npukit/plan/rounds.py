@@ -119,20 +119,24 @@ class _RoundEmitter:
     def _compute_whole(self, wave: int, index: int, op: Op) -> None:
         """Frame by frame, what others need of it sent at once."""
         for frame in self._frames(wave):
-            self.emitter.ask(frame, op.output)
+            if not self.emitter.is_last(op.output):
+                self.emitter.ask([frame], op.output)
             for tile in self.emitter.assignments[frame][op.name]:
                 self.emitter.compute(frame, index, tile)
             self.emitter.send(frame, op.output)
 
     def _compute_slices(self, wave: int, index: int, op: Op) -> None:
         """Slice by slice, each for all frames."""
-        for frame in self._frames(wave):
-            self.emitter.ask(frame, op.output)
+        last = self.emitter.is_last(op.output)
+        if not last:
+            self.emitter.ask(self._frames(wave), op.output)
         first = self._frames(wave).start
         for slice_ in self._to_compute[wave * len(self._graph.ops) + index]:
             for piece in slice_.pieces:
                 self.emitter.compute(first + piece.frame, index, piece.tile, piece.box, slice_.block)
             self._streams.release(slice_)
+        if last:  # outputs may lie where slices lay
+            self.emitter.ask(self._frames(wave), op.output)
         for frame in self._frames(wave):
             self.emitter.send(frame, op.output)
 
