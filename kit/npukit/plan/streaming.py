@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -17,12 +18,15 @@ from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.rounds import Round, emit_round
 from npukit.plan.splits import CORE
-from npukit.plan.streams import SLICE_BYTES
+from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY
 
 Engines = Mapping[str, Accelerator]
 
 SLICES = (SLICE_BYTES, 2 * SLICE_BYTES, 4 * SLICE_BYTES)
 """Sizes of slices worth trying: small ones leave more memory, large ones keep the engines at work."""
+
+HELD = (SLICES_IN_MEMORY, 2)
+"""Slices of a frame for which there is room at once, worth trying."""
 
 
 def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
@@ -76,8 +80,8 @@ def most_streamed(graph: Graph, board: Board, engines: Engines, assignment: Assi
 def _frames_with_streams(
     graph: Graph, board: Board, engines: Engines, assignment: Assignment, fetched: bool
 ) -> Iterator[Plan]:
-    for size in SLICES:
-        wanted = Round((assignment,), slice_bytes=size, fetched=fetched)
+    for size, held in product(SLICES, HELD):
+        wanted = Round((assignment,), slice_bytes=size, slices=held, fetched=fetched)
         plan = first_that_fits(graph, board, engines, wanted)
         if plan:
             yield replace(with_predictions(graph.net, board, plan), objective="latency")
