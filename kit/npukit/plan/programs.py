@@ -64,7 +64,7 @@ class Emitter:
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
     def ask(self, frames: Sequence[int], tensor: str) -> None:
-        """Each PE that others send something of a tensor tells them, from here on, that it has room for it in all frames.
+        """Each PE that others send something of a tensor tells them, from here on, that it has room for these frames'.
 
         Else what arrives has its place from the last time on that its sender heard of the PE.
         """
