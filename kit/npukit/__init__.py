@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from npukit.api import Network as Network
     from npukit.api import Options as Options
     from npukit.api import bench as bench
     from npukit.api import build as build
@@ -26,7 +27,6 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     api = import_module("npukit.api")
-    found = getattr(api, name, None)
-    if name.startswith("_") or getattr(found, "__module__", None) != api.__name__:
+    if name not in api.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return getattr(api, name)

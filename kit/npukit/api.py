@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +14,7 @@ from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.measure.cases import Cases
 from npukit.net.net import Net
+from npukit.options import Network, Options
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import Build, load_build
 
@@ -34,65 +35,32 @@ if TYPE_CHECKING:
     from npukit.pipeline import Compiled
     from npukit.tuner.session import Tuned
 
+__all__ = [
+    "Network",
+    "Options",
+    "bench",
+    "bench_networks",
+    "build",
+    "build_networks",
+    "export",
+    "farm_bench",
+    "fit",
+    "fit_networks",
+    "flash",
+    "load",
+    "load_networks",
+    "networks_summary",
+    "ops",
+    "run",
+    "serve",
+    "trace",
+    "tune",
+    "validate",
+    "validate_networks",
+]
+
 Model: TypeAlias = "Path | str | ExportedProgram"
 """A model file, or a program of `torch.export`."""
-
-OWN_PLAN = "own"
-"""What a manifest says of a mapping that the user gave."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a build may be asked for besides model and board."""
-
-    pes: int | None = None
-    engine: str | None = None
-    objective: str = "latency"
-    frames_per_second: float | None = None
-    """A rate that must be reached, by the plan's prediction; `DoesNotFit` names what of the board cannot hold it."""
-    plan: str | None = None
-    """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
-    strict: bool = False
-    trace: bool = False
-    """Have the firmware write down when each step of a frame began, for `npukit trace --on DEVICE`."""
-    toolchain: str | None = None
-    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """The shapes of inputs that the model leaves open, by name."""
-    calibration: Path | None = None
-    """For a float model: an npz file of real inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
-    in_float: bool = False
-    """Compute a float model in float, on the core, instead of quantising it."""
-    keep_float: tuple[str, ...] = ()
-    """With calibration: layers of the int8 network, by name, to compute in float all the same."""
-    ranges: str = "minmax"
-    """What calibration takes as an activation's range: `minmax`, or `percentile` to leave out the rarest values."""
-    preprocess: tuple[str, ...] = ()
-    """What the sensor gives, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
-
-    Without one, what the file MODEL.toml beside the model says, if it is there; `postprocess` likewise.
-    """
-    postprocess: tuple[str, ...] = ()
-    """What the application wants, one an output: `softmax top=3 output=0`, or `argmax`."""
-
-    def to_json(self) -> dict[str, Any]:
-        """For the build's manifest. Calibration data and mappings are not kept: they are files that lie elsewhere."""
-        return asdict(replace(self, calibration=None, plan=OWN_PLAN if self.plan else None))
-
-    @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Options:
-        """What a manifest keeps."""
-        known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items() if value}
-        shapes = tuple((name, tuple(sizes)) for name, sizes in told.get("input_shapes", ()))
-        return cls(**{**known, "input_shapes": shapes})
-
-
-@dataclass(frozen=True)
-class Network:
-    """One of several networks side by side on a board: its name there, its model file, how many PEs it may have."""
-
-    name: str
-    model: Path
-    pes: int | None = None
 
 
 def build(

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.options import Network, Options
 from npukit.pipeline import Compiled, Prepared, fill_folder, plan_on, prepare
 from npukit.plan.chips import twins
 from npukit.plan.memory import aligned
@@ -26,9 +26,6 @@ from npukit.project.build_folder import Build, load_build, load_networks, new_bu
 from npukit.project.elf import Elf
 from npukit.project.files import Company, Relay, root_pe
 from npukit.project.toolchain import find_toolchain
-
-if TYPE_CHECKING:
-    from npukit.api import Network, Options
 
 MAILBOX = "network_mailbox"
 """The symbol of a network's mailbox in the image of the PE that answers for it."""

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from npukit.net.cost import macs
 from npukit.net.importer.loops import Kernel, load_kernels, save_kernels, scheduling
 from npukit.net.net import Net, Op
 from npukit.net.store import save_net
+from npukit.options import Options
 from npukit.plan.advice import Advice, advice_for
 from npukit.plan.on_core import Planned, plan_as_pinned, plan_with_kernels
 from npukit.plan.overlap import in_overlapping_order
@@ -60,9 +61,6 @@ from npukit.tuning import default_path, load_database
 BUILD_ID_BYTES = 16
 TOLD = ("dead_channels", "quantization", "accuracy")
 """Keys of the summary that come from the model, and stay when a build is made again from its net."""
-
-if TYPE_CHECKING:
-    from npukit.api import Options
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,6 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
 
 def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: Progress) -> Build:
     """The build's own network, or one that differs from it in code of TVM's alone, planned as advised."""
-    from npukit.api import Options
-
     options, plugins, told = Options.from_json(build.manifest.options), plugins_of(build.board), build.manifest.summary
     kept = {key: value for key, value in told.items() if key in TOLD}
     engines, loops = with_core(plugins), load_kernels(build.folder)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from npukit.api import Network
 from npukit.cli.main import app
 from npukit.cli.networks import networks_of, one_of
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.validate import Validation
+from npukit.options import Network
 
 SEEN = {"left": Validation("emulator", 2, True, (), 4, 8), "right": Validation("emulator", 1, True, (), 3, 5)}
 

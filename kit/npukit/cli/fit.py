@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from npukit.cli.networks import networks_of, one_of, show_networks
 from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_summary
 from npukit.cli.wishes import Wishes, takes_wishes
 from npukit.errors import DoesNotFit
-
-if TYPE_CHECKING:
-    from npukit.api import Network
+from npukit.options import Network
 
 
 @takes_wishes

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
 from npukit.errors import NpukitError
-
-if TYPE_CHECKING:
-    from npukit.api import Network
+from npukit.options import Network
 
 
 def networks_of(models: Sequence[Path], pes: Sequence[int] | None) -> list[Network]:
     """Each model with its name, MODEL's or that of NAME=MODEL, and its number of PEs."""
-    from npukit.api import Network
-
     counts = _one_each(models, list(pes or ()))
     return [Network(*_named(model), pes=count) for model, count in zip(models, counts, strict=True)]
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, get_type_hints
+from typing import get_type_hints
 
 from npukit.cli.options import (
     ActivationRanges,
@@ -28,9 +28,7 @@ from npukit.cli.options import (
     Traces,
     parsed_shapes,
 )
-
-if TYPE_CHECKING:
-    from npukit.api import Options
+from npukit.options import Options
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,6 @@ class Wishes:
 
     def options(self, pes: int | None, toolchain: str | None = None) -> Options:
         """`pes` are those of the one network there is; several have each their own."""
-        from npukit.api import Options
-
         return Options(
             pes=pes,
             engine=self.engine,

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npukit.link.messages import LINKED_PE, RunResult
-from npukit.link.session import ANSWER_SECONDS, Session
-from npukit.link.transport import Transport
+from npukit.link.messages import RunResult
+from npukit.link.session import Session
 
 
 class CompanionSession(Session):
     """A session whose runs may be in company: meanwhile other networks run so many frames each."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        build_id: bytes | None = None,
-        answer_seconds: float = ANSWER_SECONDS,
-        pe: int = LINKED_PE,
-    ) -> None:
-        super().__init__(transport, build_id, answer_seconds, pe)
-        self.linked = pe == LINKED_PE
-        self.company: tuple[tuple[CompanionSession, int], ...] = ()
+    company: tuple[tuple[CompanionSession, int], ...] = ()
 
     def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
         """A run of this network, in company."""

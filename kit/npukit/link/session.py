@@ -91,6 +91,7 @@ class Session:
         self._conversation = Conversation(transport, answer_seconds, pe)
         self._run_number = secrets.randbits(32)
         self._device: Device | None = None
+        self.linked = pe == LINKED_PE
 
     def __enter__(self) -> Session:
         try:

@@ -1,0 +1,64 @@
+"""What a build may be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+OWN_PLAN = "own"
+"""What a manifest says of a mapping that the user gave."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a build may be asked for besides model and board."""
+
+    pes: int | None = None
+    engine: str | None = None
+    objective: str = "latency"
+    frames_per_second: float | None = None
+    """A rate that must be reached, by the plan's prediction; `DoesNotFit` names what of the board cannot hold it."""
+    plan: str | None = None
+    """The user's own mapping, whole or in part: a file (`docs/mapping.md`), or the name of an installed mapper."""
+    strict: bool = False
+    trace: bool = False
+    """Have the firmware write down when each step of a frame began, for `npukit trace --on DEVICE`."""
+    toolchain: str | None = None
+    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """The shapes of inputs that the model leaves open, by name."""
+    calibration: Path | None = None
+    """For a float model: an npz file of real inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
+    in_float: bool = False
+    """Compute a float model in float, on the core, instead of quantising it."""
+    keep_float: tuple[str, ...] = ()
+    """With calibration: layers of the int8 network, by name, to compute in float all the same."""
+    ranges: str = "minmax"
+    """What calibration takes as an activation's range: `minmax`, or `percentile` to leave out the rarest values."""
+    preprocess: tuple[str, ...] = ()
+    """What the sensor gives, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
+
+    Without one, what the file MODEL.toml beside the model says, if it is there; `postprocess` likewise.
+    """
+    postprocess: tuple[str, ...] = ()
+    """What the application wants, one an output: `softmax top=3 output=0`, or `argmax`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the build's manifest. Calibration data and mappings are not kept: they are files that lie elsewhere."""
+        return asdict(replace(self, calibration=None, plan=OWN_PLAN if self.plan else None))
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Options:
+        """What a manifest keeps."""
+        known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items() if value}
+        shapes = tuple((name, tuple(sizes)) for name, sizes in told.get("input_shapes", ()))
+        return cls(**{**known, "input_shapes": shapes})
+
+
+@dataclass(frozen=True)
+class Network:
+    """One of several networks side by side on a board: its name there, its model file, how many PEs it may have."""
+
+    name: str
+    model: Path
+    pes: int | None = None
