@@ -1,0 +1,42 @@
+"""A program on QEMU, and what it leaves in memory."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+_SECONDS = 60
+
+
+def memory_on_qemu(elf: Path, span: tuple[int, int], done: tuple[int, int], folder: Path) -> bytes:
+    """The bytes of `span` once the word at the address `done` has the value that comes with it, by QEMU's own monitor.
+
+    Skips the test where there is no QEMU.
+    """
+    if shutil.which("qemu-system-arm") is None:
+        pytest.skip("qemu-system-arm is not installed")
+    memory, (start, end) = folder / "memory.bin", span
+    command = ["qemu-system-arm", "-machine", "mps2-an386", "-kernel", str(elf), "-nodefaults", "-display", "none"]
+    with subprocess.Popen(
+        [*command, "-monitor", "stdio"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as qemu:
+        assert qemu.stdin is not None
+        until = monotonic() + _SECONDS
+        while monotonic() < until and not _is_done(memory, start, end, done):
+            sleep(0.1)
+            qemu.stdin.write(f'pmemsave {start} {end - start} "{memory}"\n')
+            qemu.stdin.flush()
+        qemu.kill()
+    assert _is_done(memory, start, end, done), "QEMU did not come to the program's end"
+    return memory.read_bytes()
+
+
+def _is_done(memory: Path, start: int, end: int, done: tuple[int, int]) -> bool:
+    address, value = done
+    if not memory.is_file() or len(data := memory.read_bytes()) != end - start:
+        return False
+    return data[address - start : address - start + 4] == value.to_bytes(4, "little")
