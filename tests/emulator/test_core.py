@@ -194,36 +194,6 @@ int main(void)
         assert words(emulator, 0, 4) == [7, 3, 256, 255 % 251]
 
 
-@pytest.mark.parametrize(
-    ("body", "words_in_it"),
-    [
-        ("REGISTER(0x30000000U) = 1;", ("store", "0x30000000", "main")),
-        ("RESULTS[0] = REGISTER(0x00020000U);", ("load", "0x00020000", "main")),
-        ('__asm volatile("udf #0");', ("undefined", "main")),
-        ("((void (*)(void))0x40000001U)();", ("0x40000000",)),
-        ("*(volatile uint8_t *)0xE2000100U = 1;", ("aligned word", "main")),
-        ('__asm volatile("svc #0");', ("SVC", "main")),
-        ('__asm volatile("bkpt #0");', ("breakpoint", "main")),
-    ],
-)
-def test_a_fault_names_pe_place_and_cause(body: str, words_in_it: tuple[str, ...]) -> None:
-    source = f'#include "board.h"\nint main(void) {{ {body} return 0; }}'
-    with running((program(source), (0, 3))) as emulator, pytest.raises(NpukitError) as raised:
-        emulator.read(5)
-    text = str(raised.value)
-    assert text.startswith("PE 0 stopped at pc 0x")
-    assert all(word in text for word in words_in_it), text
-    assert "sp=0x" in raised.value.facts[0]
-
-
-def test_a_fault_names_its_line() -> None:
-    source = (
-        '#include "board.h"\nint main(void)\n{\n    RESULTS[0] = 1;\n    REGISTER(0x30000000U) = 1;\n    return 0;\n}\n'
-    )
-    with running((program(source), (0,))) as emulator, pytest.raises(NpukitError, match=r"main\.c:5"):
-        emulator.read(5)
-
-
 def test_an_endless_loop_ends_with_the_timeout() -> None:
     source = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
     with running((program(source), (0,))) as emulator:

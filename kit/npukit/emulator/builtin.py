@@ -16,7 +16,7 @@ from typing import Any
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.emulator.dma_model import DRAM
 from npukit.emulator.fault_plan import FaultPlan
-from npukit.emulator.faults import explain
+from npukit.emulator.faults import explain, in_words
 from npukit.emulator.happenings import Happenings
 from npukit.emulator.messages import last_messages
 from npukit.emulator.process import WorkerProcess
@@ -156,10 +156,12 @@ class Emulator:
         return Happenings.from_bytes(b"".join(parts))
 
     def silence(self) -> tuple[str, ...]:
-        """Who waits for whom, from the PE that is asked on, and the last messages of those that do."""
+        """Who waits for whom, from the PE that is asked on; registers of the first and the last; last messages."""
         assert self._board.noc is not None
         chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
-        return (*lines, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
+        ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
+        registers = [f"registers of PE {pe}: {in_words(self._registers(pe))}" for pe in ends]
+        return (*lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
     def faults_injected(self) -> tuple[int, ...]:
         """How often each fault of the plan has happened."""
@@ -174,6 +176,10 @@ class Emulator:
 
     def _wait(self, pe: int) -> Wait:
         return Wait(**self._worker.ask("wait", pe=pe)[0])
+
+    def _registers(self, pe: int) -> list[int]:
+        """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
+        return self._worker.ask("registers", pe=pe)[0]["values"]
 
     def _place(self, pe: int, pc: int) -> str:
         elf = self._elf(pe)

@@ -63,7 +63,7 @@ class DebuggedEmulator(Emulator):
 
     def registers(self) -> list[int]:
         """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
-        return self._worker.ask("registers", pe=self._pe)[0]["values"]
+        return self._registers(self._pe)
 
     def set_register(self, number: int, value: int) -> None:
         self._worker.ask("set_register", pe=self._pe, number=number, value=value)

@@ -27,7 +27,8 @@ _KINDS = {
 }
 """By `enum fault_kind` in worker/core/mesh.h."""
 
-_PC = 15
+_LR, _PC = 14, 15
+_CALL_BYTES = 2
 _NAMES = (*(f"r{i}" for i in range(13)), "sp", "lr", "pc", "xpsr")
 
 
@@ -41,12 +42,25 @@ class CoreFault(NpukitError):
 
 def explain(fault: dict[str, Any], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
     """Which PE stopped where, and why."""
-    pc, pe = fault["registers"][_PC], fault["pe"]
-    place = where(elf, pc) if elf else ""
+    pe, registers = fault["pe"], fault["registers"]
     why = _KINDS[fault["kind"]].format(**fault)
-    registers = " ".join(f"{n}={v:#x}" for n, v in zip(_NAMES, fault["registers"], strict=True))
     return CoreFault(
-        f"PE {pe} stopped at pc {pc:#010x}{f' in {place}' if place else ''}: {why}",
+        f"PE {pe} stopped at pc {registers[_PC]:#010x}{_place(registers, elf)}: {why}",
         pe,
-        [f"registers: {registers}", *last_messages(notes, (pe,))],
+        [f"registers: {in_words(registers)}", *last_messages(notes, (pe,))],
     )
+
+
+def in_words(registers: Sequence[int]) -> str:
+    """r0 to r15 and xpsr; what comes behind them is left out."""
+    return " ".join(f"{name}={value:#x}" for name, value in zip(_NAMES, registers, strict=False))
+
+
+def _place(registers: Sequence[int], elf: Path | None) -> str:
+    """Function and line; of a pc that is in no function, those behind which the link register leads."""
+    if elf is None:
+        return ""
+    if place := where(elf, registers[_PC]):
+        return f" in {place}"
+    caller = where(elf, (registers[_LR] & ~1) - _CALL_BYTES)
+    return f", outside its code (lr: behind {caller})" if caller else ", outside its code"

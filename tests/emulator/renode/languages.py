@@ -86,7 +86,7 @@ SCRIPT_COMMANDS = tuple(
         r"machine LoadPlatformDescription \$ORIGIN/board\.repl",
         r"emulation SetGlobalSerialExecution true",
         rf"sysbus LoadELF \${_NAME} cpu=sysbus\.{_NAME}",
-        rf"sysbus WriteByte ({_NUMBER}) ({_NUMBER}) sysbus\.{_NAME}",
+        rf"sysbus LoadBinary \${_NAME} ({_NUMBER}) cpu=sysbus\.{_NAME}",
         rf'emulation CreateLinkTerminal \${_NAME} "link" \${_NAME}',
         r"connector Connect sysbus\.uart link",
     )

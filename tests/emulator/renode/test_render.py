@@ -136,7 +136,9 @@ def test_the_script_loads_what_is_there(board: Board, tmp_path: Path) -> None:
         *(f"sysbus LoadELF $image_0 cpu=sysbus.cpu{pe}" for pe in (0, 3)),
         *(f"sysbus LoadELF $image_1 cpu=sysbus.cpu{pe}" for pe in (1, 2)),
     ]
-    assert "sysbus WriteByte 0x00001001 255 sysbus.cpu3" in commands
+    assert "$own_0?=$ORIGIN/own-3-00001000.bin" in commands
+    assert "sysbus LoadBinary $own_0 0x00001000 cpu=sysbus.cpu3" in commands
+    assert (folder / "own-3-00001000.bin").read_bytes() == overlay.data
 
 
 def test_devices_are_compiled_in_an_order_in_which_each_knows_the_others() -> None:

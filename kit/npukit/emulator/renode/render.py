@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.project.image import Image
+from npukit.project.image import Image, Overlay
 
 PLATFORM, SCRIPT = "board.repl", "run.resc"
 PORT = 3456
@@ -52,14 +52,6 @@ class _Load:
     pes: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Patch:
-    """An overlay: words that one PE has in place of its image's."""
-
-    pe: int
-    words: tuple[tuple[int, int], ...]
-
-
 def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     """The board with these images, as Renode loads it: `include @FOLDER/run.resc`, then `start`.
 
@@ -72,8 +64,11 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     platform = "stock.repl.j2" if board.renode else "board.repl.j2"
     write_template(folder / PLATFORM, platform, **_platform_values(board, pes_of(images)))
     loads = [_load(image, number, len(images), folder) for number, image in enumerate(images)]
-    patches = [patch for image in images for patch in _patches(image)]
-    write_template(folder / SCRIPT, "run.resc.j2", board=board, port=PORT, models=models, loads=loads, patches=patches)
+    overlays = [overlay for image in images for overlay in image.overlays]
+    for overlay in overlays:
+        (folder / own_data_file(overlay)).write_bytes(overlay.data)
+    values = {"board": board, "port": PORT, "models": models, "loads": loads, "overlays": overlays}
+    write_template(folder / SCRIPT, "run.resc.j2", own_data_file=own_data_file, **values)
 
 
 def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
@@ -120,12 +115,9 @@ def _load(image: Image, number: int, images: int, folder: Path) -> _Load:
     return _Load("image" if images == 1 else f"image_{number}", path, image.pes)
 
 
-def _patches(image: Image) -> list[_Patch]:
-    return [_Patch(each.pe, tuple(_words(each.address, each.data))) for each in image.overlays]
-
-
-def _words(address: int, data: bytes) -> list[tuple[int, int]]:
-    return [(address + at, byte) for at, byte in enumerate(data)]
+def own_data_file(overlay: Overlay) -> str:
+    """The file beside the script with what one PE has in place of its image's."""
+    return f"own-{overlay.pe}-{overlay.address:08x}.bin"
 
 
 def _environment() -> Environment:

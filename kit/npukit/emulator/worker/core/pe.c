@@ -10,7 +10,7 @@
 enum { TRANSLATION_BUFFER_BYTES = 1 << 20, NOWHERE = 0xFFFFFFF0 };
 enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
 enum { SYSTEM_CONTROL_SPACE = 0xE000E000, SYSTEM_CONTROL_BYTES = 0x1000, CPUID = 0xE000ED00, CPUID_VALUE = 0x410FC241 };
-enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7 };
+enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, SVC_BYTES = 2 };
 
 /* Jumping at or above it returns from an exception. */
 #define FIRST_EXCEPTION_RETURN 0xFF000000U
@@ -92,7 +92,7 @@ static void on_interrupt(uc_engine *core, uint32_t number, void *user)
     (void)core;
     const uint32_t pc = pe_register(pe, UC_ARM_REG_PC);
     pe->site = NO_SITE;
-    pe_fault(pe, interrupt_kind(number, pc), pc);
+    pe_fault_at(pe, interrupt_kind(number, pc), pc, number == INTERRUPT_SVC ? pc - SVC_BYTES : 0);
 }
 
 static bool on_bad_access(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
