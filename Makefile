@@ -21,7 +21,7 @@ demo: $(VENV)/installed
 	@echo "The report: $(BUILD)/report.html"
 
 test: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --durations=20 --durations-min=10
 
 lint: $(VENV)/installed-for-development
 	$(BIN)/ruff check
