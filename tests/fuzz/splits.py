@@ -195,7 +195,8 @@ def _round(
         groups.append({op: tuple(Tile(moved[t.pe], t.box) for t in tiles) for op, tiles in first.items()})
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3 and op.parts == (op,)]
     streamed = frozenset(name for name in filtered if random.random() < 0.3)
-    wanted = Round(tuple(groups), int(random.integers(1, 4)), int(random.integers(1, 4)), streamed)
+    cuts = tuple(sorted({int(random.integers(1, len(net.ops))) for _ in range(2)})) if len(net.ops) > 1 else ()
+    wanted = Round(tuple(groups), int(random.integers(1, 4)), int(random.integers(1, 4)), streamed, cuts=cuts)
     plan = emit_round(Graph(net), board, engines, wanted)
     assert not missing_bytes(board, plan)
     return plan

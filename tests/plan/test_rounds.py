@@ -60,7 +60,8 @@ def test_any_round_computes_what_the_net_computes(data: st.DataObject) -> None:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
-    wanted = Round(groups, lanes, waves, streamed, feeders=data.draw(st.sampled_from([(), (15,)])))
+    cuts = tuple(sorted(data.draw(st.sets(st.integers(1, len(net.ops)), max_size=3)) - {len(net.ops)}))
+    wanted = Round(groups, lanes, waves, streamed, feeders=data.draw(st.sampled_from([(), (15,)])), cuts=cuts)
     assert_exact(net, emit_round(Graph(net), BOARD, engines(BOARD), wanted), data.draw(st.integers(0, 99)))
 
 

@@ -6,13 +6,18 @@ take several frames together, `lanes`, op by op: while the tiles of one are on t
 
 Constants that do not fit are streamed (`streams.py`): cut into slices, each of which one PE asks of DRAM and multicasts
 to all PEs that compute with it, once they have told it that they have room.
+
+In a pipeline a group's PEs are cut into stages, of consecutive ops: while one stage computes a wave's frames the stage
+before it computes those of the next.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -54,6 +59,12 @@ class Round:
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
     feeders: tuple[int, ...] = ()
     """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
+    cuts: tuple[int, ...] = ()
+    """In a pipeline, the first ops of all stages but the first."""
+
+    def stage_of(self, index: int) -> int:
+        """Of an op, by its number."""
+        return bisect_right(self.cuts, index)
 
 
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
@@ -84,9 +95,18 @@ class _RoundEmitter:
     def emit(self) -> None:
         self._go()
         self._bring_inputs(0)
-        for wave in range(self._round.waves):
-            self._wave(wave)
+        for wave, index in self._order():
+            self._op(wave, index)
         self.emitter.end()
+
+    def _order(self) -> list[tuple[int, int]]:
+        """Waves and ops: wave after wave, and each stage of a pipeline a wave behind the stage before it.
+
+        The stage before comes first: what it makes has a place while the stage after it is at the wave before.
+        """
+        places = product(range(self._round.waves), range(len(self._graph.ops)))
+        stage_of = self._round.stage_of
+        return sorted(places, key=lambda place: (place[0] + stage_of(place[1]), stage_of(place[1]), place))
 
     def _frames(self, wave: int) -> range:
         """A frame for each group and lane, lane by lane."""
@@ -97,24 +117,25 @@ class _RoundEmitter:
         for frame in self._frames(wave):
             self.emitter.bring_inputs(frame)
 
-    def _wave(self, wave: int) -> None:
-        """Op by op; meanwhile the next wave's inputs are fetched."""
-        for index, op in enumerate(self._graph.ops):
-            place = wave * len(self._graph.ops) + index
-            self._streams.open(place + LEAD)
-            if wave + 1 < self._round.waves:
-                self._fetch(wave + 1, index)
-            if place in self._to_compute:
-                self._compute_slices(wave, index, op)
-            else:
-                self._compute_whole(wave, index, op)
+    def _op(self, wave: int, index: int) -> None:
+        """An op of a wave; meanwhile the next wave's inputs are fetched."""
+        place = wave * len(self._graph.ops) + index
+        self._streams.open(place + LEAD)
+        if wave + 1 < self._round.waves:
+            self._fetch(wave + 1, index)
+        if place in self._to_compute:
+            self._compute_slices(wave, index, self._graph.ops[index])
+        else:
+            self._compute_whole(wave, index, self._graph.ops[index])
 
     def _fetch(self, wave: int, index: int) -> None:
         """Part of a wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
-        parts = min(FETCH_PARTS, len(self._graph.ops) - self._calm)
-        if 0 <= index - self._calm < parts:
+        calm = 0 if self._round.cuts else self._calm  # the first stage's PEs have room, and begin the next wave soon
+        ops = self._round.cuts[0] if self._round.cuts else len(self._graph.ops)
+        parts = min(FETCH_PARTS, ops - calm)
+        if 0 <= index - calm < parts:
             for frame in self._frames(wave):
-                self.emitter.fetch_part(frame, index - self._calm, parts)
+                self.emitter.fetch_part(frame, index - calm, parts)
 
     def _compute_whole(self, wave: int, index: int, op: Op) -> None:
         """Frame by frame, what others need of it sent at once."""

@@ -98,7 +98,7 @@ class Streams:
 
     def open(self, place: int) -> None:
         """From here on slices of the ops up to that place may come."""
-        self._open = place
+        self._open = max(self._open, place)
         self._ask()
 
     def release(self, done: Slice) -> None:

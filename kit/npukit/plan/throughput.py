@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from npukit.board.board import Board
 from npukit.plan.graph import Graph
@@ -15,14 +16,21 @@ from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round
 from npukit.plan.search import QUICK, SMALL_MESH, fastest_plan
-from npukit.plan.streaming import SLICES, first_that_fits
+from npukit.plan.pipeline import PipelineSearch, cuts_of
+from npukit.plan.streaming import HELD, SLICES, first_that_fits
 
 ROUNDS = 3
 """Rounds simulated to see the interval."""
 
 LANES = (1, 2, 4, 6)
 WAVES = (2, 4)
-"""Waves tried of the best round, once it is found: more of them hide more of its ends."""
+"""Times as many waves tried of the best round, once it is found: more of them hide more of its ends."""
+
+PIPELINED = 8
+"""Waves of a pipeline, some of which pass until all its stages have something to do."""
+
+ROOMS = ((SLICES[0], HELD[0]), (SLICES[-1], HELD[1]))
+"""Bytes of slices, and how many have room."""
 
 WORTH = 0.98
 """What a round with more frames must do to the interval: each frame waits for all of its round."""
@@ -37,8 +45,10 @@ def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
         if plan:
             return plan
     best = replace(fastest_plan(graph, board, engines, order), objective="throughput")
+    if board.noc is None:
+        return best
     chosen: Round | None = None
-    for wanted in _rounds(graph, board, engines, order) if board.noc else ():
+    for wanted in chain(_rounds(graph, board, engines, order), _pipelines(graph, board, engines, order)):
         for plan, tried in _in_lanes(graph, board, engines, wanted, best):
             better = _better(graph, board, best, plan)
             if better is not best:
@@ -48,8 +58,8 @@ def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
 
 def _in_waves(graph: Graph, board: Board, engines: Engines, chosen: Round, best: Plan) -> Plan:
     """The best round with more waves, as long as they help."""
-    for waves in WAVES:
-        longer = first_that_fits(graph, board, engines, replace(chosen, waves=waves))
+    for times in WAVES:
+        longer = first_that_fits(graph, board, engines, replace(chosen, waves=chosen.waves * times))
         better = _better(graph, board, best, longer)
         if better is best:
             break
@@ -64,9 +74,9 @@ def _in_lanes(graph: Graph, board: Board, engines: Engines, wanted: Round, best:
     """
     if not missing_bytes(board, best) and engine_cycles(graph, engines, wanted) >= best.predicted.interval_cycles:
         return
-    for slice_bytes in (SLICES[0], SLICES[-1]):
+    for slice_bytes, slices in ROOMS:
         for lanes in LANES:
-            tried = replace(wanted, lanes=lanes, slice_bytes=slice_bytes)
+            tried = replace(wanted, lanes=lanes, slice_bytes=slice_bytes, slices=slices)
             plan = first_that_fits(graph, board, engines, tried)
             if plan is None or (slice_bytes > SLICES[0] and not plan.streams):
                 break
@@ -94,4 +104,17 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
             if assignment not in assignments:
                 assignments.append(assignment)
                 yield Round(tuple(groups_of(assignment, order, size)), feeders=tuple(order[: len(order) % size]))
+        size *= 2
+
+
+def _pipelines(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[Round]:
+    """For each size of group the pipeline whose slowest stage takes least."""
+    search = PipelineSearch(graph, board, engines, len(order))
+    size = 2
+    while size <= len(order):
+        stages = search.best(size)
+        if len(stages) > 1:
+            groups = groups_of(search.assignment(stages, order), order, size)
+            feeders = tuple(order[: len(order) % size])
+            yield Round(tuple(groups), waves=PIPELINED, feeders=feeders, cuts=cuts_of(stages))
         size *= 2
