@@ -11,12 +11,12 @@ from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.lockstep import engine_cycles, groups_of, lockstep_plan
 from npukit.plan.memory import missing_bytes
+from npukit.plan.pipeline import PipelineSearch, cuts_of
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round
 from npukit.plan.search import QUICK, SMALL_MESH, fastest_plan
-from npukit.plan.pipeline import PipelineSearch, cuts_of
 from npukit.plan.streaming import HELD, SLICES, first_that_fits
 
 ROUNDS = 3
