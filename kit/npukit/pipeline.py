@@ -41,10 +41,7 @@ from npukit.project.build_folder import (
     GOLDEN,
     PLAN,
     Build,
-    CompanyRecord,
-    Manifest,
     file_digest,
-    image_record,
     load_build,
     new_build_folder,
     write_manifest,
@@ -52,6 +49,7 @@ from npukit.project.build_folder import (
 )
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Company
+from npukit.project.manifest import CompanyRecord, Manifest, image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import load_model

@@ -41,9 +41,9 @@ from npukit.plan.receptive import cuttable_axes
 from npukit.plan.rounds import Round, emit_round
 from npukit.plan.splits import CORE
 from npukit.progress import Silent
-from npukit.project.build_folder import image_record
 from npukit.project.compile import build_images
 from npukit.project.files import Tuning
+from npukit.project.manifest import image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from plan.networks import Builder

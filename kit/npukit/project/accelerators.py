@@ -9,8 +9,8 @@ from pathlib import Path
 from npukit.accel.interface import Plugin
 from npukit.codegen.sources import Sources
 from npukit.errors import NpukitError
-from npukit.project.build_folder import AcceleratorRecord
 from npukit.project.compile import MissingFunction
+from npukit.project.manifest import AcceleratorRecord
 
 MODELS = "models"
 
