@@ -179,3 +179,13 @@ def test_a_compressed_bomb_is_not_unpacked(tmp_path: Path) -> None:
     (tmp_path / "model.pt2").write_bytes(target.getvalue())
     with pytest.raises(NpukitError, match="more bytes than it has"):
         load_net_from_model(tmp_path / "model.pt2")
+
+
+def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
+    path = models.saved(models.Quantised(), tmp_path, *IMAGE)
+    data = bytearray(path.read_bytes())
+    flags = data.rindex(b"PK\x01\x02") + 8
+    data[flags] |= 1
+    path.write_bytes(data)
+    with pytest.raises(NpukitError, match="model.pt2 is damaged.* it is compressed or encrypted"):
+        load_net_from_model(path)

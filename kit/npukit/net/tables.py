@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from npukit.net.fixed_point import ONE, logistic, tanh
+from npukit.net.fixed_point import ONE, logistic, reciprocal_root, tanh
 from npukit.net.requantize import (
     multiplier_for,
     multiply_by_quantized_multiplier,
@@ -78,6 +78,26 @@ def relu_table(source: Quantization, target: Quantization, clamp: tuple[int, int
     factor = multiplier_for(float(np.float32(source.scale) / np.float32(target.scale)))
     moved = rescale(EVERY - source.zero_point, factor) + target.zero_point
     return np.clip(moved, *clamp).astype(np.int8)
+
+
+def abs_table(source: Quantization, target: Quantization) -> np.ndarray:
+    """TFLite's: the magnitude rescaled, by scales divided as float32; as it is between equal scales."""
+    factor = multiplier_for(float(np.float32(source.scale) / np.float32(target.scale)))
+    magnitude = np.abs(EVERY - source.zero_point)
+    moved = magnitude if source.scale == target.scale else rescale(magnitude, factor)
+    return np.clip(moved + target.zero_point, -128, 127).astype(np.int8)
+
+
+def rsqrt_table(source: Quantization, target: Quantization) -> np.ndarray:
+    """TFLite's, whose argument is never negative; else float."""
+    if source.zero_point != -128:
+        return float_table(lambda real: 1 / np.sqrt(real), source, target)
+    fine, value = 20, EVERY[1:] - source.zero_point
+    factor = multiplier_for(float(1 / (np.sqrt(np.float32(source.scale)) * np.float32(target.scale))))
+    roots, shifts = reciprocal_root(value)
+    scaled = multiply_by_quantized_multiplier(np.ones_like(value), roots, shifts + fine)
+    moved = multiply_by_quantized_multiplier(scaled, factor.multiplier, factor.shift - fine) + target.zero_point
+    return np.append(127, np.clip(moved, -128, 127)).astype(np.int8)
 
 
 def leaky_relu_table(source: Quantization, target: Quantization, slope: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from math import prod
@@ -20,9 +21,11 @@ GRAPH = "models/model.json"
 WEIGHTS = "data/weights/model_weights_config.json"
 CONSTANTS = "data/constants/model_constants_config.json"
 SAMPLES = "data/sample_inputs/model.pt"
+ENCRYPTED = 1
+"""A flag of an entry in a zip file."""
 KEPT = ("archive_format", "archive_version", "byteorder", ".data/version")
 
-DAMAGE = (BadZipFile, KeyError, ValueError, TypeError, AttributeError, NotImplementedError, RecursionError, EOFError)
+DAMAGE = (BadZipFile, struct.error, KeyError, ValueError, TypeError, AttributeError, RuntimeError, EOFError)
 OPERATOR = re.compile(
     r"torch\.ops\.(aten\.(?!from_file\b)|quantized_decomposed\.)\w+\.\w+"
     r"|_operator\.(getitem|add|sub|mul|floordiv|mod|neg|eq|ne|ge|gt|le|lt)"
@@ -48,6 +51,8 @@ def _parts(file: ZipFile, size: int) -> dict[str, bytes]:
     """The files in the archive, without the folder that holds them all."""
     if sum(entry.file_size for entry in file.infolist()) > size:
         raise ValueError("it holds more bytes than it has")
+    if any(entry.compress_type != ZIP_STORED or entry.flag_bits & ENCRYPTED for entry in file.infolist()):
+        raise ValueError("it is compressed or encrypted")
     return {entry.filename.partition("/")[2]: file.read(entry) for entry in file.infolist()}
 
 

@@ -10,6 +10,9 @@ from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators, shape_expression
 from npukit.frontend.tflite.file import TfliteOp
 
+BEFORE_ALL = -(2**31)
+"""Where a slice ends that goes backwards through the first place; -1 is the last place to Relax."""
+
 
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
     """The shape is an input, an option, or only that of the output."""
@@ -55,6 +58,9 @@ def split_v(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _split(emitter: Emitter, op: TfliteOp, data: Any, places: Any, axis: int) -> None:
+    if len(op.outputs) == 1:
+        emitter.define_real(op.outputs[0], data)
+        return
     parts = emitter.emit(operators.split(data, places, axis))
     for number, index in enumerate(op.outputs):
         emitter.define_real(index, parts[number])
@@ -80,6 +86,7 @@ def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
     data = emitter.real(op.inputs[0])
     ranges = [part.indices(size) for part, size in zip(_slices(op, bounds), emitter.shape(data), strict=True)]
     begins, ends, steps = (list(column) for column in zip(*ranges, strict=True))
+    ends = [end if end >= 0 else BEFORE_ALL for end in ends]
     moved = emitter.emit(operators.strided_slice(data, list(range(len(ranges))), begins, ends, steps))
     shape = list(emitter.tensor(op.outputs[0]).shape)
     emitter.define_real(op.outputs[0], operators.reshape(moved, shape) if op.options["ShrinkAxisMask"] else moved)
@@ -90,10 +97,11 @@ def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
     slices = []
     for axis, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
         bit = 1 << axis
-        if op.options["ShrinkAxisMask"] & bit:
-            slices.append(slice(begin, begin + 1 or None, 1))
-            continue
         opened = None if op.options["BeginMask"] & bit else begin
+        if op.options["ShrinkAxisMask"] & bit:
+            place = opened or 0
+            slices.append(slice(place, place + 1 or None, 1))
+            continue
         slices.append(slice(opened, None if op.options["EndMask"] & bit else end, step))
     return slices
 

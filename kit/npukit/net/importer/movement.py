@@ -12,7 +12,7 @@ from npukit.errors import NpukitError
 from npukit.net.importer.assembly import Order, View, straight
 from npukit.net.importer.expressions import callee, resolve, shape_of
 from npukit.net.importer.resize import resize
-from npukit.net.ops import Pad, Reshape, Slice
+from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -96,13 +96,34 @@ def strided_slice(walk: Walk, source: View, call: Any) -> View:
 
 
 def _sliced(walk: Walk, source: View, call: Any, ranges: list[range]) -> View:
-    if any(part.step < 1 for part in ranges):
-        raise NpukitError("it slices backwards, which npukit does not compute yet")
-    parts = [ranges[axis] for axis in source.order]
+    parts = [_forwards(ranges[axis]) for axis in source.order]
     attributes = Slice(
         tuple(part.start for part in parts), tuple(part.stop for part in parts), tuple(part.step for part in parts)
     )
-    return _derived(walk, source, attributes, call)
+    turned = {axis for axis, part in enumerate(ranges) if part.step < 0}
+    return _reversed(walk, _derived(walk, source, attributes, call), turned)
+
+
+def _forwards(part: range) -> range:
+    """The same places in rising order."""
+    return part if part.step > 0 else range(part[-1], part[0] + 1, -part.step)
+
+
+def flip(walk: Walk, source: View, call: Any) -> View:
+    return _reversed(walk, source, {int(call.attrs.axis) % len(source.order)})
+
+
+def _reversed(walk: Walk, view: View, axes: set[int]) -> View:
+    """The axes run backwards: as columns of images, whose places a nearest resize may take in any order."""
+    for place in (place for place, axis in enumerate(view.order) if axis in axes):
+        shape = walk.assembly.tensors[view.name].shape
+        if walk.assembly.quantization(view.name) is None:
+            raise NpukitError("it takes places backwards from what is not quantised, which npukit does not compute yet")
+        images = prod(shape[:place]), 1, shape[place], prod(shape[place + 1 :])
+        backwards = ResizeNearest((0,), tuple(reversed(range(shape[place]))))
+        turned = walk.assembly.derive(backwards, walk.assembly.derive(Reshape(), view.name, images), images)
+        view = View(walk.assembly.derive(Reshape(), turned, shape), view.order)
+    return view
 
 
 def split_part(walk: Walk, source: View, call: Any) -> View:
@@ -130,6 +151,7 @@ def _derived(walk: Walk, source: View, attributes: Pad | Slice, call: Any) -> Vi
 MOVEMENTS: Mapping[str, Movement] = {
     "expand_dims": reshape,
     "flatten": reshape,
+    "flip": flip,
     "image.resize2d": resize,
     "nn.batch_flatten": reshape,
     "nn.pad": pad,

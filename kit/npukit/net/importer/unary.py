@@ -13,7 +13,15 @@ from npukit.net.importer.assembly import View
 from npukit.net.importer.expressions import callee, constant_value, resolve
 from npukit.net.importer.site import Site
 from npukit.net.ops import Lookup
-from npukit.net.tables import float_table, hard_swish_table, leaky_relu_table, sigmoid_table, tanh_table
+from npukit.net.tables import (
+    abs_table,
+    float_table,
+    hard_swish_table,
+    leaky_relu_table,
+    rsqrt_table,
+    sigmoid_table,
+    tanh_table,
+)
 from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
     "erf": _erf,
     "exp": np.exp,
     "floor": np.floor,
-    "log": np.log,
+    "log": lambda x: np.log(np.maximum(x, 0)),
     "maximum": np.maximum,
     "minimum": np.minimum,
     "multiply": np.multiply,
@@ -51,6 +59,14 @@ FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
     "tanh": np.tanh,
 }
 """Relax's elementwise operators on float arrays."""
+
+TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
+    "abs": abs_table,
+    "rsqrt": rsqrt_table,
+    "sigmoid": sigmoid_table,
+    "tanh": tanh_table,
+}
+"""Those that TFLite computes in integers."""
 
 WITH_ATTRIBUTES: Mapping[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "clip": lambda call, x: np.clip(x, number(call.args[1]), number(call.args[2])),
@@ -88,10 +104,8 @@ def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
     if _is_hard_swish(walk, core):
         return hard_swish_table(source, target)
     if walk.operand(core.args[0]) is not None:
-        if callee(core) == "sigmoid":
-            return sigmoid_table(source, target)
-        if callee(core) == "tanh":
-            return tanh_table(source, target)
+        if callee(core) in TABLES:
+            return TABLES[callee(core)](source, target)
         if callee(core) == "nn.leakyrelu":
             return leaky_relu_table(source, target, float(core.attrs.alpha))
     with np.errstate(all="ignore"):
