@@ -1,8 +1,9 @@
-# make demo      a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and nothing else
-# make test      every test
-# make lint      ruff and pyright
-# make wheel     dist/npukit-*.whl
-# make clean     leaves what git knows
+# make demo        a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and nothing else
+# make test        every test
+# make onnx-nodes  ONNX's own node tests through the generated C, all of them
+# make lint        ruff and pyright
+# make wheel       dist/npukit-*.whl
+# make clean       leaves what git knows
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test lint wheel clean
+.PHONY: demo test onnx-nodes lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -22,6 +23,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-for-development
 	$(BIN)/python -m pytest -n 2 --durations=20 --durations-min=10
+
+onnx-nodes: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/onnx_nodes.py
 
 lint: $(VENV)/installed-for-development
 	$(BIN)/ruff check

@@ -1,7 +1,13 @@
-"""Float models quantised by npukit with a hundred samples: their accuracy in float and in int8 on other samples.
+"""Float models quantised by npukit with a hundred samples, beside the float model on other samples.
 
-python benchmarks/quantization.py digits                    # needs scikit-learn: tests on the example's test split
-python benchmarks/quantization.py kws FOLDER_OF_MODELS      # keyword spotting of MLPerf Tiny: tests on the other 900
+python benchmarks/quantization.py digits                   # needs scikit-learn: tests on the example's test split
+python benchmarks/quantization.py kws FOLDER_OF_MODELS     # the official samples of MLPerf Tiny: tests on the other 900
+python benchmarks/quantization.py ic FOLDER_OF_MODELS      # needs scikit-learn: tests on parts of its photographs
+python benchmarks/quantization.py vww FOLDER_OF_MODELS     # likewise
+python benchmarks/quantization.py ad FOLDER_OF_MODELS      # eight samples, tests on four: there are no more
+
+Where there are no labels it says how often both networks find the same class, and the signal over error of the outputs;
+of MLPerf Tiny's own int8 model too, where there is one.
 """
 
 from __future__ import annotations
@@ -9,12 +15,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from npukit.frontend.models import import_model
+from npukit.frontend.models import import_model, load_net_from_model
+from npukit.net.importer.expressions import shape_of
+from npukit.net.net import Net
 from npukit.net.reference import run_reference
 from npukit.quantize.canonical import canonical
 from npukit.quantize.function import outputs
@@ -30,11 +39,25 @@ CHUNK = 20
 @dataclass(frozen=True)
 class Samples:
     inputs: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None = None
 
 
-def digits() -> tuple[Samples, Samples]:
-    """To calibrate: the first training images. To test: the test split."""
+Split = tuple[Samples, Samples]
+"""To calibrate, and to test."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Files in the folder of models; `official` is the int8 model that others made of it."""
+
+    samples: Callable[[Path], Split]
+    models: tuple[str, ...]
+    official: str = ""
+    classifies: bool = True
+
+
+def digits(_: Path) -> Split:
+    """The first training images; the test split."""
     sys.path.insert(0, str(DIGITS))
     import train  # pyright: ignore[reportMissingImports]
 
@@ -43,50 +66,131 @@ def digits() -> tuple[Samples, Samples]:
     return first, Samples(train.nchw(test), test_labels)
 
 
-def kws(models: Path) -> tuple[Samples, Samples]:
-    """The official samples as real numbers: the first hundred to calibrate, the others to test."""
-    given, meaning = np.load(models / "kws_accuracy.npz"), np.load(models / "kws_ref_model.npz")
-    real = (given["in0"].astype(np.float32) - meaning["in0_zp"]) * meaning["in0_scale"]
-    inputs, labels = real.astype(np.float32), given["labels"]
+def kws(models: Path) -> Split:
+    """The official samples as real numbers."""
+    given = np.load(models / "kws_accuracy.npz")
+    inputs, labels = _real(given["in0"], models / "kws_ref_model.npz"), given["labels"]
     return Samples(inputs[:CALIBRATED], labels[:CALIBRATED]), Samples(inputs[CALIBRATED:], labels[CALIBRATED:])
 
 
-def float_accuracy(model: Path, test: Samples) -> float:
+def ad(models: Path) -> Split:
+    """Two of three real samples; the third."""
+    given = np.load(models / "ad01_int8.npz")
+    inputs = _real(given["in0"], models / "ad01_int8.npz")[: int(given["n_real"])]
+    tests = np.arange(len(inputs)) % 3 == 2
+    return Samples(inputs[~tests]), Samples(inputs[tests])
+
+
+def photographs(size: int, most: float) -> Callable[[Path], Split]:
+    """Squares of scikit-learn's two photographs: the left halves to calibrate, the right halves to test."""
+
+    def split(_: Path) -> Split:
+        from sklearn.datasets import load_sample_images
+
+        random, found = np.random.default_rng(1), ([], [])
+        for index in range(2 * CALIBRATED):
+            image = load_sample_images().images[index // 2 % 2]
+            half = np.split(image, 2, axis=1)[index % 2]
+            top, left = (random.integers(0, side - size) for side in half.shape[:2])
+            part = half[top : top + size, left : left + size]
+            found[index % 2].append(part[None].astype(np.float32) * np.float32(most / 255))
+        return Samples(np.stack(found[0])), Samples(np.stack(found[1]))
+
+    return split
+
+
+def _real(integers: np.ndarray, meaning: Path) -> np.ndarray:
+    given = np.load(meaning)
+    return ((integers.astype(np.float32) - given["in0_zp"]) * given["in0_scale"]).astype(np.float32)
+
+
+NETWORKS = {
+    "digits": Network(digits, ("digits_float.onnx",)),
+    "kws": Network(kws, ("kws_ref_model_float32.tflite",), "kws_ref_model.tflite"),
+    "ic": Network(
+        photographs(32, 255),
+        ("pretrainedResnet_float32.tflite", "pretrainedResnet.onnx"),
+        "pretrainedResnet_quant.tflite",
+    ),
+    "vww": Network(photographs(96, 1), ("vww_96_float32.tflite", "vww_96_float.onnx"), "vww_96_int8.tflite"),
+    "ad": Network(ad, ("ad01_fp32.tflite",), "ad01_int8.tflite", classifies=False),
+}
+
+
+def as_taken(images: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The samples in the model's own layout: images are NHWC here, or as the model has them."""
+    moved = images if images.shape[1:] == shape or images.ndim < 5 else images.transpose(0, 1, 4, 2, 3)
+    return np.ascontiguousarray(moved.reshape(-1, *shape))
+
+
+def in_float(model: Path, test: Samples) -> np.ndarray:
+    """The float network's outputs."""
     module = canonical(import_model(model))
     run = runner(module, outputs(module))
-    return float(np.mean([run([case])[0].argmax() for case in test.inputs] == test.labels))
+    inputs = as_taken(test.inputs, shape_of(module["main"].params[0]))  # type: ignore[attr-defined]
+    return np.stack([run([case])[0] for case in inputs]).reshape(len(inputs), -1)
 
 
-def int8_accuracy(model: Path, calibrating: Samples, test: Samples, ranges: str) -> tuple[float, str]:
-    """The share of right answers, and the worst layers."""
+def in_int8(net: Net, test: Samples) -> np.ndarray:
+    """The int8 network's outputs, as the numbers they stand for."""
+    taken, given = (net.tensor(name) for name in (net.inputs[0], net.outputs[0]))
+    assert taken.quantization is not None
+    assert given.quantization is not None
+    integers = quantised(as_taken(test.inputs, taken.shape), taken.quantization)
+    parts = (run_reference(net, [integers[start : start + CHUNK]])[0] for start in range(0, len(integers), CHUNK))
+    found = np.concatenate([part.reshape(len(part), -1) for part in parts])
+    return (found.astype(np.float32) - given.quantization.zero_point) * np.float32(given.quantization.scale)
+
+
+def quantised_here(model: Path, calibrating: Samples, ranges: str) -> tuple[Net, str]:
+    """The net, and the worst layers."""
+    shape = shape_of(canonical(import_model(model))["main"].params[0])  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as scratch:
         data = Path(scratch) / "calibration.npz"
-        np.savez(data, in0=calibrating.inputs)
+        np.savez(data, in0=as_taken(calibrating.inputs, shape))
         loaded = load_model(model, calibration=data, ranges=ranges)
-    net = loaded.net
-    quantization = net.tensor(net.inputs[0]).quantization
-    assert quantization is not None
     assert loaded.report is not None
-    integers = quantised(test.inputs, quantization)
-    parts = (run_reference(net, [integers[start : start + CHUNK]])[0] for start in range(0, len(integers), CHUNK))
-    answers = np.concatenate([part.reshape(len(part), -1).argmax(axis=1) for part in parts])
     worst = sorted(loaded.report.layers, key=lambda layer: layer.sqnr_db)[:3]
-    return float(np.mean(answers == test.labels)), ", ".join(f"{layer.name} {layer.sqnr_db} dB" for layer in worst)
+    return loaded.net, ", ".join(f"{layer.name} {layer.sqnr_db} dB" for layer in worst)
+
+
+def told(found: np.ndarray, real: np.ndarray, test: Samples, *, classifies: bool) -> str:
+    """How right outputs are, beside labels if there are any, and beside the float network's."""
+    error = 10 * np.log10(np.square(real).sum() / np.square(found - real).sum())
+    parts = [f"signal over error {error:.1f} dB"]
+    if classifies:
+        parts.insert(0, f"same class as in float {np.mean(found.argmax(axis=1) == real.argmax(axis=1)):.1%}")
+    if test.labels is not None:
+        parts.insert(0, f"{np.mean(found.argmax(axis=1) == test.labels):.2%} right")
+    return ", ".join(parts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("network", choices=["digits", "kws"])
-    parser.add_argument("models", type=Path, nargs="?")
+    parser.add_argument("network", choices=NETWORKS)
+    parser.add_argument("models", type=Path, nargs="?", default=DIGITS)
     given = parser.parse_args()
-    if given.network == "kws" and given.models is None:
-        parser.error("kws needs the folder of models")
-    model = DIGITS / "digits_float.onnx" if given.network == "digits" else given.models / "kws_ref_model_float32.tflite"
-    calibrating, test = digits() if given.network == "digits" else kws(given.models)
-    print(f"{model.name}, float: {float_accuracy(model, test):.2%} of {len(test.labels)} test samples")
+    if given.network != "digits" and given.models == DIGITS:
+        parser.error(f"{given.network} needs the folder of models")
+    network = NETWORKS[given.network]
+    calibrating, test = network.samples(given.models)
+    print(f"{len(calibrating.inputs)} samples to calibrate, {len(test.inputs)} others to test")
+    for name in network.models:
+        compare(given.models / name, network, calibrating, test)
+
+
+def compare(model: Path, network: Network, calibrating: Samples, test: Samples) -> None:
+    """Print what becomes of one float model, and what the official int8 model is beside it."""
+    real = in_float(model, test)
+    if test.labels is not None:
+        print(f"{model.name}, float: {np.mean(real.argmax(axis=1) == test.labels):.2%} right")
     for ranges in CUT:
-        share, worst = int8_accuracy(model, calibrating, test, ranges)
-        print(f"{model.name}, int8, {ranges}: {share:.2%}; worst layers {worst}")
+        net, worst = quantised_here(model, calibrating, ranges)
+        said = told(in_int8(net, test), real, test, classifies=network.classifies)
+        print(f"{model.name}, int8, {ranges}: {said}; worst layers {worst}", flush=True)
+    if network.official:
+        net = load_net_from_model(model.parent / network.official)
+        print(f"{network.official}: {told(in_int8(net, test), real, test, classifies=network.classifies)}", flush=True)
 
 
 if __name__ == "__main__":

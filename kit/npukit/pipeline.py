@@ -24,6 +24,7 @@ from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.importer.loops import Kernel, load_kernels, save_kernels, scheduling
 from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
 from npukit.net.store import save_net
 from npukit.options import Options
 from npukit.plan.advice import Advice, advice_for
@@ -184,6 +185,8 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "board": compiled.board.name,
         "fits": True,
         "pes_used": plan.pes_used,
+        "pes_allowed": compiled.options.pes,
+        "undivided": [op.name for op in compiled.net.ops if isinstance(op.attributes, TvmCode)],
         "ops": [_op_row(compiled, plan, op) for op in compiled.net.ops],
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),

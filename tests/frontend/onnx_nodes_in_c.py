@@ -32,7 +32,7 @@ from npukit.project.toolchain import find_toolchain
 
 SRAM = 1 << 21
 BUILD_ID = "52" * 16
-BATCH = 40
+BATCH = 66
 
 
 def reasons(tests: Sequence[NodeTest]) -> Iterator[tuple[str, str]]:

@@ -187,5 +187,5 @@ def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
     flags = data.rindex(b"PK\x01\x02") + 8
     data[flags] |= 1
     path.write_bytes(data)
-    with pytest.raises(NpukitError, match="model.pt2 is damaged.* it is compressed or encrypted"):
+    with pytest.raises(NpukitError, match="it is compressed or encrypted"):
         load_net_from_model(path)

@@ -22,9 +22,18 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     latency = summary["predicted"]["latency_cycles"]
     used = "1 PE" if summary["pes_used"] == 1 else f"{summary['pes_used']} PEs, each"
     terminal.print(f"{used} with at least {least:,} bytes free; {latency:,} cycles predicted")
+    _show_undivided(terminal, summary)
     if "load" in summary:
         terminal.print(_load(summary))
     _show_quantization(terminal, summary)
+
+
+def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
+    """What more PEs do not help, to whoever asked for more."""
+    undivided, several = summary["undivided"], max(summary["pes_used"], summary["pes_allowed"] or 1) > 1
+    if undivided and several:
+        layers = f"{len(undivided)} of {len(summary['ops'])} layers"
+        terminal.print(f"{layers} are C made by TVM, which is not divided: each runs on one PE, however many there are")
 
 
 def _load(summary: dict[str, Any]) -> str:

@@ -78,9 +78,6 @@ class Assembly:
         """State what the integers of a tensor stand for, once that is known."""
         self.tensors[name] = replace(self.tensors[name], quantization=quantization)
 
-    def retype(self, name: str, dtype: str) -> None:
-        self.tensors[name] = replace(self.tensors[name], dtype=dtype)
-
     def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
         """Add an op named as its output."""
         self.tensors[output.name] = output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from npukit.net.importer import elementwise
 from npukit.net.importer.assembly import Order, View, layout_order, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Matmul, Padding, Pair, TransposeConv2d
-from npukit.net.tensor import Quantization
+from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Matmul, Padding, Pair, Reshape, TransposeConv2d
+from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -70,9 +71,23 @@ def matmul(walk: Walk, site: Site, bias: Any = None) -> View:
 def _product(walk: Walk, site: Site, bias: Any) -> View:
     if bias is not None:
         raise NpukitError("it adds to the product of two activations before it is quantised")
-    views = [walk.activation(argument) for argument in site.core.args]
-    names = [walk.assembly.arranged(view, straight(len(view.order))) for view in views]
-    return walk.add(site, Matmul(site.clamp), names, straight(len(site.shape)))
+    first, second = (walk.activation(argument) for argument in site.core.args)
+    names = [_matrix(walk, first, lambda size: (1, size)), _matrix(walk, second, lambda size: (size, 1))]
+    shapes = [walk.assembly.tensors[name].shape for name in names]
+    leading = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    output = (*leading, shapes[0][-2], shapes[1][-1])
+    made = Tensor(walk.assembly.new_name(Matmul.kind), output, site.dtype, site.quantization)
+    product = walk.assembly.op(made.name, Matmul(site.clamp), tuple(names), made)
+    if output != site.shape:
+        product = walk.assembly.derive(Reshape(), product, site.shape)
+    return View(product, straight(len(site.shape)))
+
+
+def _matrix(walk: Walk, view: View, vector: Callable[[int], tuple[int, int]]) -> str:
+    """An operand of a product; `vector` says how one of a single axis lies as a matrix."""
+    name = walk.assembly.arranged(view, straight(len(view.order)))
+    shape = walk.assembly.tensors[name].shape
+    return name if len(shape) > 1 else walk.assembly.derive(Reshape(), name, vector(*shape))
 
 
 LINEAR = {"matmul": matmul, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}

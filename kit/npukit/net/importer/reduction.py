@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import View, straight
 from npukit.net.importer.elementwise import requantized
-from npukit.net.importer.expressions import IntegerConstant, dtype_of, resolve, shape_of
+from npukit.net.importer.expressions import IntegerConstant, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.ops import ArgMax, Concat, Mean, Reshape
 from npukit.net.tensor import Quantization, Tensor
@@ -39,7 +39,8 @@ def _without(walk: Walk, view: View, axes: set[int], shape: tuple[int, ...]) -> 
     return View(walk.assembly.derive(Reshape(), view.name, placed), order)
 
 
-def argmax(walk: Walk, call: Any) -> View:
+def argmax(walk: Walk, call: Any, dtype: str) -> View:
+    """The indices in a type of their own, where the model casts them."""
     view = walk.view(call.args[0]) or walk.activation(call.args[0])
     if call.attrs.axis is None:
         raise NpukitError("it searches all axes at once, which npukit does not compute yet")
@@ -47,19 +48,11 @@ def argmax(walk: Walk, call: Any) -> View:
     data = walk.assembly.arranged(view, straight(rank))
     shape = walk.assembly.tensors[data].shape
     name = walk.assembly.new_name(ArgMax.kind)
-    output = Tensor(name, shape[:axis] + shape[axis + 1 :], dtype_of(call), None)
+    output = Tensor(name, shape[:axis] + shape[axis + 1 :], dtype, None)
     found = walk.assembly.op(name, ArgMax(axis), (data,), output)
     if bool(call.attrs.keepdims):
         found = walk.assembly.derive(Reshape(), found, shape_of(call))
     return View(found, straight(len(shape_of(call))))
-
-
-def cast_result(walk: Walk, call: Any) -> View:
-    """The type that an argmax gives its indices in."""
-    view = walk.view(call.args[0])
-    assert view is not None
-    walk.assembly.retype(view.name, dtype_of(call))
-    return view
 
 
 def concat(walk: Walk, site: Site) -> View:

@@ -29,7 +29,7 @@ from npukit.net.importer.islands import Islands
 from npukit.net.importer.linear import LINEAR
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
-from npukit.net.importer.reduction import argmax, cast_result
+from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize
@@ -72,10 +72,13 @@ class Walk:
         return self._moved[expression]
 
     def _dequantized(self, call: Any) -> View | None:
+        """None also where each channel has a scale of its own, which no integer op takes of an activation."""
         view = self.view(call.args[0])
         if view is None:
             return None
         wanted = as_int8(quantization_of(call, self.definitions), dtype_of(call.args[0]))
+        if wanted.axis is not None:
+            return None
         stated = self.assembly.quantization(view.name)
         if stated is None:
             return self._first_meaning(call, view, wanted)
@@ -108,6 +111,12 @@ class Walk:
     def islands(self) -> Islands:
         """What is computed in float."""
         return Islands(self, self.module, reads_of(self.module))
+
+    @cached_property
+    def only_cast(self) -> frozenset[Any]:
+        """The variables that are read by casts to another type of index alone: so nobody needs them as they are."""
+        casts = Counter(value.args[0] for value in _values(self.module) if _casts(value))
+        return frozenset(variable for variable, count in casts.items() if self.islands.reads[variable] == count)
 
     def view(self, expression: Any) -> View | None:
         """The tensor that an integer variable stands for."""
@@ -263,9 +272,11 @@ def _bind(walk: Walk, binding: Any) -> None:
         if callee(binding.value) == "quantize":
             walk.views[binding.var] = _quantize(walk, binding.value, as_asked=binding.var in walk.kept)
         elif callee(binding.value) == "argmax":
-            walk.views[binding.var] = argmax(walk, binding.value)
+            if binding.var not in walk.only_cast:
+                walk.views[binding.var] = argmax(walk, binding.value, dtype_of(binding.value))
         elif _casts_index(walk, binding.value):
-            walk.views[binding.var] = cast_result(walk, binding.value)
+            searched = resolve(binding.value.args[0], walk.definitions)
+            walk.views[binding.var] = argmax(walk, searched, dtype_of(binding.value))
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             _move(walk, binding)
     except NpukitError as error:
@@ -284,11 +295,11 @@ def _describe(walk: Walk, binding: Any) -> str:
 
 def _casts_index(walk: Walk, value: Any) -> bool:
     """Whether an argmax's result gets its type here."""
-    return (
-        callee(value) == "astype"
-        and callee(resolve(value.args[0], walk.definitions)) == "argmax"
-        and dtype_of(value) in ("int32", "int64")
-    )
+    return _casts(value) and callee(resolve(value.args[0], walk.definitions)) == "argmax"
+
+
+def _casts(value: Any) -> bool:
+    return callee(value) == "astype" and dtype_of(value) in ("int32", "int64")
 
 
 def _move(walk: Walk, binding: Any) -> None:

@@ -1,0 +1,105 @@
+"""ONNX models that mix what usually comes alone: static and dynamic quantisation, two types of index, odd operands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import Graph, run_onnx, saved
+
+from npukit.frontend.models import load_net_from_model
+from npukit.net.net import Net
+from npukit.net.reference import run_reference
+
+SHAPE = (1, 4, 6, 5)
+
+
+def int8(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
+
+
+def compared(path: Path, *, within: float = 1, **inputs: np.ndarray) -> Net:
+    """The net, whose outputs are ONNX Runtime's to `within`."""
+    net = load_net_from_model(path)
+    for got, expected in zip(run_reference(net, list(inputs.values())), run_onnx(path, inputs), strict=True):
+        assert got.dtype == expected.dtype
+        assert got.shape == expected.shape
+        assert np.abs(got.astype(np.float64) - expected).max() <= within
+    return net
+
+
+def with_output(model: onnx.ModelProto, name: str, dtype: int) -> onnx.ModelProto:
+    model.graph.output.append(helper.make_tensor_value_info(name, dtype, None))
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def test_static_and_dynamic_quantisation_in_one_model(tmp_path: Path) -> None:
+    """A convolution with scales in the file, then a dense layer whose scales are found at run time."""
+    graph = Graph()
+    graph.constant("w", int8(1, 8, 4, 3, 3))
+    graph.node("Conv", [graph.dequantized("x", 0.04, 9), graph.dequantized("w", 0.01, 0)], "c")
+    graph.quantized("c", 0.5, -3, "q")
+    graph.node("Flatten", [graph.dequantized("q", 0.5, -3)], "f")
+    found = ["u", "u_scale", "u_zero"]
+    graph.nodes.append(helper.make_node("DynamicQuantizeLinear", ["f"], found))
+    graph.constant("v", int8(2, 96, 5))
+    graph.constant("v_scale", np.array(0.02, np.float32))
+    graph.node("MatMulInteger", ["u", "v", "u_zero"], "m")
+    graph.node("Cast", ["m"], "n", to=TensorProto.FLOAT)
+    graph.node("Mul", ["u_scale", "v_scale"], "s")
+    graph.node("Mul", ["n", "s"], "y")
+    path = saved(graph.model({"x": SHAPE}, "y", result_dtype="float32"), tmp_path)
+    net = compared(path, within=0.5 * 0.02 * 128, x=int8(3, *SHAPE))
+    kinds = [op.kind for op in net.ops]
+    assert "conv2d" in kinds, "what the file quantises is computed in integers"
+    assert "tvm_code" in kinds
+
+
+@pytest.mark.parametrize("first", ["int64", "int32"])
+def test_indices_are_read_in_both_types(first: str, tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("ArgMax", [graph.dequantized("x", 0.04, 9)], "y", axis=1, keepdims=0)
+    graph.node("Cast", ["y"], "z", to=TensorProto.INT32)
+    ends = {"int64": ("y", TensorProto.INT64), "int32": ("z", TensorProto.INT32)}
+    model = graph.model({"x": SHAPE}, ends[first][0], result_dtype="int64")
+    model.graph.output[0].type.tensor_type.elem_type = ends[first][1]
+    (other,) = (end for name, end in ends.items() if name != first)
+    compared(saved(with_output(model, *other), tmp_path), within=0, x=int8(4, *SHAPE))
+
+
+@pytest.mark.parametrize(("left", "right"), [((5,), (5,)), ((5,), (2, 5, 3)), ((2, 4, 5), (5,))])
+def test_a_vector_in_a_product(left: tuple[int, ...], right: tuple[int, ...], tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node("MatMul", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.02, -3)], "r")
+    graph.quantized("r", 0.2, 1, "y")
+    path = saved(graph.model({"a": left, "b": right}, "y"), tmp_path)
+    net = compared(path, a=int8(5, *left), b=int8(6, *right))
+    assert "matmul" in [op.kind for op in net.ops]
+
+
+def test_an_input_with_scales_for_each_channel(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.dequantized("x", [0.04, 0.1, 0.02, 0.3], [9, 0, -7, 100])
+    graph.node("Relu", ["x_real"], "r")
+    graph.quantized("r", 0.2, -100, "y")
+    compared(saved(graph.model({"x": SHAPE}, "y"), tmp_path), x=int8(7, *SHAPE))
+
+
+@pytest.mark.parametrize("steps", [[-1, 1], [-2, -1], [3, -2]])
+def test_slices_backwards(steps: list[int], tmp_path: Path) -> None:
+    graph = Graph()
+    values: dict[str, Any] = {
+        "starts": [100 if step < 0 else 0 for step in steps],
+        "ends": [-100 if step < 0 else 100 for step in steps],
+        "axes": [1, 3],
+        "steps": steps,
+    }
+    names = [graph.constant(name, np.array(value, np.int64)) for name, value in values.items()]
+    graph.node("Slice", [graph.dequantized("x", 0.04, 9), *names], "r")
+    graph.quantized("r", 0.04, 9, "y")
+    net = compared(saved(graph.model({"x": SHAPE}, "y"), tmp_path), within=0, x=int8(8, *SHAPE))
+    assert {op.kind for op in net.ops} == {"slice", "reshape", "resize_nearest"}
