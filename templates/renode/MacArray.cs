@@ -27,6 +27,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public void Reset()
         {
+            resets++;
             busy = false;
             completed = busyCycles = error = errorCommand = 0;
         }
@@ -88,16 +89,19 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var cycles = command.Cycles(figures);
             // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
             var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
-            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now => Finish(command, cycles));
+            var begun = resets;
+            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now =>
+            {
+                if(begun == resets)
+                {
+                    Finish(command, cycles);
+                }
+            });
         }
 
         // The operands are read and the results appear only now, so that software that does not wait is found out.
         private void Finish(MacArrayCommand command, ulong cycles)
         {
-            if(!busy)
-            {
-                return; // reset meanwhile
-            }
             var memory = sram.ReadBytes(0, (int)sram.Size);
             new MacArrayArithmetic(command, figures, memory).Execute((at, bytes) => sram.WriteBytes(at, bytes));
             busyCycles += (uint)cycles;
@@ -129,7 +133,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         }
 
         private bool busy;
-        private uint completed, busyCycles, error, errorCommand;
+        private uint completed, busyCycles, error, errorCommand, resets;
         private readonly MacArrayFigures figures;
         private readonly IMachine machine;
         private readonly CortexM cpu;

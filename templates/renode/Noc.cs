@@ -27,6 +27,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public void Reset()
         {
+            resets++;
             chains.Clear();
             Array.Clear(flags, 0, flags.Length);
             completed = error = 0;
@@ -166,7 +167,14 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         {
             // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
             var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
-            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now => action());
+            var begun = resets;
+            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now =>
+            {
+                if(begun == resets)
+                {
+                    action();
+                }
+            });
         }
 
         private void Fail(uint number, uint address)
@@ -180,7 +188,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        private uint completed, error;
+        private uint completed, error, resets;
         private readonly uint pe;
         private readonly uint[] flags;
         private readonly Queue<uint> chains = new Queue<uint>(); // the running one first

@@ -14,7 +14,7 @@ from npukit.board.board import Board
 from npukit.data import data_folder
 
 STUBS = Path(__file__).parent / "csharp"
-DEVICES = ("MacArrayCommand.cs", "MacArrayArithmetic.cs", "MacArray.cs", "Mesh.cs", "Noc.cs")
+DEVICES = ("MacArrayCommand.cs", "MacArrayArithmetic.cs", "MacArray.cs", "Mesh.cs", "Noc.cs", "Flash.cs")
 
 
 def compile_devices(folder: Path) -> Path:
@@ -33,7 +33,7 @@ class Devices:
     """MAC arrays and DMA engines of a board's PEs, at time 0."""
 
     def __init__(self, program: Path, board: Board) -> None:
-        self._sram_bytes = board.memory[0].size
+        self._sram_bytes, self._pes = board.memory[0].size, board.pe_count
         self._process = subprocess.Popen(
             ["mono", program, *_figures(board)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -58,6 +58,17 @@ class Devices:
 
     def set_noc(self, pe: int, register: int, value: int) -> None:
         self._tell("N", pe, struct.pack("<iI", register, value))
+
+    def flash(self, register: int) -> int:
+        return self._ask("f", 0, struct.pack("<i", register), 4)
+
+    def set_flash(self, register: int, value: int) -> None:
+        self._tell("F", 0, struct.pack("<iI", register, value))
+
+    @property
+    def flash_memory(self) -> int:
+        """As which PE's memory it is read and written."""
+        return self._pes
 
     def read(self, pe: int, address: int = 0, size: int | None = None) -> bytes:
         count = self._sram_bytes if size is None else size
@@ -104,4 +115,7 @@ def _figures(board: Board) -> list[str]:
         *(board.pe_count, board.memory[0].size, noc.flags),
         *(slot.figures[name] for name in (*array, "parameter_bytes_per_channel")),
     ]
-    return [*map(str, figures), " ".join(f"{a}-{b}" for a, b in mesh.dead_links)]
+    assert board.flash is not None
+    parts = ("bytes", "page_bytes", "loader_bytes", "erase_cycles", "program_cycles")
+    flash = [str(getattr(board.flash, name)) for name in parts]
+    return [*map(str, figures), " ".join(f"{a}-{b}" for a, b in mesh.dead_links), *flash]

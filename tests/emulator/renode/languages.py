@@ -87,6 +87,9 @@ SCRIPT_COMMANDS = tuple(
         r"emulation SetGlobalSerialExecution true",
         rf"sysbus LoadELF \${_NAME} cpu=sysbus\.{_NAME}",
         rf"sysbus LoadBinary \${_NAME} ({_NUMBER}) cpu=sysbus\.{_NAME}",
+        r"macro reset",
+        r'"""',
+        r"runMacro \$reset",
         rf'emulation CreateLinkTerminal \${_NAME} "link" \${_NAME}',
         r"connector Connect sysbus\.uart link",
     )
@@ -95,8 +98,9 @@ SCRIPT_COMMANDS = tuple(
 
 def parse_script(text: str) -> list[str]:
     """The commands of a .resc; every variable is set before it is used."""
-    commands = [line for line in (re.sub(r"\s*#.*", "", line) for line in text.split("\n")) if line]
-    known = {"ORIGIN"}
+    commands = [line for line in (re.sub(r"\s*#.*", "", line).strip() for line in text.split("\n")) if line]
+    assert commands.count('"""') == 2, "what is between them is what `macro` names"
+    known = {"ORIGIN", "reset"}
     for command in commands:
         assert any(pattern.fullmatch(command) for pattern in SCRIPT_COMMANDS), f"unknown command: {command}"
         target, _, value = command.partition("?=")

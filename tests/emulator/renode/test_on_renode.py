@@ -32,10 +32,14 @@ def program(name: str) -> Path:
 
 def outputs(machine: Transport, frame: Frame) -> tuple[bytes, ...]:
     with Session(machine, bytes.fromhex(frame.golden.build_id)) as session:
-        for index, data in enumerate(frame.golden.inputs):
-            session.write_input(index, data)
-        session.run()
-        return tuple(session.read_output(index) for index in range(len(frame.golden.outputs)))
+        return a_run(session, frame)
+
+
+def a_run(session: Session, frame: Frame) -> tuple[bytes, ...]:
+    for index, data in enumerate(frame.golden.inputs):
+        session.write_input(index, data)
+    session.run()
+    return tuple(session.read_output(index) for index in range(len(frame.golden.outputs)))
 
 
 @pytest.mark.parametrize("name", list(MESHES))
@@ -54,6 +58,22 @@ def test_a_stock_board_on_renode_s_own_platform_gives_the_right_bytes(name: str,
     frame = STOCK[name](tmp_path)
     with RenodeMachine(frame.board, frame.images) as machine:
         assert outputs(machine, frame) == frame.golden.outputs
+
+
+@pytest.mark.parametrize("name", ["sixteen PEs", "STM32F4"])
+def test_a_reset_begins_anew(name: str, tmp_path: Path) -> None:
+    program("renode")
+    frame = FRAMES[name](tmp_path)
+    with (
+        RenodeMachine(frame.board, frame.images) as machine,
+        Session(machine, bytes.fromhex(frame.golden.build_id)) as session,
+    ):
+        assert a_run(session, frame) == frame.golden.outputs
+        last = session.device.pe_count - 1
+        assert [pe.frames for pe in session.pes()][last] == 1
+        session.reset()
+        assert [pe.frames for pe in session.pes()][last] == 0
+        assert a_run(session, frame) == frame.golden.outputs
 
 
 def renode_test(suite: Path, results: Path) -> tuple[int, str]:

@@ -63,7 +63,7 @@ def test_attributes_are_those_the_devices_take(board: Board, tmp_path: Path) -> 
         if room == "PeMesh":
             assert {*entry.attributes, "machine"} == {*constructor_parameters(models[name], name), "machine"}, name
             seen.add(name)
-    assert seen == {"Mesh", "Noc", "MacArray", "Timer", "Uart"}
+    assert seen == {"Mesh", "Noc", "MacArray", "Timer", "Uart", "Flash"}
 
 
 def test_addresses_are_the_board_s(board: Board, tmp_path: Path) -> None:
@@ -81,6 +81,9 @@ def test_addresses_are_the_board_s(board: Board, tmp_path: Path) -> None:
         assert entries[f"noc{pe}"].attributes["pe"] == pe
         assert entries[f"macArray{pe}"].places == [(board.accelerator[0].base, cpu)]
     assert entries["uart"].places == [(board.uart.base, "cpu0")]
+    assert board.flash is not None
+    assert entries["flash"].places == [(board.flash.base, "cpu0")]
+    assert entries["flashMemory"].places == [(board.flash.window, "cpu0")]
     assert entries["uart"].attributes["baud"] == board.uart.baud
 
 
@@ -93,6 +96,10 @@ def test_figures_are_the_board_s(board: Board, tmp_path: Path) -> None:
     assert entries["noc0"].attributes["flags"] == board.noc.flags
     for name, value in board.accelerator[0].figures.items():
         assert entries["macArray0"].attributes[camel(name)] == value
+    assert board.flash is not None
+    assert entries["flashMemory"].attributes["size"] == board.flash.bytes
+    for name in ("page_bytes", "loader_bytes", "erase_cycles", "program_cycles"):
+        assert entries["flash"].attributes[camel(name)] == getattr(board.flash, name)
     assert entries["cpu0"].attributes["PerformanceInMips"] == board.core.clock_hz // 10**6
 
 
@@ -260,5 +267,5 @@ def test_a_stock_board_is_renode_s_own_platform(
     assert f"frequency: {stock.core.clock_hz}\n" in text
     script = (folder / "run.resc").read_text()
     assert f"connector Connect sysbus.{uart} link" in script
-    assert "sysbus LoadELF $image\n" in script
+    assert "    sysbus LoadELF $image\n" in script
     assert sorted(path.name for path in folder.iterdir()) == ["LinkTerminal.cs", "board.repl", "run.resc"]

@@ -32,6 +32,7 @@ MODELS = (
     "Noc.cs",
     "Timer.cs",
     "Uart.cs",
+    "Flash.cs",
     "LinkTerminal.cs",
 )
 """In the order in which Renode compiles them: each knows those before it."""

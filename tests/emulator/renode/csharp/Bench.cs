@@ -1,5 +1,6 @@
 // A mesh of devices that another process asks, over stdin and stdout, to read and write registers and memory and to let
-// time pass. Arguments: the figures of Mesh, then PEs, SRAM bytes, flags, then the figures of MacArray.
+// time pass. Arguments: the figures of Mesh, then PEs, SRAM bytes, flags, then the figures of MacArray, dead links, then the
+// bytes and figures of the flash. Its memory is that of the PE behind the last.
 using System;
 using System.IO;
 using System.Linq;
@@ -16,24 +17,31 @@ public static class Bench
         var n = arguments.Take(22).Select(uint.Parse).ToArray();
         var machine = new Machine();
         var mesh = new Mesh(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], arguments[22]);
+        var f = arguments.Skip(23).Select(uint.Parse).ToArray();
         var memories = Enumerable.Range(0, (int)n[12]).Select(_ => new MappedMemory((int)n[13])).ToArray();
         var cores = memories.Select(_ => new CortexM(machine)).ToArray();
         var nocs = memories.Select((memory, pe) => new Noc(machine, cores[pe], memory, mesh, (uint)pe, n[14])).ToArray();
         var arrays = memories.Select(
             (memory, pe) => new MacArray(machine, cores[pe], memory, n[15], n[16], n[17], n[18], n[19], n[20], n[21])).ToArray();
+        var flashMemory = new MappedMemory((int)f[0]);
+        var flash = new Flash(machine, cores[0], flashMemory, f[1], f[2], f[3], f[4]);
+        memories = memories.Concat(new[] { flashMemory }).ToArray();
+        machine.Resetable = flash;
         var input = new BinaryReader(Console.OpenStandardInput());
         var output = new BinaryWriter(Console.OpenStandardOutput());
         for(var request = input.ReadChar(); request != 'Q'; request = input.ReadChar())
         {
             var pe = input.ReadInt32();
-            var device = request == 'a' || request == 'A' ? (IDoubleWordPeripheral)arrays[pe] : nocs[pe];
+            var device = request == 'a' || request == 'A' ? arrays[pe] : request == 'f' || request == 'F' ? flash : (IDoubleWordPeripheral)nocs[pe % nocs.Length];
             switch(request)
             {
             case 'a':
+            case 'f':
             case 'n':
                 output.Write(device.ReadDoubleWord(input.ReadInt32()));
                 break;
             case 'A':
+            case 'F':
             case 'N':
                 device.WriteDoubleWord(input.ReadInt32(), input.ReadUInt32());
                 break;

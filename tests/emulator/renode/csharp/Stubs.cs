@@ -10,6 +10,8 @@ namespace Antmicro.Renode.Core
     public interface IMachine
     {
         void ScheduleAction(TimeInterval delay, Action<TimeInterval> action, string name = null);
+
+        void RequestReset();
     }
 
     public class Machine : IMachine
@@ -17,6 +19,11 @@ namespace Antmicro.Renode.Core
         public void ScheduleAction(TimeInterval delay, Action<TimeInterval> action, string name = null)
         {
             actions.Add(Tuple.Create(Now + delay.Ticks, number++, action));
+        }
+
+        public void RequestReset()
+        {
+            Resetable?.Reset();
         }
 
         public void Run()
@@ -31,6 +38,7 @@ namespace Antmicro.Renode.Core
         }
 
         public ulong Now;
+        public IPeripheral Resetable;
 
         private int number;
         private readonly List<Tuple<ulong, int, Action<TimeInterval>>> actions = new List<Tuple<ulong, int, Action<TimeInterval>>>();

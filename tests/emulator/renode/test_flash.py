@@ -1,0 +1,95 @@
+"""Renode's flash in C#, against section 7 of the hardware manual."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.renode.devices import Devices, compile_devices
+from npukit.board.board import Board, load_board
+
+ERASE, ADDRESS, DATA, STATUS, ERROR, CAUSE, START, RESTART = 0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x1C, 0x20
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_devices(tmp_path_factory.mktemp("flash"))
+
+
+@pytest.fixture(scope="module")
+def board() -> Board:
+    return load_board("pe-mesh")
+
+
+@pytest.fixture
+def devices(program: Path, board: Board) -> Iterator[Devices]:
+    with Devices(program, board) as running:
+        yield running
+
+
+def flash_words(devices: Devices, offset: int, count: int) -> list[int]:
+    return list(struct.unpack(f"<{count}I", devices.read(devices.flash_memory, offset, 4 * count)))
+
+
+def program_words(devices: Devices, offset: int, *words: int) -> None:
+    devices.set_flash(ADDRESS, offset)
+    for word in words:
+        devices.set_flash(DATA, word)
+        devices.let_time_pass()
+
+
+def test_the_flash_clears_bits_and_erases_pages(devices: Devices, board: Board) -> None:
+    assert board.flash is not None
+    page = board.flash.slot_offset(0)
+    assert flash_words(devices, page, 2) == [0xFFFF_FFFF] * 2
+    program_words(devices, page, 0x1234_5678, 0x0000_FFFF)
+    assert flash_words(devices, page, 3) == [0x1234_5678, 0x0000_FFFF, 0xFFFF_FFFF]
+    assert (devices.flash(ADDRESS), devices.flash(ERROR)) == (page + 8, 0)
+    devices.set_flash(ERASE, page)
+    assert devices.flash(STATUS) == 1
+    assert flash_words(devices, page, 1) == [0x1234_5678]
+    devices.let_time_pass()
+    assert devices.flash(STATUS) == 0
+    assert flash_words(devices, page, 2) == [0xFFFF_FFFF] * 2
+    times = [board.flash.program_cycles] * 2 + [board.flash.erase_cycles]
+    assert devices.events(0) == times
+
+
+@pytest.mark.parametrize(
+    ("writes", "error"),
+    [
+        ([(ERASE, 0x20000), (ERASE, 0x21000)], 1),
+        ([(ERASE, 0x20004)], 2),
+        ([(ERASE, 0x4000_0000)], 2),
+        ([(ADDRESS, 0x20002), (DATA, 0)], 2),
+        ([(ADDRESS, 0xFFF0), (DATA, 0)], 4),
+        ([(ERASE, 0)], 4),
+        ([(START, 0x100)], 6),
+    ],
+)
+def test_what_the_flash_refuses(devices: Devices, writes: list[tuple[int, int]], error: int) -> None:
+    for register, value in writes:
+        devices.set_flash(register, value)
+    assert devices.flash(ERROR) == error
+    devices.set_flash(ERROR, 0)
+    assert devices.flash(ERROR) == 0
+
+
+def test_a_bit_that_is_0_cannot_become_1(devices: Devices) -> None:
+    program_words(devices, 0x2_0000, 0xFFFF_00FF)
+    program_words(devices, 0x2_0000, 0xFFFF_01FF)
+    assert devices.flash(ERROR) == 3
+    assert flash_words(devices, 0x2_0000, 1) == [0xFFFF_00FF]
+
+
+def test_a_restart_ends_what_the_flash_does(devices: Devices) -> None:
+    assert devices.flash(CAUSE) == 0
+    devices.set_flash(ADDRESS, 0x2_0000)
+    devices.set_flash(DATA, 0)
+    devices.set_flash(RESTART, 1)
+    devices.let_time_pass()
+    assert (devices.flash(CAUSE), devices.flash(STATUS)) == (2, 0)
+    assert flash_words(devices, 0x2_0000, 1) == [0xFFFF_FFFF]
