@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The root PE's flash, and the controller that starts the board from it: hardware manual, section 7. */
+ * The root PE's flash: hardware manual, sections 7.1 and 7.2. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "mesh.h"
-#include "noc.h"
+#include "flash_state.h"
 
 enum register_offset {
     ERASE = 0x00,
@@ -20,31 +19,11 @@ enum register_offset {
     REGISTER_BYTES = 0x24,
 };
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
-enum { ERROR_BUSY = 1, ERROR_PLACE, ERROR_NOT_ERASED, ERROR_PROTECTED, ERROR_PE, ERROR_LIST };
-enum { WORD = 4, MOST_COPIES = 64, CYCLES_BETWEEN_LOOKS = 16, ERASED = 0xFF };
+enum { ERASED = 0xFF };
 
-struct copy {
-    uint32_t offset, address, bytes;
-};
-
-struct flash {
-    struct flash_figures figures;
-    struct pe *pe;
-    uint8_t *memory;
-    uint32_t cause;
-    uint32_t address, error;
-    bool busy, erases;
-    uint32_t place, value; /* of the operation under way */
-    uint64_t operations, cut_at;
-    uint32_t chance;
-    bool *armed;
-    struct copy copies[MOST_COPIES];
-    uint32_t copy_count;
-};
-
-static void fail(struct flash *flash, uint32_t error)
+void flash_fail(struct flash *flash, enum flash_error error)
 {
-    flash->error = flash->error != 0 ? flash->error : error;
+    flash->error = flash->error != 0 ? flash->error : (uint32_t)error;
 }
 
 /* ---- operations ---- */
@@ -126,11 +105,11 @@ static void begin(struct flash *flash, uint32_t place, bool erases, uint32_t val
 static bool may_change(struct flash *flash, uint32_t place, uint32_t alignment)
 {
     if (flash->busy) {
-        fail(flash, ERROR_BUSY);
+        flash_fail(flash, ERROR_BUSY);
     } else if (place % alignment != 0 || place >= flash->figures.bytes) {
-        fail(flash, ERROR_PLACE);
+        flash_fail(flash, ERROR_PLACE);
     } else if (place < flash->figures.loader_bytes) {
-        fail(flash, ERROR_PROTECTED);
+        flash_fail(flash, ERROR_PROTECTED);
     } else {
         return true;
     }
@@ -143,108 +122,11 @@ static void program(struct flash *flash, uint32_t value)
         return;
     }
     if ((value & ~load(flash, flash->address)) != 0) {
-        fail(flash, ERROR_NOT_ERASED);
+        flash_fail(flash, ERROR_NOT_ERASED);
         return;
     }
     flash->address += WORD;
     begin(flash, flash->address - WORD, false, value);
-}
-
-/* ---- starting ---- */
-
-static bool copy_is_proper(const struct flash *flash, const struct copy *copy)
-{
-    const uint64_t sram = flash->pe->mesh->figures.sram_bytes;
-    return (copy->offset | copy->address | copy->bytes) % WORD == 0 &&
-           (uint64_t)copy->offset + copy->bytes <= flash->figures.bytes && (uint64_t)copy->address + copy->bytes <= sram;
-}
-
-static bool take_list(struct flash *flash, uint32_t address)
-{
-    const struct pe *pe = flash->pe;
-    const uint64_t room = pe->mesh->figures.sram_bytes;
-    uint32_t count;
-    if (address % WORD != 0 || address + (uint64_t)WORD > room) {
-        return false;
-    }
-    memcpy(&count, pe->sram + address, WORD);
-    if (count > MOST_COPIES || address + WORD + (uint64_t)count * sizeof(struct copy) > room) {
-        return false;
-    }
-    memcpy(flash->copies, pe->sram + address + WORD, count * sizeof(struct copy));
-    flash->copy_count = count;
-    bool proper = true;
-    for (uint32_t i = 0; i < count; i++) {
-        proper = proper && copy_is_proper(flash, &flash->copies[i]);
-    }
-    return proper;
-}
-
-static uint64_t copy_to_sram(struct flash *flash, struct copy copy)
-{
-    memcpy(flash->pe->sram + copy.address, flash->memory + copy.offset, copy.bytes);
-    blocks_forget(flash->pe, copy.address, copy.address + copy.bytes);
-    return (uint64_t)copy.bytes / WORD * flash->figures.copy_cycles_per_word;
-}
-
-static void start_pe(struct mesh *mesh, struct pe *pe)
-{
-    if (pe->core == NULL) {
-        pe_power_up(pe, mesh_add_image(mesh, 0, 0, 0));
-    }
-    dma_reset(pe);
-    pe->cycles = mesh->now;
-    pe->event = false;
-    pe->event_taken = mesh->now;
-    pe_reset(pe);
-}
-
-static void start_all(struct mesh *mesh, void *subject)
-{
-    const struct flash *flash = subject;
-    start_pe(mesh, flash->pe);
-    for (uint32_t i = 0; i < mesh->pe_count; i++) {
-        if (flash->armed[i] && i != flash->pe->number) {
-            start_pe(mesh, &mesh->pes[i]);
-        }
-    }
-}
-
-/* The copies overwrite the program that asked for them: they wait for its core to sleep. */
-static void start_when_asleep(struct mesh *mesh, void *subject)
-{
-    struct flash *flash = subject;
-    struct pe *pe = flash->pe;
-    if (pe->state != PE_ASLEEP) {
-        events_post(mesh, mesh->now + CYCLES_BETWEEN_LOOKS, pe->number, start_when_asleep, flash);
-        return;
-    }
-    pe->asleep += mesh->now - pe->cycles;
-    pe->state = PE_ABSENT;
-    uint64_t cycles = 0;
-    for (uint32_t i = 0; i < flash->copy_count; i++) {
-        cycles += copy_to_sram(flash, flash->copies[i]);
-    }
-    events_post(mesh, mesh->now + cycles, pe->number, start_all, flash);
-}
-
-static void start(struct flash *flash, uint32_t address)
-{
-    struct mesh *mesh = flash->pe->mesh;
-    if (!take_list(flash, address)) {
-        fail(flash, ERROR_LIST);
-        return;
-    }
-    events_post(mesh, mesh->now + CYCLES_BETWEEN_LOOKS, flash->pe->number, start_when_asleep, flash);
-}
-
-static void arm(struct flash *flash, uint32_t number)
-{
-    if (number >= flash->pe->mesh->pe_count || !noc_pe_exists(flash->pe->mesh, number)) {
-        fail(flash, ERROR_PE);
-        return;
-    }
-    flash->armed[number] = true;
 }
 
 /* ---- registers ---- */
@@ -286,10 +168,10 @@ static void write_flash(struct pe *pe, void *device, uint32_t offset, uint32_t v
         flash->error = 0;
         break;
     case ARM:
-        arm(flash, value);
+        boot_arm(flash, value);
         break;
     case START:
-        start(flash, value);
+        boot_start(flash, value);
         break;
     case RESTART:
         end_board(pe, END_RESTART);

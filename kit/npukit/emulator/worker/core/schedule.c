@@ -119,17 +119,28 @@ static bool out_of_time(uint32_t *slices, double deadline)
     return ++*slices % SLICES_BETWEEN_CLOCKS == 0 && clock_seconds() >= deadline;
 }
 
+/* Whether the board itself has ended its time, or its debugger has. */
+static bool stands_still(const struct mesh *mesh)
+{
+    return mesh->faulted != NULL || mesh->end != END_NONE || mesh->debug.stopped;
+}
+
+static int why_it_stands_still(const struct mesh *mesh)
+{
+    if (mesh->faulted != NULL) {
+        return RAN_TO_FAULT;
+    }
+    if (mesh->end != END_NONE) {
+        return mesh->end == END_RESTART ? RAN_TO_RESTART : RAN_TO_POWER_CUT;
+    }
+    return RAN_TO_STOP;
+}
+
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds)
 {
     const double deadline = clock_seconds() + seconds;
     uint32_t slices = 0;
-    while (mesh->faulted == NULL) {
-        if (mesh->end != END_NONE) {
-            return mesh->end == END_RESTART ? RAN_TO_RESTART : RAN_TO_POWER_CUT;
-        }
-        if (mesh->debug.stopped) {
-            return RAN_TO_STOP;
-        }
+    while (!stands_still(mesh)) {
         const uint64_t event = events_first_time(mesh);
         const uint64_t core = first_time(mesh);
         const uint64_t injection = inject_next(mesh);
@@ -152,5 +163,5 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
             return RAN_OUT_OF_TIME;
         }
     }
-    return RAN_TO_FAULT;
+    return why_it_stands_still(mesh);
 }
