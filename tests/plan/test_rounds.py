@@ -12,6 +12,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.assignment import Assignment, Tile, on_one_pe
+from npukit.plan.bands import bands_for
 from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
@@ -104,8 +105,7 @@ def test_tiles_of_other_pixels_share_a_slice() -> None:
     assert_exact(net, plan)
 
 
-def test_a_pe_with_long_lists_leaves_it_to_others_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.streams.MOST_LISTED", 128)
+def test_pes_ask_for_slices_in_turn() -> None:
     b = Builder("rows")
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     wanted = Round((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024)
@@ -114,6 +114,35 @@ def test_a_pe_with_long_lists_leaves_it_to_others_to_ask(monkeypatch: pytest.Mon
     asked = {pe: sum(plan.messages[n].source_pe == DRAM for n in sent) for pe, sent in numbers.items()}
     assert min(asked.values()) > 1
     assert_exact(net, plan)
+
+
+def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() -> None:
+    b = Builder("inverted")
+    x = b.conv(b.input(1, 12, 12, 8), 8, 1)
+    net = b.net(b.add(x, b.conv(b.depthwise(b.conv(x, 48, 1), 3), 8, 1)))
+    graph, wide = Graph(net), net.ops[1].name
+    group = on_rows(net, (0, 1))
+
+    def activations(wanted: Round) -> int:
+        plan = emit_round(graph, BOARD, engines(BOARD), wanted)
+        assert_exact(net, plan)
+        assert any(m.tensor == net.ops[1].output for m in plan.messages)  # rows of each band go to the neighbour
+        return max(pe.memory.activations for pe in plan.pes)
+
+    whole, cut = activations(Round((group,))), activations(Round((group,), bands={wide: 3}))
+    assert cut < 0.75 * whole
+    streamed = frozenset(op.name for op in net.ops)
+    activations(Round((group,), 2, 2, streamed, bands={wide: 3}))
+
+
+def test_bands_are_for_what_would_crowd_a_pe() -> None:
+    b = Builder("inverted")
+    x = b.conv(b.input(1, 32, 32, 8), 96, 1)
+    net = b.net(b.conv(b.depthwise(x, 3, 2), 8, 1))
+    found = [bands_for(Graph(net), BOARD, on_rows(net, pes)) for pes in [(0, 1)]]
+    assert found == [{net.ops[0].name: 2}]
+    small = b.net(x)
+    assert bands_for(Graph(small), BOARD, on_rows(small, (0, 1))) == {}
 
 
 def on_rows(net: Net, pes: tuple[int, int]) -> Assignment:

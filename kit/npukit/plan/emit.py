@@ -12,6 +12,8 @@ from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import (
+    STACK_BYTES,
+    WORKER_STACK_BYTES,
     Lifetime,
     aligned,
     code_bytes,
@@ -29,6 +31,7 @@ from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, PePlan, Plan, Ste
 from npukit.plan.program import Block, Held, Program
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, Region
+from npukit.plan.splits import CORE
 from npukit.plan.traffic import Traffic
 
 
@@ -63,13 +66,15 @@ def _memory(board: Board, program: Program, activations: int, tensors: int, tabl
     layers, rest = len(program.costs), len(program.steps) - len(program.costs)
     constants = sum(program.constants.values()) + program.command_bytes + program.descriptor_bytes
     if table:
-        code = code_bytes_with_table(tensors)
+        kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
+        code = code_bytes_with_table(tensors, kernels)
+        stack = STACK_BYTES if tensors or kernels else WORKER_STACK_BYTES
         constants += table_bytes(len(program.steps) + program.signals, layers)
         constants += sum(command_bytes_of_pieces(key[0], len(steps)) for key, steps in program.pieces.items())
     else:
-        code = code_bytes(layers, rest, tensors)
+        code, stack = code_bytes(layers, rest, tensors), STACK_BYTES
         constants += program.signal_bytes + sum(key[0] * len(steps) for key, steps in program.pieces.items())
-    return memory_use(board, aligned(constants), control_bytes(layers) + activations, code)
+    return memory_use(board, aligned(constants), control_bytes(layers) + activations, code, stack)
 
 
 def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:

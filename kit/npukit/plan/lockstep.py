@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
+from npukit.plan.bands import bands_for
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
@@ -31,7 +32,7 @@ SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 18, 19, 21, 25, 30, 38, 50, 76)
 PRICE = 0.06
 """Cycles a byte of constants costs."""
 
-SLICES = ((17 << 10, 2), (9 << 10, 3))
+SLICES = ((17 << 10, 2), (9 << 10, 3), (9 << 10, 2))
 """Bytes of slices, and how many have room."""
 
 LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
@@ -71,8 +72,9 @@ def _promising(graph: Graph, board: Board, engines: Engines, order: Sequence[int
         ):
             continue
         assignment = LatencySearch(graph, board, engines, order[:size], QUICK, fetched=True).best(PRICE)
-        groups = tuple(groups_of(assignment, order, size))
-        wanted = Round(groups, feeders=tuple(order[: len(order) % size]))
+        groups = tuple(groups_of(assignment, order, size, _root_last(order, size)))
+        feeders = tuple(order[: len(order) % size])
+        wanted = Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment))
         found.append((engine_cycles(graph, engines, wanted), wanted))
     return [wanted for _, wanted in sorted(found, key=lambda item: item[0])[:TRIED]]
 
@@ -93,11 +95,21 @@ def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: 
         yield _Choice(whole, (cycles + later) / len(wanted.groups))
 
 
-def groups_of(assignment: Assignment, order: Sequence[int], size: int) -> Iterator[Assignment]:
-    """The assignment of the first `size` PEs, on each group of so many; the first PEs are left if any are."""
+def groups_of(
+    assignment: Assignment, order: Sequence[int], size: int, places: Sequence[int] | None = None
+) -> Iterator[Assignment]:
+    """The assignment of the first `size` PEs, on each group of so many; the first PEs are left if any are.
+
+    The groups follow each other in the order of `places`, which is the same if none are given.
+    """
     for start in range(len(order) % size, len(order), size):
-        moved = dict(zip(order[:size], order[start : start + size], strict=True))
+        moved = dict(zip(order[:size], (places or order)[start : start + size], strict=True))
         yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}
+
+
+def _root_last(order: Sequence[int], size: int) -> list[int]:
+    """With the first group turned round: the root has most to hold, and a group's last PE has fewest tiles."""
+    return [*reversed(order[:size]), *order[size:]]
 
 
 def engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:

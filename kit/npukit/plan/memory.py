@@ -18,6 +18,9 @@ CODE_BYTES = 16 << 10
 FIRMWARE_BYTES = 8 << 10
 """Of the program what no network makes longer."""
 
+WORKER_BYTES = 4 << 10
+"""The same of a PE that talks to no host and computes nothing on its core: measured 3.1 KB, with variables."""
+
 CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
 """What a compute step, a send or a wait, and an input or output that the host knows add to it."""
 
@@ -39,6 +42,9 @@ LAYER_BYTES = 24
 
 STACK_BYTES = 4 << 10
 """Reserved for the stack until its bound is measured."""
+
+WORKER_STACK_BYTES = 1 << 10
+"""Of a PE as above: measured 0.4 KB."""
 
 
 CONTROL_BYTES, RECORD_BYTES = 64, 16
@@ -180,14 +186,17 @@ def command_bytes_of_pieces(command: int, pieces: int) -> int:
     return command if pieces == 1 else command + STEP_BYTES * PATCHED_WORDS * pieces
 
 
-def code_bytes_with_table(tensors: int) -> int:
-    """To reserve for the code of a program that is a table."""
-    return FIRMWARE_BYTES + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors
+def code_bytes_with_table(tensors: int, kernels: int) -> int:
+    """To reserve for a program that is a table, of which the host knows tensors, and the core computes kernels."""
+    firmware = FIRMWARE_BYTES if tensors or kernels else WORKER_BYTES
+    return firmware + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors + CODE_OF_A_TILE * kernels
 
 
-def memory_use(board: Board, constants: int, activations: int, code: int = CODE_BYTES) -> MemoryUse:
+def memory_use(
+    board: Board, constants: int, activations: int, code: int = CODE_BYTES, stack: int = STACK_BYTES
+) -> MemoryUse:
     """How a PE's memory is divided. `free` counts the memory that holds the activations; below 0 it does not fit."""
-    parts = {"code": code, "constants": constants, "activations": activations, "stack": STACK_BYTES}
+    parts = {"code": code, "constants": constants, "activations": activations, "stack": stack}
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
 
 

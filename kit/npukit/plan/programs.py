@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from npukit.accel.interface import Accelerator
@@ -20,6 +20,14 @@ from npukit.plan.transfers import Transfer, copies_to, transfers_of
 
 Engines = Mapping[str, Accelerator]
 
+Within = Callable[[Box], bool]
+"""Which boxes of a tensor are meant."""
+
+
+def whatever(box: Box) -> bool:
+    del box
+    return True
+
 
 class Emitter:
     """Emits the steps of frames op by op, so that each step follows whatever it waits for."""
@@ -32,14 +40,16 @@ class Emitter:
         assignments: Sequence[Assignment],
         ends: Ends,
         others: Collection[int] = (),
+        between: Collection[str] = (),
     ) -> None:
-        """`others`: PEs that have programs too."""
+        """`others`: PEs that have programs too. Of tensors `between` ops that take turns nobody holds all."""
         self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
         pes = {tile.pe for assignment in assignments for tiles in assignment.values() for tile in tiles} | set(others)
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], board.noc.flags if board.noc else 0)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
-        self._regions = [regions_of(graph, assignment, ends, frame) for frame, assignment in enumerate(assignments)]
+        numbered = enumerate(assignments)
+        self._regions = [regions_of(graph, assignment, ends, frame, between) for frame, assignment in numbered]
 
     def emit_frame(self, frame: int) -> None:
         self.bring_inputs(frame)
@@ -63,13 +73,13 @@ class Emitter:
                 flag = self.traffic.programs[pe].flags[held] if part else None
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
-    def ask(self, frames: Sequence[int], tensor: str) -> None:
+    def ask(self, frames: Sequence[int], tensor: str, within: Within = whatever) -> None:
         """Each PE that others send something of a tensor tells them, from here on, that it has room for these frames'.
 
-        Else what arrives has its place from the last time on that its sender heard of the PE.
+        Else what arrives has its place from the last time on that its sender heard of the PE. Only of boxes `within`.
         """
         asked: dict[int, list[int]] = {}
-        for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor)):
+        for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, within)):
             for pe, _ in parcel.destinations:
                 if pe != parcel.sender:
                     asked.setdefault(pe, []).append(parcel.sender)
@@ -77,10 +87,10 @@ class Emitter:
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
-    def send(self, frame: int, tensor: str) -> None:
-        """All that others need of a tensor, and other regions of the same PE."""
+    def send(self, frame: int, tensor: str, within: Within = whatever) -> None:
+        """All that others need of a tensor, and other regions of the same PE. Only boxes `within`."""
         room = self._room.get((frame, tensor))
-        for same in self._by_number(self._all_parcels(frame, tensor)):
+        for same in self._by_number(self._all_parcels(frame, tensor, within)):
             if room:
                 for parcel in same:
                     self.traffic.wait_for(parcel.sender, room)
@@ -89,9 +99,9 @@ class Emitter:
     def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
-    def _all_parcels(self, frame: int, tensor: str) -> list[Parcel]:
+    def _all_parcels(self, frame: int, tensor: str, within: Within = whatever) -> list[Parcel]:
         transfers = transfers_of(self.graph, self._regions[frame], tensor)
-        return [parcel for transfer in transfers for parcel in self._parcels(transfer)]
+        return [parcel for transfer in transfers if within(transfer.box) for parcel in self._parcels(transfer)]
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
@@ -113,7 +123,8 @@ class Emitter:
         box, engine = piece or tile.box, self.engines[op.engine]
         sources = self._inputs(frame, index, op, tile)
         reads = (*dict.fromkeys(sources), *([block] if block else []))
-        (target,) = [region for region in self._held(frame, pe, op.output) if region.owned]
+        held = self._held(frame, pe, op.output)
+        (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
         self.traffic.overlap(pe, op.engine, reads, (target,))
         self.traffic.wait_for(pe, *reads)
         self.traffic.wait_until_sent(pe, frame)

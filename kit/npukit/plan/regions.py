@@ -6,7 +6,7 @@ land in place: in the halo of the own tile, or beside the other parts of a gathe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -75,9 +75,12 @@ class Ends:
     outputs: int
 
 
-def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int) -> Regions:
-    """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end."""
-    found = _Regions(graph, frame)
+def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int, between: Collection[str] = ()) -> Regions:
+    """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end.
+
+    Of tensors `between` ops that take turns each band of channels has regions of its own.
+    """
+    found = _Regions(graph, frame, between)
     for name in graph.net.inputs:
         found.own(ends.inputs, name, Box.whole(graph.shape(name)))
     for op in graph.ops:
@@ -95,20 +98,32 @@ def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int) -> 
 class _Regions:
     """The regions of one frame as they grow."""
 
-    def __init__(self, graph: Graph, frame: int) -> None:
-        self._frame = frame
+    def __init__(self, graph: Graph, frame: int, between: Collection[str]) -> None:
+        self._frame, self._between = frame, between
         self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
 
     def own(self, pe: int, tensor: str, box: Box) -> None:
-        self.by_tensor[tensor][pe] = (Region(self._frame, pe, tensor, 1, box, owned=box),)
+        found = self.by_tensor[tensor]
+        regions = found.get(pe, ())
+        if regions and tensor not in self._between:
+            whole = regions[0].box.hull(box)
+            found[pe] = (replace(regions[0], box=whole, owned=whole),)
+        else:
+            found[pe] = (*regions, Region(self._frame, pe, tensor, len(regions) + 1, box, owned=box))
 
     def need(self, pe: int, tensor: str, index: int, box: Box) -> None:
         """In the first region that it does not make larger than two would be, else in one of its own."""
         found = self.by_tensor[tensor]
         regions = found.get(pe, ())
         for place, region in enumerate(regions):
-            if region.box.hull(box).elements <= region.box.elements + box.elements:
+            if self._may_share(region, box):
                 found[pe] = (*regions[:place], region.with_need(index, box), *regions[place + 1 :])
                 return
         new = Region(self._frame, pe, tensor, len(regions) + 1, box, needs=((index, box),))
         found[pe] = (*regions, new)
+
+    def _may_share(self, region: Region, box: Box) -> bool:
+        ends = (region.box.start[-1:], region.box.stop[-1:])
+        if region.tensor in self._between and ends != (box.start[-1:], box.stop[-1:]):
+            return False
+        return region.box.hull(box).elements <= region.box.elements + box.elements

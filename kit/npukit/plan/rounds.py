@@ -14,8 +14,8 @@ before it computes those of the next.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 
@@ -23,13 +23,14 @@ from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.assignment import Assignment, useful
+from npukit.plan.bands import Bands, Turn, between, in_bands, turns_of
 from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
-from npukit.plan.programs import Emitter, Engines
+from npukit.plan.programs import Emitter, Engines, whatever
 from npukit.plan.regions import Ends, in_frame
 from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY, Piece, Slice, Streams, cut_in_slices, slices_of
 from npukit.plan.traffic import SIGNAL, signal
@@ -62,6 +63,9 @@ class Round:
     cuts: tuple[int, ...] = ()
     """In a pipeline, the first ops of all stages but the first."""
 
+    bands: Bands = field(default_factory=dict)
+    """Ops that take turns with those behind them."""
+
     def stage_of(self, index: int) -> int:
         """Of an op, by its number."""
         return bisect_right(self.cuts, index)
@@ -69,7 +73,7 @@ class Round:
 
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
-    useful_groups = tuple(useful(graph, group) for group in wanted.groups)
+    useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
     emitter = _RoundEmitter(graph, board, engines, replace(wanted, groups=useful_groups))
     emitter.emit()
     frames = len(emitter.emitter.assignments)
@@ -81,9 +85,9 @@ class _RoundEmitter:
     def __init__(self, graph: Graph, board: Board, engines: Engines, wanted: Round) -> None:
         root = pes_in_order(board)[0]
         self._graph, self._engines, self._round = graph, engines, wanted
-        self.emitter = Emitter(
-            graph, board, engines, wanted.groups * (wanted.lanes * wanted.waves), _ends(wanted, root), wanted.feeders
-        )
+        frames = wanted.groups * (wanted.lanes * wanted.waves)
+        self._turns, apart = turns_of(graph, wanted.bands), between(graph, wanted.bands)
+        self.emitter = Emitter(graph, board, engines, frames, _ends(wanted, root), wanted.feeders, apart)
         self._traffic = self.emitter.traffic
         self._calm = _calm_from(graph)
         self._to_compute: dict[int, list[Slice]] = {}
@@ -95,18 +99,18 @@ class _RoundEmitter:
     def emit(self) -> None:
         self._go()
         self._bring_inputs(0)
-        for wave, index in self._order():
-            self._op(wave, index)
+        for wave, number in self._order():
+            self._turn(wave, number)
         self.emitter.end()
 
     def _order(self) -> list[tuple[int, int]]:
-        """Waves and ops: wave after wave, and each stage of a pipeline a wave behind the stage before it.
+        """Waves and numbers of turns: wave after wave, and each stage of a pipeline a wave behind the stage before it.
 
         The stage before comes first: what it makes has a place while the stage after it is at the wave before.
         """
-        places = product(range(self._round.waves), range(len(self._graph.ops)))
-        stage_of = self._round.stage_of
-        return sorted(places, key=lambda place: (place[0] + stage_of(place[1]), stage_of(place[1]), place))
+        stages = [self._round.stage_of(turn.index) for turn in self._turns]
+        places = product(range(self._round.waves), range(len(self._turns)))
+        return sorted(places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place))
 
     def _frames(self, wave: int) -> range:
         """A frame for each group and lane, lane by lane."""
@@ -117,16 +121,16 @@ class _RoundEmitter:
         for frame in self._frames(wave):
             self.emitter.bring_inputs(frame)
 
-    def _op(self, wave: int, index: int) -> None:
-        """An op of a wave; meanwhile the next wave's inputs are fetched."""
-        place = wave * len(self._graph.ops) + index
+    def _turn(self, wave: int, number: int) -> None:
+        """A turn of a wave; meanwhile the next wave's inputs are fetched."""
+        place, turn = wave * len(self._turns) + number, self._turns[number]
         self._streams.open(place + LEAD)
-        if wave + 1 < self._round.waves:
-            self._fetch(wave + 1, index)
+        if wave + 1 < self._round.waves and turn.last:
+            self._fetch(wave + 1, turn.index)
         if place in self._to_compute:
-            self._compute_slices(wave, index, self._graph.ops[index])
+            self._compute_slices(wave, place, turn)
         else:
-            self._compute_whole(wave, index, self._graph.ops[index])
+            self._compute_whole(wave, turn)
 
     def _fetch(self, wave: int, index: int) -> None:
         """Part of a wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
@@ -137,29 +141,44 @@ class _RoundEmitter:
             for frame in self._frames(wave):
                 self.emitter.fetch_part(frame, index - calm, parts)
 
-    def _compute_whole(self, wave: int, index: int, op: Op) -> None:
+    def _compute_whole(self, wave: int, turn: Turn) -> None:
         """Frame by frame, what others need of it sent at once."""
         for frame in self._frames(wave):
-            if not self.emitter.is_last(op.output):
-                self.emitter.ask([frame], op.output)
-            for tile in self.emitter.assignments[frame][op.name]:
-                self.emitter.compute(frame, index, tile)
-            self.emitter.send(frame, op.output)
+            if not self.emitter.is_last(turn.op.output):
+                self._ask([frame], turn)
+            for tile in turn.tiles(self.emitter.assignments[frame]):
+                self.emitter.compute(frame, turn.index, tile)
+            self._send(frame, turn)
 
-    def _compute_slices(self, wave: int, index: int, op: Op) -> None:
+    def _compute_slices(self, wave: int, place: int, turn: Turn) -> None:
         """Slice by slice, each for all frames."""
-        last = self.emitter.is_last(op.output)
+        last = self.emitter.is_last(turn.op.output)
         if not last:
-            self.emitter.ask(self._frames(wave), op.output)
+            self._ask(self._frames(wave), turn)
         first = self._frames(wave).start
-        for slice_ in self._to_compute[wave * len(self._graph.ops) + index]:
+        for slice_ in self._to_compute[place]:
             for piece in slice_.pieces:
-                self.emitter.compute(first + piece.frame, index, piece.tile, piece.box, slice_.block)
+                self.emitter.compute(first + piece.frame, turn.index, piece.tile, piece.box, slice_.block)
             self._streams.release(slice_)
         if last:  # outputs may lie where slices lay
-            self.emitter.ask(self._frames(wave), op.output)
+            self._ask(self._frames(wave), turn)
         for frame in self._frames(wave):
-            self.emitter.send(frame, op.output)
+            self._send(frame, turn)
+
+    def _ask(self, frames: Sequence[int], turn: Turn) -> None:
+        if self._is_sent(turn):
+            self.emitter.ask(frames, turn.op.output, turn.holds if self._is_apart(turn) else whatever)
+
+    def _send(self, frame: int, turn: Turn) -> None:
+        if self._is_sent(turn):
+            self.emitter.send(frame, turn.op.output, turn.holds if self._is_apart(turn) else whatever)
+
+    def _is_sent(self, turn: Turn) -> bool:
+        """Bands of what is between two ops go one by one, what the second makes of them goes when it is whole."""
+        return turn.last or self._is_apart(turn)
+
+    def _is_apart(self, turn: Turn) -> bool:
+        return turn.op.name in self._round.bands
 
     def _go(self) -> None:
         """The root starts everybody."""
@@ -173,16 +192,17 @@ class _RoundEmitter:
     def _slices(self) -> Iterator[Slice]:
         """In the order in which they are computed."""
         for wave in range(self._round.waves):
-            for index, op in enumerate(self._graph.ops):
-                if op.name in self._round.streamed:
-                    yield from slices_of(op, wave * len(self._graph.ops) + index, self._pieces(wave, op), self._source)
+            for number, turn in enumerate(self._turns):
+                if turn.op.name in self._round.streamed:
+                    place = wave * len(self._turns) + number
+                    yield from slices_of(turn.op, place, self._pieces(wave, turn), self._source)
 
-    def _pieces(self, wave: int, op: Op) -> list[list[Piece]]:
-        """Of each frame and tile of a wave."""
+    def _pieces(self, wave: int, turn: Turn) -> list[list[Piece]]:
+        """Of each frame and tile of a turn."""
         found = []
         for number, frame in enumerate(self._frames(wave)):
-            for tile in self.emitter.assignments[frame][op.name]:
-                boxes = cut_in_slices(tile.box, partial(self._size, op), self._round.slice_bytes)
+            for tile in turn.tiles(self.emitter.assignments[frame]):
+                boxes = cut_in_slices(tile.box, partial(self._size, turn.op), self._round.slice_bytes)
                 found.append([Piece(number, tile, box) for box in boxes])
         return found
 

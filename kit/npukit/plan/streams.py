@@ -25,9 +25,6 @@ SLICE_BYTES = 8 << 10
 CHANNEL_GRAINS = (16, 4)
 """Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
 
-MOST_LISTED = 8 << 10
-"""Bytes of descriptors for slices, from which on a PE that computes leaves it to others to ask, if there are any."""
-
 LARGEST_SLICE = 2
 """Times the size that is wanted."""
 
@@ -114,9 +111,8 @@ class Streams:
                 self._ask_for(each)
 
     def _feeder(self, pes: Sequence[int]) -> int:
-        """In turn those that do nothing else; else the first of these PEs that does not yet ask for too much."""
-        free = [pe for pe in pes if self._lists[pe] < MOST_LISTED]
-        found = min(self._feeders or pes, key=self._lists.__getitem__) if self._feeders or not free else free[0]
+        """Of those that do nothing else, or else of these PEs, the one that has the least to ask for so far."""
+        found = min(self._feeders or pes, key=self._lists.__getitem__)
         self._lists[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes)
         return found
 
