@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -49,11 +50,13 @@ def streamed_as_needed(
             return None
         return None if missing_bytes(board, plan) else plan
 
-    if plan := emitted(0):
-        return frozenset(), plan
+    least = _least_count(graph, board, engines, wanted.groups[0], heaviest)
+    if plan := emitted(least):
+        return frozenset(heaviest[:least]), plan
     if emitted(len(heaviest)) is None:
         return None
-    count = bisect_left(range(len(heaviest)), True, key=lambda count: emitted(count) is not None)
+    counts = range(least, len(heaviest))
+    count = least + bisect_left(counts, True, key=lambda count: emitted(count) is not None)
     plan = emitted(count)
     return (frozenset(heaviest[:count]), plan) if plan else None
 
@@ -85,6 +88,21 @@ def _frames_with_streams(
         plan = first_that_fits(graph, board, engines, wanted)
         if plan:
             yield replace(with_predictions(graph.net, board, plan), objective="latency")
+
+
+def _least_count(graph: Graph, board: Board, engines: Engines, assignment: Assignment, heaviest: Sequence[str]) -> int:
+    """How many of the heaviest ops must be streamed at least, as the constants of the others would fill a PE."""
+    held: Counter[int] = Counter()
+    sizes: dict[str, dict[int, int]] = {}
+    for op in graph.ops:
+        tiles = assignment[op.name]
+        sizes[op.name] = {tile.pe: engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in tiles}
+        held.update(sizes[op.name])
+    room, count = board.memory_for("constants").size, 0
+    while count < len(heaviest) and max(held.values()) > room:
+        held.subtract(sizes[heaviest[count]])
+        count += 1
+    return count
 
 
 def _heaviest(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:
