@@ -49,3 +49,5 @@ def test_groups_leave_the_first_pes_to_feed_them() -> None:
     whole = {op.name: (Tile(3, Box.whole(graph.shape(op.output))),) for op in graph.ops}
     groups = groups_of(whole, [3, 4, 5, 6, 7], 2)
     assert [{tile.pe for tiles in group.values() for tile in tiles} for group in groups] == [{4}, {6}]
+    turned = groups_of(whole, [3, 4, 5, 6], 2, [4, 3, 5, 6])
+    assert [{tile.pe for tiles in group.values() for tile in tiles} for group in turned] == [{4}, {5}]

@@ -13,6 +13,7 @@ from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.assignment import Assignment, Tile, on_one_pe
 from npukit.plan.bands import bands_for
+from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
@@ -133,6 +134,22 @@ def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() 
     assert cut < 0.75 * whole
     streamed = frozenset(op.name for op in net.ops)
     activations(Round((group,), 2, 2, streamed, bands={wide: 3}))
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(st.data())
+def test_any_bands_compute_what_the_net_computes(data: st.DataObject) -> None:
+    b = Builder("inverted", seed=data.draw(st.integers(0, 99)))
+    x = b.conv(b.input(1, data.draw(st.integers(4, 9)), 7, 4), data.draw(st.sampled_from([17, 32, 40])), 1)
+    net = b.net(b.conv(b.depthwise(x, 3, data.draw(st.integers(1, 2))), 5, 1))
+    graph = Graph(net)
+    parts = {op.name: (1, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2)), 1) for op in net.ops}
+    boxes = {op.name: to_boxes(grid(graph.shape(op.output), parts[op.name], (1, 1, 1, 1))) for op in net.ops}
+    group = {name: tuple(Tile(pe, box) for pe, box in enumerate(found)) for name, found in boxes.items()}
+    streamed = frozenset(data.draw(st.sets(st.sampled_from([op.name for op in net.ops]))))
+    bands = {net.ops[0].name: data.draw(st.integers(1, 3))}
+    lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
+    assert_exact(net, emit_round(graph, BOARD, engines(BOARD), Round((group,), lanes, waves, streamed, bands=bands)))
 
 
 def test_bands_are_for_what_would_crowd_a_pe() -> None:
