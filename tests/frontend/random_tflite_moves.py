@@ -11,7 +11,7 @@ import tflite
 from frontend.tflite_bundle import Bundle, Shape, some_image, some_shape
 
 
-def _moved(
+def moved(
     bundle: Bundle, code: str, shape: Shape, result: Shape, constants: Sequence[np.ndarray], **options: Any
 ) -> None:
     given, table = bundle.quantized(), options.pop("table", "")
@@ -23,7 +23,7 @@ def pad(bundle: Bundle) -> None:
     shape = some_shape(bundle)
     widths = np.array([bundle.sizes(0, 2, 2) for _ in shape], np.int32)
     result = tuple(size + int(total) for size, total in zip(shape, widths.sum(axis=1), strict=True))
-    _moved(bundle, "PAD", shape, result, [widths], table="Pad")
+    moved(bundle, "PAD", shape, result, [widths], table="Pad")
 
 
 def pad_v2(bundle: Bundle) -> None:
@@ -85,7 +85,7 @@ def slice_(bundle: Bundle) -> None:
         -1 if begin + size == whole and bundle.often() else size
         for begin, size, whole in zip(begins, sizes, shape, strict=True)
     ]
-    _moved(bundle, "SLICE", shape, tuple(sizes), [np.array(begins, np.int32), np.array(ends, np.int32)])
+    moved(bundle, "SLICE", shape, tuple(sizes), [np.array(begins, np.int32), np.array(ends, np.int32)])
 
 
 def strided_slice(bundle: Bundle) -> None:
@@ -108,7 +108,7 @@ def strided_slice(bundle: Bundle) -> None:
             break
     constants = [np.array(values, np.int32) for values in (begins, ends, strides)]
     masks = {"BeginMask": opened, "EndMask": ended, "ShrinkAxisMask": shrunk}
-    _moved(bundle, "STRIDED_SLICE", shape, tuple(kept), constants, table="StridedSlice", **masks)
+    moved(bundle, "STRIDED_SLICE", shape, tuple(kept), constants, table="StridedSlice", **masks)
 
 
 def reshape(bundle: Bundle) -> None:
@@ -116,13 +116,13 @@ def reshape(bundle: Bundle) -> None:
     result = list(bundle.one_of([shape[::-1], (1, *shape), (int(np.prod(shape)),), (*shape[:-1], 1, shape[-1])]))
     stated = list(result)
     stated[bundle.pick(0, len(stated) - 1)] = -1
-    _moved(bundle, "RESHAPE", shape, tuple(result), [np.array(bundle.one_of([result, stated]), np.int32)])
+    moved(bundle, "RESHAPE", shape, tuple(result), [np.array(bundle.one_of([result, stated]), np.int32)])
 
 
 def transpose(bundle: Bundle) -> None:
     shape = bundle.sizes(1, 5, bundle.pick(1, 5))
     axes = bundle.random.permutation(len(shape)).astype(np.int32)
-    _moved(bundle, "TRANSPOSE", shape, tuple(shape[axis] for axis in axes), [axes])
+    moved(bundle, "TRANSPOSE", shape, tuple(shape[axis] for axis in axes), [axes])
 
 
 def resize(code: str, table: str) -> Callable[[Bundle], None]:
@@ -130,7 +130,7 @@ def resize(code: str, table: str) -> Callable[[Bundle], None]:
         image, sides = some_image(bundle), bundle.sizes(1, 20, 2)
         options = bundle.one_of([{}, {"AlignCorners": True}, {"HalfPixelCenters": True}])
         size = np.array(sides, np.int32)
-        _moved(bundle, code, image, (image[0], *sides, image[3]), [size], table=table, **options)
+        moved(bundle, code, image, (image[0], *sides, image[3]), [size], table=table, **options)
 
     return made
 

@@ -19,6 +19,7 @@ TYPES = {
     "int16": tflite.TensorType.INT16,
     "int32": tflite.TensorType.INT32,
     "int64": tflite.TensorType.INT64,
+    "bool": tflite.TensorType.BOOL,
 }
 BUILTINS = vars(tflite.BuiltinOperator)
 

@@ -28,12 +28,13 @@ NAMES: Mapping[str, Names] = {
     "average_pool": _names(
         "AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool"
     ),
-    "concat": _names("CONCATENATION PACK", "Concat QLinearConcat"),
+    "concat": _names("CONCATENATION PACK TILE", "Concat QLinearConcat"),
     "conv2d": _names("CONV_2D", "Conv QLinearConv"),
     "dense": _names("FULLY_CONNECTED", "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN"),
     "depthwise_conv2d": _names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
     "lookup": _names(
-        "ABS DIV ELU EXP GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RSQRT SQRT"
+        "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU"
+        " RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT"
         " SQUARE TANH",
         "Abs Ceil Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu QLinearSigmoid Relu"
         " Round Sigmoid Softplus Sqrt Tanh",
@@ -50,15 +51,17 @@ NAMES: Mapping[str, Names] = {
     "requantize": _names("QUANTIZE DEQUANTIZE", "QuantizeLinear DequantizeLinear"),
     "reshape": _names("RESHAPE SQUEEZE EXPAND_DIMS SHAPE", "Flatten Reshape Squeeze Unsqueeze"),
     "resize_bilinear": _names("RESIZE_BILINEAR", "Resize"),
-    "resize_nearest": _names("RESIZE_NEAREST_NEIGHBOR", "Resize"),
-    "slice": _names("SLICE SPLIT SPLIT_V STRIDED_SLICE", "Slice Split"),
+    "resize_nearest": _names("RESIZE_NEAREST_NEIGHBOR REVERSE_V2", "Resize"),
+    "slice": _names("SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "Slice Split"),
     "softmax": _names("SOFTMAX", "QLinearSoftmax Softmax"),
     "subtract": _names("SUB", "Sub"),
     "top_k": Names(),
-    "transpose": _names("TRANSPOSE", "Transpose"),
+    "transpose": _names("BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TRANSPOSE", "Transpose"),
     "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
     "tvm_code": _names(
-        "",
+        "ADD_N ARG_MIN BROADCAST_TO CUMSUM EMBEDDING_LOOKUP EQUAL GATHER GREATER GREATER_EQUAL L2_NORMALIZATION LESS"
+        " LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MAX REDUCE_MIN SELECT"
+        " SELECT_V2 SIGN SQUARED_DIFFERENCE SUM",
         "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization LayerNormalization"
         " Less MatMulInteger Pow ReduceMax ReduceMin ReduceSum ReduceSumSquare Sin Tan Where",
     ),

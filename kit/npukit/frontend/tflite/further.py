@@ -1,0 +1,190 @@
+"""Ops that no kernel of npukit's is for: moves in terms of others, which stay exact, and what TVM makes code of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import tflite
+from tvm import relax
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.file import TfliteOp
+
+Converter = Callable[[Emitter, TfliteOp], None]
+
+LEAST_NORM = 1e-6
+"""What TFLite takes a smaller sum of squares for."""
+
+
+def _reshaped(emitter: Emitter, data: relax.Expr, shape: Sequence[int]) -> relax.Var:
+    return emitter.emit(operators.reshape(data, list(shape)))
+
+
+def _permuted(emitter: Emitter, data: relax.Expr, axes: Sequence[int]) -> relax.Var:
+    return emitter.emit(operators.permute_dims(data, list(axes)))
+
+
+def depth_to_space(emitter: Emitter, op: TfliteOp) -> None:
+    block, data = int(op.options["BlockSize"]), emitter.real(op.inputs[0])
+    images, height, width, channels = emitter.shape(data)
+    apart = _reshaped(emitter, data, (images, height, width, block, block, channels // block**2))
+    moved = _permuted(emitter, apart, (0, 1, 3, 2, 4, 5))
+    shape = images, height * block, width * block, channels // block**2
+    emitter.define_real(op.outputs[0], _reshaped(emitter, moved, shape))
+
+
+def space_to_depth(emitter: Emitter, op: TfliteOp) -> None:
+    block, data = int(op.options["BlockSize"]), emitter.real(op.inputs[0])
+    images, height, width, channels = emitter.shape(data)
+    apart = _reshaped(emitter, data, (images, height // block, block, width // block, block, channels))
+    moved = _permuted(emitter, apart, (0, 1, 3, 2, 4, 5))
+    shape = images, height // block, width // block, channels * block**2
+    emitter.define_real(op.outputs[0], _reshaped(emitter, moved, shape))
+
+
+def space_to_batch(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, the block's sides, what is padded around the data first."""
+    sides, around = (emitter.integers(index) for index in op.inputs[1:])
+    data, count = emitter.real(op.inputs[0]), len(sides)
+    beyond = [0, 0] * (len(emitter.shape(data)) - count - 1)
+    data = emitter.emit(operators.nn.pad(data, [0, 0, *around, *beyond], "constant", 0.0))
+    images, *shape = emitter.shape(data)
+    rest = shape[count:]
+    split = [part for size, side in zip(shape, sides, strict=False) for part in (size // side, side)]
+    apart = _reshaped(emitter, data, (images, *split, *rest))
+    inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count + 1, 2)
+    moved = _permuted(emitter, apart, (*inner, 0, *outer, *range(2 * count + 1, 2 * count + 1 + len(rest))))
+    result = (images * prod(sides), *split[::2], *rest)
+    emitter.define_real(op.outputs[0], _reshaped(emitter, moved, result))
+
+
+def batch_to_space(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, the block's sides, what is cut off around the result."""
+    sides, around = (emitter.integers(index) for index in op.inputs[1:])
+    data, count = emitter.real(op.inputs[0]), len(sides)
+    images, *shape = emitter.shape(data)
+    spatial, rest = shape[:count], shape[count:]
+    apart = _reshaped(emitter, data, (*sides, images // prod(sides), *spatial, *rest))
+    pairs = [axis for place in range(count) for axis in (count + 1 + place, place)]
+    moved = _permuted(emitter, apart, (count, *pairs, *range(2 * count + 1, 2 * count + 1 + len(rest))))
+    full = [size * side for size, side in zip(spatial, sides, strict=True)]
+    whole = _reshaped(emitter, moved, (images // prod(sides), *full, *rest))
+    ends = [size - end for size, end in zip(full, around[1::2], strict=True)]
+    cut = operators.strided_slice(whole, list(range(1, count + 1)), around[::2], ends)
+    emitter.define_real(op.outputs[0], cut)
+
+
+def tile(emitter: Emitter, op: TfliteOp) -> None:
+    data = emitter.real(op.inputs[0])
+    for axis, count in enumerate(emitter.integers(op.inputs[1])):
+        if count < 1:
+            raise NpukitError("it repeats an axis less than once")
+        data = data if count == 1 else emitter.emit(operators.concat([data] * count, axis))
+    emitter.define_real(op.outputs[0], data)
+
+
+def unpack(emitter: Emitter, op: TfliteOp) -> None:
+    data = emitter.real(op.inputs[0])
+    shape = emitter.shape(data)
+    axis = int(op.options["Axis"]) % len(shape)
+    for number, index in enumerate(op.outputs):
+        part = emitter.emit(operators.strided_slice(data, [axis], [number], [number + 1]))
+        emitter.define_real(index, operators.reshape(part, [*shape[:axis], *shape[axis + 1 :]]))
+
+
+def reverse(emitter: Emitter, op: TfliteOp) -> None:
+    data = emitter.real(op.inputs[0])
+    rank = len(emitter.shape(data))
+    for axis in emitter.integers(op.inputs[1]):
+        data = emitter.emit(operators.flip(data, axis % rank))
+    emitter.define_real(op.outputs[0], data)
+
+
+def broadcast_to(emitter: Emitter, op: TfliteOp) -> None:
+    shape = emitter.integers(op.inputs[1])
+    emitter.define_real(op.outputs[0], operators.broadcast_to(emitter.real(op.inputs[0]), shape))
+
+
+def mirror_pad(emitter: Emitter, op: TfliteOp) -> None:
+    if op.options["Mode"] != tflite.MirrorPadMode.REFLECT:
+        raise NpukitError("it mirrors the border itself too, which npukit does not read yet")
+    padded = operators.nn.pad(emitter.real(op.inputs[0]), emitter.integers(op.inputs[1]), "reflect")
+    emitter.define_real(op.outputs[0], padded)
+
+
+def gather(emitter: Emitter, op: TfliteOp) -> None:
+    if op.options.get("BatchDims"):
+        raise NpukitError("it gathers within batches, which npukit does not read yet")
+    _take(emitter, op, *op.inputs, int(op.options.get("Axis", 0)))
+
+
+def embedding_lookup(emitter: Emitter, op: TfliteOp) -> None:
+    indices, data = op.inputs
+    _take(emitter, op, data, indices, 0)
+
+
+def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) -> None:
+    """Indices that are not there are taken for the nearest that are: they may come from outside at run time."""
+    taken = operators.take(emitter.real(data), emitter.value(indices), axis, mode="clip")
+    emitter.define_real(op.outputs[0], taken)
+
+
+def reduction(name: str) -> Converter:
+    """A reduction of some axes, by Relax's name for it."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        axes, keep = emitter.integers(op.inputs[1]), bool(op.options.get("KeepDims"))
+        emitter.define_real(op.outputs[0], getattr(operators, name)(emitter.real(op.inputs[0]), axes, keep))
+
+    return convert
+
+
+def arg_min(emitter: Emitter, op: TfliteOp) -> None:
+    found = emitter.emit(operators.argmin(emitter.real(op.inputs[0]), int(emitter.constant(op.inputs[1]).item())))
+    wanted = "int64" if op.options.get("OutputType") == tflite.TensorType.INT64 else "int32"
+    emitter.define(op.outputs[0], operators.astype(found, wanted))
+
+
+def of_truth(name: str) -> Converter:
+    """A comparison or a logical function, whose result is no number."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        emitter.define(op.outputs[0], getattr(operators, name)(*(emitter.real(index) for index in op.inputs)))
+
+    return convert
+
+
+def select(emitter: Emitter, op: TfliteOp) -> None:
+    condition, *choices = op.inputs
+    chosen = operators.where(emitter.value(condition), *(emitter.real(index) for index in choices))
+    emitter.define_real(op.outputs[0], chosen)
+
+
+def add_n(emitter: Emitter, op: TfliteOp) -> None:
+    total, *rest = (emitter.real(index) for index in op.inputs)
+    for each in rest:
+        total = emitter.emit(operators.add(total, each))
+    emitter.define_real(op.outputs[0], total)
+
+
+def squared_difference(emitter: Emitter, op: TfliteOp) -> None:
+    first, second = (emitter.real(index) for index in op.inputs)
+    emitter.define_real(op.outputs[0], operators.square(emitter.emit(operators.subtract(first, second))))
+
+
+def l2_normalization(emitter: Emitter, op: TfliteOp) -> None:
+    data = emitter.real(op.inputs[0])
+    squares = emitter.emit(operators.sum(emitter.emit(operators.square(data)), [-1], True))
+    least: Any = relax.const(LEAST_NORM, "float32")
+    norm = emitter.emit(operators.sqrt(emitter.emit(operators.maximum(squares, least))))
+    emitter.define_real(op.outputs[0], operators.divide(data, norm))
+
+
+def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:
+    axis, data = int(emitter.constant(op.inputs[1]).item()), emitter.real(op.inputs[0])
+    if op.options["Reverse"] or op.options["Exclusive"]:
+        raise NpukitError("it sums from the end, or all but each number itself, which npukit does not read yet")
+    emitter.define_real(op.outputs[0], operators.cumsum(data, axis % len(emitter.shape(data))))

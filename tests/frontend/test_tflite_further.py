@@ -1,0 +1,117 @@
+"""TFLite ops that npukit has no kernel for: in float beside LiteRT, and in int8 beside real numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tflite_models import Model, run_litert
+
+from npukit.errors import NpukitError
+from npukit.frontend.models import load_net_from_model
+from npukit.net.reference import run_reference
+from npukit.quantize.models import load_model
+
+SHAPE = (2, 3, 4)
+
+
+def real_input(model: Model, name: str, shape: tuple[int, ...] = SHAPE) -> str:
+    model.inputs.append(name)
+    return model.tensor(name, shape, dtype="float32")
+
+
+def in_float(model: Model, folder: Path, *inputs: np.ndarray) -> None:
+    """The outputs are LiteRT's but for the last digits of functions."""
+    path = folder / "model.tflite"
+    path.write_bytes(model.bytes(["y"]))
+    (got,), (expected,) = run_reference(load_model(path, in_float=True).net, list(inputs)), run_litert(path, inputs)
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def reals(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-4, 4, shape).astype(np.float32)
+
+
+REAL = {"CEIL": np.ceil, "COS": np.cos, "FLOOR": np.floor, "ROUND": np.rint, "SIGN": np.sign, "SIN": np.sin}
+
+
+def test_functions(tmp_path: Path) -> None:
+    model, path, data = Model(), tmp_path / "model.tflite", reals(1)
+    real_input(model, "x")
+    for code in REAL:
+        model.op(code, ["x"], [model.tensor(code, SHAPE, dtype="float32")])
+    path.write_bytes(model.bytes(list(REAL)))
+    for function, got in zip(REAL.values(), run_reference(load_model(path, in_float=True).net, [data]), strict=True):
+        np.testing.assert_allclose(got, function(data), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("code", "table"), [("POW", "Pow"), ("ADD_N", "AddN")])
+def test_two_operands(code: str, table: str, tmp_path: Path) -> None:
+    model = Model()
+    names = [real_input(model, name) for name in "ab"]
+    model.op(code, names, [model.tensor("y", SHAPE, dtype="float32")], table)
+    in_float(model, tmp_path, np.abs(reals(2)), reals(3))
+
+
+def test_running_sums(tmp_path: Path) -> None:
+    model = Model()
+    names = [real_input(model, "x"), model.constant("axis", np.array(1, np.int32))]
+    model.op("CUMSUM", names, [model.tensor("y", SHAPE, dtype="float32")], "Cumsum")
+    in_float(model, tmp_path, reals(4))
+
+
+def test_an_embedding(tmp_path: Path) -> None:
+    model = Model()
+    model.inputs.append(model.tensor("indices", (5,), dtype="int32"))
+    model.constant("table", reals(5, (7, 4)))
+    model.op("EMBEDDING_LOOKUP", ["indices", "table"], [model.tensor("y", (5, 4), dtype="float32")])
+    in_float(model, tmp_path, np.array([0, 6, 3, 3, 1], np.int32))
+
+
+@pytest.mark.parametrize(
+    ("code", "logical"), [("GREATER_EQUAL", "LOGICAL_AND"), ("LESS", "LOGICAL_OR"), ("NOT_EQUAL", "LOGICAL_AND")]
+)
+def test_choices(code: str, logical: str, tmp_path: Path) -> None:
+    """Where a comparison holds, or another does not, one operand; else the other."""
+    model, table = Model(), "".join(part.capitalize() for part in code.split("_"))
+    first, second = (real_input(model, name) for name in "ab")
+    for name in ("below", "never", "above", "taken"):
+        model.tensor(name, SHAPE, dtype="bool")
+    model.op(code, [first, second], ["below"], table)
+    model.op("LESS", [second, model.constant("limit", np.full(SHAPE, 1, np.float32))], ["never"], "Less")
+    model.op("LOGICAL_NOT", ["never"], ["above"], "LogicalNot")
+    model.op(logical, ["below", "above"], ["taken"], "".join(part.capitalize() for part in logical.split("_")))
+    model.op("SELECT", ["taken", first, second], [model.tensor("y", SHAPE, dtype="float32")], "Select")
+    in_float(model, tmp_path, np.round(reals(6)), np.round(reals(7)))
+
+
+def in_int8(code: str, table: str, constant: Any, shape: tuple[int, ...], folder: Path) -> tuple[np.ndarray, ...]:
+    """The input's numbers, and the result's."""
+    model = Model()
+    model.input("x", (1, 3, 4), 0.05, -3)
+    model.constant("c", np.array(constant, np.int32))
+    model.op(code, ["x", "c"], [model.tensor("y", shape, 0.1, 5)], table)
+    path, data = folder / "model.tflite", np.random.default_rng(8).integers(-128, 128, (1, 3, 4), np.int8)
+    path.write_bytes(model.bytes(["y"]))
+    (got,) = run_reference(load_net_from_model(path), [data])
+    return (data + 3.0) * 0.05, (got - 5.0) * 0.1
+
+
+def test_sums_are_rounded_from_real_numbers(tmp_path: Path) -> None:
+    """LiteRT's own wrap around where they do not fit."""
+    data, got = in_int8("SUM", "Reducer", [1], (1, 4), tmp_path)
+    assert np.abs(got - np.clip(data.sum(axis=1), -13.3, 12.2)).max() <= 0.0501
+
+
+def test_broadcasts(tmp_path: Path) -> None:
+    data, got = in_int8("BROADCAST_TO", "BroadcastTo", [2, 3, 4], (2, 3, 4), tmp_path)
+    assert np.abs(got - np.broadcast_to(data, got.shape)).max() <= 0.0501
+
+
+def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(NpukitError, match=r"op 0 is HASHTABLE_LOOKUP, which npukit does not read from TFLite yet"):
+        in_int8("HASHTABLE_LOOKUP", "", [1], (1, 3, 4), tmp_path)
