@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from tflite_models import Model, run_litert
 
-from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
@@ -110,8 +109,3 @@ def test_sums_are_rounded_from_real_numbers(tmp_path: Path) -> None:
 def test_broadcasts(tmp_path: Path) -> None:
     data, got = in_int8("BROADCAST_TO", "BroadcastTo", [2, 3, 4], (2, 3, 4), tmp_path)
     assert np.abs(got - np.broadcast_to(data, got.shape)).max() <= 0.0501
-
-
-def test_what_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(NpukitError, match=r"op 0 is HASHTABLE_LOOKUP, which npukit does not read from TFLite yet"):
-        in_int8("HASHTABLE_LOOKUP", "", [1], (1, 3, 4), tmp_path)

@@ -99,13 +99,18 @@ def tflite_seeds() -> tuple[bytes, ...]:
 
 @cache
 def pytorch_seeds() -> tuple[bytes, ...]:
-    """Two programs of torch.export: an image's layers, and a recurrent one."""
+    """Programs of torch.export: an image's layers, a recurrent one, one that PyTorch has quantised."""
     import torch  # pyright: ignore[reportMissingImports]
+    from pytorch_models import Quantised  # pyright: ignore[reportMissingImports]
 
     layers = torch.nn.Sequential(
         torch.nn.Conv2d(1, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(27, 4)
     )
-    programs = ((layers, torch.zeros(1, 1, 5, 5)), (torch.nn.GRU(4, 3, batch_first=True), torch.zeros(1, 3, 4)))
+    programs = (
+        (layers, torch.zeros(1, 1, 5, 5)),
+        (torch.nn.GRU(4, 3, batch_first=True), torch.zeros(1, 3, 4)),
+        (Quantised(), torch.zeros(1, 3, 8, 8)),
+    )
     return tuple(_exported(module.eval(), example) for module, example in programs)
 
 

@@ -19,8 +19,10 @@ from typing import Any
 from fuzz.models import mutate, seeds
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
+from npukit.net.net import Net
 from npukit.net.parse import parse_net
 from npukit.net.text import print_net, stored_values
+from npukit.quantize.models import load_model
 
 MEMORY = 8 << 30
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz"))
@@ -47,7 +49,7 @@ def outcome(parser: str, data: bytes) -> str:
     path = FOLDER / f"model.{parser.partition('_')[0]}"
     path.write_bytes(data)
     try:
-        net = load_net_from_model(path)
+        net = _read(path)
         parse_net(print_net(net), stored_values(net))
     except NpukitError as error:
         return (
@@ -57,6 +59,16 @@ def outcome(parser: str, data: bytes) -> str:
         place = traceback.extract_tb(fault.__traceback__)[-1]
         return f"{type(fault).__name__}: {fault} ({place.filename}:{place.lineno})"
     return "net"
+
+
+def _read(path: Path) -> Net:
+    """A program of PyTorch's that is not quantised in float, so that it is read further than to the first op."""
+    try:
+        return load_net_from_model(path)
+    except NpukitError as error:
+        if path.suffix != ".pt2" or "is a float model" not in error.message:
+            raise
+    return load_model(path, in_float=True).net
 
 
 def watched(event: str, arguments: tuple[Any, ...]) -> None:
