@@ -117,12 +117,9 @@ def squared_difference(bundle: Bundle) -> None:
     bundle.op("SQUARED_DIFFERENCE", operands, bundle.output(shape, bundle.quantized()), "SquaredDifference")
 
 
-def normalised(code: str, fixed: Quantized, table: str) -> Callable[[Bundle], None]:
-    def made(bundle: Bundle) -> None:
-        shape = (*bundle.sizes(1, 4, bundle.pick(1, 3)), bundle.pick(2, 20))
-        bundle.op(code, [bundle.input(shape)], bundle.output(shape, fixed), table)
-
-    return made
+def l2_normalization(bundle: Bundle) -> None:
+    shape = (*bundle.sizes(1, 4, bundle.pick(1, 3)), bundle.pick(2, 20))
+    bundle.op("L2_NORMALIZATION", [bundle.input(shape)], bundle.output(shape, Quantized(1 / 128, 0)), "L2Norm")
 
 
 MAKERS: dict[str, Callable[[Bundle], None]] = {
@@ -141,8 +138,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "unpack": unpack,
 }
 ROUNDED: dict[str, Callable[[Bundle], None]] = {
-    "l2_normalization": normalised("L2_NORMALIZATION", Quantized(1 / 128, 0), "L2Norm"),
-    "log_softmax": normalised("LOG_SOFTMAX", Quantized(16 / 256, 127), "LogSoftmax"),
+    "l2_normalization": l2_normalization,
     "squared_difference": squared_difference,
 }
 """Those that npukit computes in float, and rounds once."""

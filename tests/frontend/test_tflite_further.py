@@ -109,3 +109,16 @@ def test_sums_are_rounded_from_real_numbers(tmp_path: Path) -> None:
 def test_broadcasts(tmp_path: Path) -> None:
     data, got = in_int8("BROADCAST_TO", "BroadcastTo", [2, 3, 4], (2, 3, 4), tmp_path)
     assert np.abs(got - np.broadcast_to(data, got.shape)).max() <= 0.0501
+
+
+def test_log_softmax_is_rounded_from_real_numbers(tmp_path: Path) -> None:
+    """LiteRT's own is up to 4 off where it is almost -16."""
+    model, path = Model(), tmp_path / "model.tflite"
+    model.input("x", (40, 9), 0.1, -3)
+    model.op("LOG_SOFTMAX", ["x"], [model.tensor("y", (40, 9), 1 / 16, 127)], "LogSoftmax")
+    path.write_bytes(model.bytes(["y"]))
+    data = np.random.default_rng(9).integers(-128, 128, (40, 9), np.int8)
+    (got,) = run_reference(load_net_from_model(path), [data])
+    real = (data + 3.0) * 0.1
+    real = real - np.log(np.exp(real).sum(axis=1, keepdims=True))
+    assert np.abs(got - np.clip(real * 16 + 127, -128, 127)).max() <= 0.5 + 1e-3

@@ -118,7 +118,8 @@ def mirror_pad(emitter: Emitter, op: TfliteOp) -> None:
 def gather(emitter: Emitter, op: TfliteOp) -> None:
     if op.options.get("BatchDims"):
         raise NpukitError("it gathers within batches, which npukit does not read yet")
-    _take(emitter, op, *op.inputs, int(op.options.get("Axis", 0)))
+    data, indices = op.inputs
+    _take(emitter, op, data, indices, int(op.options.get("Axis", 0)))
 
 
 def embedding_lookup(emitter: Emitter, op: TfliteOp) -> None:
