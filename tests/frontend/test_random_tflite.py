@@ -25,7 +25,10 @@ ELSEWHERE = {
     *("ADD_N", "BROADCAST_TO", "CEIL", "COS", "CUMSUM", "EMBEDDING_LOOKUP", "FLOOR", "POW", "ROUND", "SIGN", "SIN"),
     *("GREATER_EQUAL", "LESS", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "NOT_EQUAL", "SELECT", "SUM"),
 }
-"""What LiteRT or TFLite Micro have not in int8, or not precisely, and mere shapes: `test_tflite_ops.py` and `test_tflite_further.py`."""
+"""What LiteRT or TFLite Micro have not in int8, or not precisely, and mere shapes.
+
+They are tested in `test_tflite_ops.py` and `test_tflite_further.py`.
+"""
 
 AT_ONCE = 6
 """Ops in one model, which is read faster than models with one each."""
