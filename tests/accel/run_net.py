@@ -62,7 +62,7 @@ def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in
         found = validate(target, placed, planned.plan, cases, Silent())
         measured = bench(target, placed, planned.plan, cases, board.core.clock_hz, 1, Silent())
         run_round(session, placed, cases, rounds(cases.count, 1)[0], observe=False)
-        emulator.trace(True, [])
+        emulator.trace(True)
         session.run()
         work = emulator.traced().of(Kind.WORK)
     emulator.close()

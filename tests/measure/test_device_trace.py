@@ -53,7 +53,7 @@ def test_each_event_is_as_far_from_its_call_as_any_other(built: Build) -> None:
     with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
         write_inputs(session, cases_of(built), [0])
         before = {pe: session.events(pe, 0).written for pe in notes}
-        emulator.trace(True, [(pe, address) for pe, each in notes.items() for address in each])
+        emulator.trace(True, notes)
         session.run(frames=FRAMES)
         settled(session, FRAMES)
         marks = emulator.traced().of(Kind.MARK)

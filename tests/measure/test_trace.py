@@ -16,7 +16,8 @@ from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import load_cases
-from npukit.measure.timeline import CORE, Timeline, record_timeline
+from npukit.measure.recording import record_timeline
+from npukit.measure.timeline import CORE, COUNTED_FRAME, Timeline
 from npukit.measure.validate import run_case, write_inputs
 from npukit.plan.plan import Compute
 from npukit.project.build_folder import GOLDEN, Build
@@ -71,6 +72,7 @@ def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run"]
     assert [b - a for a, b in pairwise(starts)] == [measured.interval_cycles] * 2
+    assert counted(events) == [measured.latency_cycles, measured.interval_cycles, measured.interval_cycles]
     assert traced.frames == 3
     chain = {
         e["name"]: e["args"]["cycles"] for e in events if e.get("cat") == "compute" and e["args"]["cycle"] < starts[1]
@@ -90,6 +92,7 @@ def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) ->
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run" and e["pid"] == 1]
     assert round((starts[1] - starts[0]) / together) == measured.interval_cycles
+    assert counted(events)[0] == measured.latency_cycles
     computed = [e for e in events if e.get("cat") == "compute" and e["args"]["cycle"] < starts[1]]
     assert {e["args"]["frame"] for e in computed} == set(range(together))
     for layer in (each for each in measured.layers if each.engine == "mac_array"):
@@ -98,6 +101,11 @@ def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) ->
         for event in first:
             by_pe[event["pid"]].append((event["args"]["cycle"], event["args"]["cycle"] + event["args"]["cycles"]))
         assert layer.cycles == max(_covered(spans) for spans in by_pe.values())
+
+
+def counted(events: list[dict[str, Any]]) -> list[int]:
+    """What the slices of whole frames say that each takes."""
+    return [e["args"]["cycles"] for e in events if e.get("name") == COUNTED_FRAME and e["ph"] == "X"]
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:
@@ -109,7 +117,7 @@ def test_a_core_does_one_thing_at_a_time(counted: tuple[Timeline, dict[int, int]
     timeline, _ = counted
     for pe in timeline.pes:
         calls = sorted(
-            (s.start, s.end) for s in timeline.slices if (s.pe, s.track) == (pe, CORE) and s.name != "net_run"
+            (s.start, s.end) for s in timeline.slices if (s.pe, s.track) == (pe, CORE) and s.name not in WHOLE
         )
         assert all(a[1] <= b[0] for a, b in pairwise(calls))
 

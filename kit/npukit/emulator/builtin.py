@@ -146,9 +146,9 @@ class Emulator:
         if not reply["there"]:
             raise self._no_memory(pe, address, len(data))
 
-    def trace(self, on: bool, marks: Sequence[tuple[int, int]] = ()) -> None:
-        """Write down what happens from now on, or no longer. `marks`, once: PEs and instructions they come to."""
-        self._worker.ask("trace", on=on, marks=list(marks))
+    def trace(self, on: bool, marks: Mapping[int, Sequence[int]] = {}) -> None:
+        """Write down what happens from now on, or no longer. `marks`, once: by PE the instructions it comes to."""
+        self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
 
     def traced(self) -> Happenings:
         """What was written down since this was last asked."""

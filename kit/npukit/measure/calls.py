@@ -11,6 +11,10 @@ from npukit.project.image import Image
 
 FRAME = "net_run"
 _FRAME_CALLER = "net_frame"
+_RUNS = ("run", "rpc_run", "rpc_run_frame")
+"""Who asks for frames and counts what they take; a compiler may put the first one into the second."""
+_COUNT = "hal_count"
+_BRANCH_AND_LINK_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -20,29 +24,39 @@ class CallSites:
     callees: Mapping[int, str]
     after: Mapping[int, int]
     """Where each call comes back to."""
+    count_begins: frozenset[int] = frozenset()
+    """Where the counters have been read before the first frame of a run."""
+    count_ends: frozenset[int] = frozenset()
+    """And after each frame. From the one to the other it is as long as from reading to reading."""
 
     def marks(self) -> list[int]:
         """Every instruction worth knowing the time of."""
-        return sorted({*self.callees, *self.after.values()})
+        return sorted({*self.callees, *self.after.values(), *self.count_begins, *self.count_ends})
 
 
 def call_sites(image: Image) -> CallSites:
     """The calls by branch-and-link: one that does not come back has no end to see."""
     elf = Elf(image.elf)
-    callees: dict[int, str] = {}
-    after: dict[int, int] = {}
-    for name in (FRAME, _FRAME_CALLER):
-        for address in elf.addresses_of(name):
-            for call in frame_of(elf, elf.functions[address]).calls:
-                if call.callee is not None and name_matters(name, elf.functions[call.callee].name):
-                    callees[call.site] = elf.functions[call.callee].name
-                    after[call.site] = call.site + _BRANCH_AND_LINK_BYTES
-    return CallSites(callees, after)
+    callees = {**_calls_of(elf, FRAME), **_only(FRAME, _calls_of(elf, _FRAME_CALLER))}
+    begins = {site for name in _RUNS for site in _only(_COUNT, _calls_of(elf, name))}
+    ends = _only(_COUNT, _calls_of(elf, _FRAME_CALLER))
+    after = {site: site + _BRANCH_AND_LINK_BYTES for site in {*callees, *begins, *ends}}
+    return CallSites(
+        callees,
+        {site: after[site] for site in callees},
+        frozenset(after[site] for site in begins),
+        frozenset(after[site] for site in ends),
+    )
 
 
-_BRANCH_AND_LINK_BYTES = 4
+def _calls_of(elf: Elf, caller: str) -> dict[int, str]:
+    return {
+        call.site: elf.functions[call.callee].name
+        for address in elf.addresses_of(caller)
+        for call in frame_of(elf, elf.functions[address]).calls
+        if call.callee is not None
+    }
 
 
-def name_matters(caller: str, callee: str) -> bool:
-    """Of the frame's caller only the call of the frame."""
-    return caller == FRAME or callee == FRAME
+def _only(callee: str, calls: Mapping[int, str]) -> dict[int, str]:
+    return {site: name for site, name in calls.items() if name == callee}

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from npukit.measure.timeline import CORE, LinkUse, Movement, Slice, Timeline
+from npukit.measure.calls import FRAME
+from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
 from npukit.plan.plan import DRAM, Buffer, Plan
 
 Event = dict[str, Any]
@@ -15,7 +16,7 @@ Event = dict[str, Any]
 _LINKS = 1 << 20
 """The process that stands for the links; PE n is process n + 1."""
 _CORE_THREAD, _OUT_THREAD, _IN_THREAD, _FIRST_ACCELERATOR = 1, 2, 3, 4
-_CATEGORIES = {"noc_wait": "wait", "noc_send": "communication", "net_run": "frame"}
+_CATEGORIES = {"noc_wait": "wait", "noc_send": "communication", FRAME: "frame", COUNTED_FRAME: "frame"}
 
 
 def perfetto(timeline: Timeline, plan: Plan, pes: Collection[int]) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from npukit.link.session import Session
 from npukit.measure.cases import Cases
 from npukit.measure.device_trace import record_on_device
 from npukit.measure.perfetto import perfetto
+from npukit.measure.recording import record_timeline
 from npukit.measure.target import network_pe, open_target
-from npukit.measure.timeline import Timeline, record_timeline
+from npukit.measure.timeline import Timeline
 from npukit.project.build_folder import Build
 
 EMULATOR = "emulator"

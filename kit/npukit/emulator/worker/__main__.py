@@ -107,9 +107,9 @@ class Worker:
         return {"there": self._running.write(request["place"], request["address"], payload)}, b""
 
     def trace(self, request: dict[str, Any], _: bytes) -> Reply:
-        """Write down, or no longer, what happens, and when a PE comes to an instruction: `marks`."""
-        for pe, address in request["marks"]:
-            self._running.mark(pe, address)
+        """Write down, or no longer, what happens, and when PEs come to instructions: `marks`, ascending for each PE."""
+        for pe, addresses in request["marks"]:
+            self._running.mark(pe, addresses)
         self._running.trace(request["on"])
         return {}, b""
 

@@ -180,9 +180,9 @@ class EmulatedBoard:
         """Whether what happens from now on is written down."""
         self._core.mesh_trace(self._mesh, on)
 
-    def mark(self, pe: int, address: int) -> None:
-        """Write down, too, when a PE comes to an instruction."""
-        self._core.mesh_trace_mark(self._mesh, pe, address)
+    def mark(self, pe: int, addresses: Sequence[int]) -> None:
+        """Write down, too, when a PE comes to one of these instructions, which ascend."""
+        self._core.mesh_trace_mark(self._mesh, pe, (ctypes.c_uint32 * len(addresses))(*addresses), len(addresses))
 
     def take_trace(self) -> bytes:
         """What was written down since, or the next part of it: entries of `struct trace_record`."""

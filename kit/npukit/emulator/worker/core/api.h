@@ -56,9 +56,10 @@ API size_t mesh_take(struct mesh *mesh, uint8_t *data, size_t room);
 API int mesh_read(struct mesh *mesh, uint32_t place, uint32_t address, uint8_t *data, size_t count);
 API int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_t *data, size_t count);
 
-/* Whether what happens is written down; an instruction to write down when a PE comes to it; what was written down. */
+/* Whether what happens is written down; instructions, ascending, to write down when a PE comes to one of them; what was
+ * written down. */
 API void mesh_trace(struct mesh *mesh, int on);
-API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, uint32_t address);
+API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *addresses, size_t count);
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 
 /* Before PEs are powered up: misaligned accesses fault as on silicon, which costs speed. */

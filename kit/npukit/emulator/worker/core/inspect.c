@@ -27,9 +27,9 @@ void mesh_trace(struct mesh *mesh, int on)
     trace_switch(mesh, on != 0);
 }
 
-void mesh_trace_mark(struct mesh *mesh, uint32_t pe, uint32_t address)
+void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *addresses, size_t count)
 {
-    trace_mark(&mesh->pes[pe], address);
+    trace_mark(&mesh->pes[pe], addresses, count);
 }
 
 size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room)

@@ -211,6 +211,7 @@ struct pe {
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;
     uint64_t bytes_sent;
+    uint8_t *marks; /* trace.c: a bit for each halfword of code */
 };
 
 void pe_create(struct pe *pe, uint8_t *sram);
@@ -382,8 +383,8 @@ void trace_record(struct mesh *mesh, struct trace_record record);
 void trace_switch(struct mesh *mesh, bool on);
 bool trace_is_on(const struct mesh *mesh);
 
-/* From now on, say when the PE comes to this instruction. */
-void trace_mark(struct pe *pe, uint32_t address);
+/* From now on, say when the PE comes to one of these instructions, which ascend. */
+void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count);
 size_t trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 void trace_free(struct mesh *mesh);
 

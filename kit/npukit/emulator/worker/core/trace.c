@@ -35,10 +35,20 @@ void trace_switch(struct mesh *mesh, bool on)
     mesh->trace->on = on;
 }
 
+enum { APART = 256 }; /* bytes of code between two marks from which on it is not worth looking at */
+
+static uint8_t mark_bit(uint64_t address)
+{
+    return (uint8_t)(1U << (address / 2 % 8));
+}
+
 static void on_mark(uc_engine *core, uint64_t address, uint32_t size, void *user)
 {
     struct pe *pe = user;
     (void)core, (void)size;
+    if ((pe->marks[address / 16] & mark_bit(address)) == 0) {
+        return;
+    }
     if (pe->stop != STOP_NONE) { /* not yet: the block was left before it began */
         return;
     }
@@ -46,12 +56,27 @@ static void on_mark(uc_engine *core, uint64_t address, uint32_t size, void *user
     trace_record(pe->mesh, (struct trace_record){time, time, TRACE_MARK, pe->number, (uint32_t)address, 0, 0, 0});
 }
 
-void trace_mark(struct pe *pe, uint32_t address)
+static void look_at(struct pe *pe, uint64_t first, uint64_t last)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
     uc_hook hook;
-    unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_mark, pe, (uint64_t)address, (uint64_t)address);
-    unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), (uint64_t)address, (uint64_t)address + 2);
+    unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_mark, pe, first, last);
+    unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), first, last + 2);
+}
+
+/* Unicorn asks every hook at every instruction that has one: one for many marks, not one for each. */
+void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count)
+{
+    if (pe->marks == NULL) {
+        pe->marks = calloc(pe->mesh->figures.sram_bytes / 16 + 1, 1);
+    }
+    for (size_t i = 0, first = 0; i < count; i++) {
+        pe->marks[addresses[i] / 16] |= mark_bit(addresses[i]);
+        if (i + 1 == count || addresses[i + 1] - addresses[i] > APART) {
+            look_at(pe, addresses[first], addresses[i]);
+            first = i + 1;
+        }
+    }
 }
 
 size_t trace_take(struct mesh *mesh, struct trace_record *records, size_t room)

@@ -1,0 +1,248 @@
+"""Recording a timeline: what the built-in emulator sees of frames, put into the words of the plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import cycle
+
+import numpy as np
+
+from npukit.emulator.builtin import Emulator
+from npukit.emulator.happenings import Happenings, Kind
+from npukit.link.session import Session
+from npukit.measure.calls import CallSites, call_sites
+from npukit.measure.cases import Cases, rounds
+from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
+from npukit.measure.validate import run_round, write_inputs
+from npukit.net.net import Net
+from npukit.plan.plan import Compute, Plan
+from npukit.project.build_folder import Build
+
+_Span = tuple[int, int]
+_BEGIN, _END = "net_begin_layer", "net_end_layer"
+_RUNTIME = "net_", "noc_"
+
+
+def record_timeline(build: Build, emulator: Emulator, session: Session, cases: Cases, frames: int) -> Timeline:
+    """Run an observed frame, to learn which work belongs to which layer, then `frames` frames as they always run.
+
+    Where chips do the same it is about the root's.
+    """
+    net, plan = build.net(), build.plan()
+    sites = {pe: site for image in build.images() for site in [call_sites(image)] for pe in image.pes}
+    emulator.trace(True, {pe.pe: sites[pe.pe].marks() for pe in plan.pes})
+    chosen = rounds(cases.count, plan.frames_of_all)[0]
+    run_round(session, net, cases, chosen, observe=True)
+    names = [slot.name for slot in build.board.accelerator if slot.base is not None]
+    learnt = _learn(plan, _Reader(sites, names, _traced(build, plan, emulator)))
+    write_inputs(session, cases, chosen)
+    emulator.traced()
+    session.run(frames=frames)
+    emulator.trace(False)
+    return _timeline(build, net, plan, learnt, _Reader(sites, names, _traced(build, plan, emulator)))
+
+
+def _traced(build: Build, plan: Plan, emulator: Emulator) -> Happenings:
+    seen, count = emulator.traced(), build.board.mesh.pes.count
+    return seen.of_pes(plan.home * count, (plan.home + 1) * count) if len(plan.chips) > 1 else seen
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a frame's, from its branch to the instruction after it."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What happened, in the words of the images that ran."""
+
+    sites: Mapping[int, CallSites]
+    accelerators: Sequence[str]
+    happenings: Happenings
+
+    @cached_property
+    def calls(self) -> dict[int, list[_Call]]:
+        """By PE, in the order of time."""
+        return {pe: list(_calls(self.sites[pe], marks)) for pe, marks in self._marks.items()}
+
+    @cached_property
+    def _marks(self) -> dict[int, list[_Span]]:
+        """By PE, in the order of time: when it came where."""
+        return {
+            pe: list(zip(marks["a"].tolist(), marks["start"].tolist(), strict=True))
+            for pe, marks in _by_pe(self.happenings.of(Kind.MARK)).items()
+        }
+
+    def counted(self, pe: int) -> Iterator[_Span]:
+        """The frames of a run, as the PE that was asked for it counts them: each begins where the one before ends."""
+        begun, sites = 0, self.sites[pe]
+        for address, time in self._marks[pe]:
+            if address in sites.count_begins:
+                begun = time
+            elif address in sites.count_ends:
+                yield begun, time
+                begun = time
+
+    def work(self) -> dict[tuple[int, str], list[_Span]]:
+        """By PE and accelerator: its commands."""
+        found: dict[tuple[int, str], list[_Span]] = defaultdict(list)
+        for pe, which, start, end in _columns(self.happenings.of(Kind.WORK), "pe", "a", "start", "end"):
+            found[pe, self.accelerators[which]].append((start, end))
+        return found
+
+
+def _columns(records: np.ndarray, *names: str) -> Iterator[tuple[int, ...]]:
+    """The records as tuples of Python's numbers, which is much faster than one number at a time."""
+    return zip(*(records[name].tolist() for name in names), strict=True)
+
+
+def _by_pe(records: np.ndarray) -> dict[int, np.ndarray]:
+    """Each PE's, in the order that they have."""
+    by_pe = records[np.argsort(records["pe"], kind="stable")]
+    pes, first = np.unique(by_pe["pe"], return_index=True)
+    return dict(zip(pes.tolist(), np.split(by_pe, first[1:]), strict=True)) if len(pes) else {}
+
+
+def _calls(sites: CallSites, marks: Iterable[_Span]) -> Iterator[_Call]:
+    """Calls do not nest, but for the frame's own, which holds all the others; with it ends one in its place."""
+    open_calls: list[tuple[str, int, int]] = []
+    for address, time in marks:
+        ended = next((n for n, (_, _, after) in enumerate(open_calls) if after == address), len(open_calls))
+        yield from (_Call(name, start, time) for name, start, _ in reversed(open_calls[ended:]))
+        del open_calls[ended:]
+        if address in sites.callees:
+            open_calls.append((sites.callees[address], time, sites.after[address]))
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """By PE, in the order of a frame: the steps that an accelerator's commands, and a function's calls, belong to."""
+
+    work: Mapping[tuple[int, str], Sequence[int]]
+    calls: Mapping[int, Mapping[str, Sequence[int]]]
+
+
+def _learn(plan: Plan, seen: _Reader) -> _Learnt:
+    windows = {pe.pe: _Windows.of(plan, pe.pe, seen.calls.get(pe.pe, [])) for pe in plan.pes}
+    work = {
+        (pe, name): windows[pe].steps_at([start for start, _ in spans]) for (pe, name), spans in seen.work().items()
+    }
+    return _Learnt(work, {pe: _kernels(seen.calls.get(pe, []), own) for pe, own in windows.items()})
+
+
+def _kernels(calls: Iterable[_Call], windows: _Windows) -> dict[str, list[int]]:
+    starts: dict[str, list[int]] = defaultdict(list)
+    for call in filter(_is_kernel, calls):
+        starts[call.name].append(call.start)
+    return {name: windows.steps_at(times) for name, times in starts.items()}
+
+
+def _is_kernel(call: _Call) -> bool:
+    """Not the runtime's; an accelerator's driver still is one."""
+    return not call.name.startswith(_RUNTIME)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """When a PE was at each step of an observed frame that computes something, one after the other."""
+
+    steps: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, plan: Plan, pe: int, calls: Iterable[_Call]) -> _Windows:
+        steps = [index for index, step in enumerate(plan.by_pe[pe].steps) if isinstance(step, Compute)]
+        spans = np.array(list(_layers(calls)), dtype=np.int64).reshape(-1, 2)
+        assert len(steps) == len(spans), f"PE {pe} ran {len(spans)} layers of {len(steps)}"
+        return cls(np.array(steps, dtype=np.int64), spans[:, 0], spans[:, 1])
+
+    def steps_at(self, times: Sequence[int]) -> list[int]:
+        found = np.searchsorted(self.ends, times)
+        assert (found < len(self.ends)).all() and (self.starts[found] <= times).all(), "work outside of every layer"
+        return self.steps[found].tolist()
+
+
+def _layers(calls: Iterable[_Call]) -> Iterator[_Span]:
+    """From the end of each begin to the start of its end."""
+    begun = 0
+    for call in calls:
+        if call.name == _BEGIN:
+            begun = call.end
+        elif call.name == _END:
+            yield begun, call.start
+
+
+def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader) -> Timeline:
+    root = plan.pes[0].pe
+    frames = list(seen.counted(root))
+    zero, end = frames[0][0], frames[-1][1]
+    slices = [
+        *(Slice(root, CORE, COUNTED_FRAME, start - zero, stop - zero) for start, stop in frames),
+        *_core_slices(plan, learnt, seen.calls, zero),
+        *_accelerator_slices(plan, learnt, seen.work(), zero),
+    ]
+    sleeps = _by_pe(seen.happenings.of(Kind.SLEEP))
+    return Timeline(
+        model=net.name,
+        board=build.board.name,
+        clock_hz=build.board.core.clock_hz,
+        frames=tuple((start - zero, stop - zero) for start, stop in frames),
+        slices=tuple(piece for piece in slices if piece.end > 0 and piece.start < end - zero),
+        sleeps={pe: tuple(span for span in _spans(records, zero) if span[1] > 0) for pe, records in sleeps.items()},
+        together=plan.frames,
+        movements=tuple(_movements(seen.happenings, zero)),
+        links=tuple(_links(seen.happenings, zero)),
+    )
+
+
+def _core_slices(
+    plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]], zero: int
+) -> Iterator[Slice]:
+    for pe in plan.pes:
+        steps = {name: cycle(taken) for name, taken in learnt.calls[pe.pe].items()}
+        for call in sorted(calls.get(pe.pe, ()), key=lambda call: call.start):
+            step = next(steps[call.name]) if call.name in steps else None
+            at = _layer(plan, pe.pe, step)
+            yield Slice(pe.pe, CORE, call.name, call.start - zero, call.end - zero, *at)
+
+
+def _accelerator_slices(
+    plan: Plan, learnt: _Learnt, work: Mapping[tuple[int, str], Sequence[_Span]], zero: int
+) -> Iterator[Slice]:
+    for (pe, name), spans in work.items():
+        for (start, end), step in zip(spans, cycle(learnt.work[pe, name])):
+            layer, _, frame = _layer(plan, pe, step)
+            yield Slice(pe, name, layer, start - zero, end - zero, layer, step, frame)
+
+
+def _layer(plan: Plan, pe: int, step: int | None) -> tuple[str, int | None, int]:
+    """The op of a step, the step, and the frame it works on."""
+    if step is None:
+        return "", None, 0
+    computed = plan.by_pe[pe].steps[step]
+    assert isinstance(computed, Compute)
+    return computed.op, step, computed.frame
+
+
+def _spans(records: np.ndarray, zero: int) -> Iterator[_Span]:
+    return ((start - zero, end - zero) for start, end in _columns(records, "start", "end"))
+
+
+def _movements(happenings: Happenings, zero: int) -> Iterator[Movement]:
+    records = happenings.of(Kind.TRANSFER)
+    whence = _columns(records, "a", "b", "c")
+    return (Movement(*place, *span) for place, span in zip(whence, _spans(records, zero), strict=True))
+
+
+def _links(happenings: Happenings, zero: int) -> Iterator[LinkUse]:
+    records = happenings.of(Kind.LINK)
+    whence = _columns(records, "pe", "a", "b", "c")
+    return (LinkUse(*place, *span) for place, span in zip(whence, _spans(records, zero), strict=True))
