@@ -18,10 +18,12 @@ struct uart_registers {
     volatile uint32_t status;
 };
 
-enum { UART_READABLE = 1, UART_WRITABLE = 2 };
+enum { UART_READABLE = 1, UART_WRITABLE = 2, CYCLES_OF_A_TURN = 4 };
+
+enum { CYCLES_OF_A_BYTE = 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
 /* Until the bytes that the UART holds are on the wire. */
-enum { CYCLES_TO_SEND = 32 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
+enum { CYCLES_TO_SEND = 32 * CYCLES_OF_A_BYTE };
 
 #define TIMER ((const struct timer_registers *)BOARD_TIMER_BASE)
 #define UART ((struct uart_registers *)BOARD_UART_BASE)
@@ -115,6 +117,10 @@ uint8_t hal_link_read(void)
 void hal_link_write(uint8_t byte)
 {
     while ((UART->status & UART_WRITABLE) == 0) {
+        /* Leave the peripherals to others while bytes go out: those that the UART still holds keep the line busy. */
+        for (uint32_t turn = 0; turn < CYCLES_OF_A_BYTE / CYCLES_OF_A_TURN; turn++) {
+            __asm volatile("nop");
+        }
     }
     UART->data = byte;
 }
