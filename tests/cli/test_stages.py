@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 from npukit.cli.terminal import Terminal
 from npukit.cli.options import open_terminal
@@ -67,17 +69,24 @@ def test_on_a_terminal_stages_that_are_done_are_a_line_each() -> None:
     ]
 
 
-def test_in_a_log_they_are_plain_lines() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CODE.format(verbosity=1)], capture_output=True, text=True, timeout=120, check=False
-    )
+@pytest.mark.parametrize(("verbosity", "links"), [(0, 1), (1, 3)])
+def test_in_a_log_they_are_plain_lines(verbosity: int, links: int) -> None:
+    done = in_a_log(verbosity)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "import net",
-        "link image-0",
-        "link image-1",
-        "link image-2",
+        *(f"link image-{number}" for number in range(links)),
         "measure",
         "error: no board",
     ]
     assert done.stdout == "the result\n"
+
+
+def test_quiet_is_quiet() -> None:
+    done = in_a_log(-1)
+    assert (done.stdout, done.stderr) == ("the result\n", "error: no board\n")
+
+
+def in_a_log(verbosity: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CODE.format(verbosity=verbosity)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

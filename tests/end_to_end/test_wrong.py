@@ -27,7 +27,7 @@ def npukit(*words: object, folder: Path, **environment: str) -> subprocess.Compl
 def check(done: subprocess.CompletedProcess[str], status: int, says: str, folder: Path) -> None:
     assert done.returncode == status, done.stderr
     assert says in done.stderr
-    assert done.stderr.startswith("error: ")
+    assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stderr
     assert not (folder / "out").exists()
     assert not list(folder.glob(".out*"))

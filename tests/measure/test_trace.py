@@ -72,7 +72,7 @@ def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run"]
     assert [b - a for a, b in pairwise(starts)] == [measured.interval_cycles] * 2
-    assert counted(events) == [measured.latency_cycles, measured.interval_cycles, measured.interval_cycles]
+    assert whole_frames(events) == [measured.latency_cycles, measured.interval_cycles, measured.interval_cycles]
     assert traced.frames == 3
     chain = {
         e["name"]: e["args"]["cycles"] for e in events if e.get("cat") == "compute" and e["args"]["cycle"] < starts[1]
@@ -92,7 +92,7 @@ def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) ->
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run" and e["pid"] == 1]
     assert round((starts[1] - starts[0]) / together) == measured.interval_cycles
-    assert counted(events)[0] == measured.latency_cycles
+    assert whole_frames(events)[0] == measured.latency_cycles
     computed = [e for e in events if e.get("cat") == "compute" and e["args"]["cycle"] < starts[1]]
     assert {e["args"]["frame"] for e in computed} == set(range(together))
     for layer in (each for each in measured.layers if each.engine == "mac_array"):
@@ -103,7 +103,7 @@ def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) ->
         assert layer.cycles == max(_covered(spans) for spans in by_pe.values())
 
 
-def counted(events: list[dict[str, Any]]) -> list[int]:
+def whole_frames(events: list[dict[str, Any]]) -> list[int]:
     """What the slices of whole frames say that each takes."""
     return [e["args"]["cycles"] for e in events if e.get("name") == COUNTED_FRAME and e["ph"] == "X"]
 

@@ -1,7 +1,8 @@
-"""The stages of long work on a terminal: the one that runs is alive, those that are done are a line each."""
+"""The stages of long work: on a terminal the one that runs is alive and those that are done are a line; else plain lines."""
 
 from __future__ import annotations
 
+import sys
 from time import monotonic
 from typing import Any
 
@@ -18,7 +19,7 @@ class Stages:
         self._name, self._begun = "", 0.0
 
     def begin(self, name: str, console: Any) -> None:
-        if self._alive and name.split()[:1] == self._name.split()[:1]:
+        if self._alive and self._continues(name):
             self._name = name
             self._alive.update(_shown(name))
             return
@@ -26,6 +27,15 @@ class Stages:
         self._console, self._name, self._begun = console, name, monotonic()
         self._alive = console.status(_shown(name))
         self._alive.start()
+
+    def tell(self, name: str, *, each: bool) -> None:
+        """A line for what begins; of stages that are one only for the first, unless each is wanted."""
+        if each or not self._continues(name):
+            print(name, file=sys.stderr, flush=True)
+        self._name = name
+
+    def _continues(self, name: str) -> bool:
+        return name.split()[:1] == self._name.split()[:1]
 
     def finish(self) -> None:
         """The stage that runs becomes a line; nothing if none does."""

@@ -53,11 +53,13 @@ class Terminal:
             _console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def stage(self, name: str) -> None:
-        """A step of long work has begun. Shown to a person who waits, and in a log with -v."""
-        if self._shows_progress() and sys.stderr.isatty():
+        """A step of long work has begun: alive on a terminal, a plain line in a pipe or a log."""
+        if self.verbosity < 0:
+            return
+        if sys.stderr.isatty():
             self._stages.begin(name, _console(stderr=True))
-        elif self._shows_progress():
-            self.note(name)
+        else:
+            self._stages.tell(name, each=self.verbosity > 0)
 
     def finish(self) -> None:
         """The last stage is done."""
@@ -65,7 +67,7 @@ class Terminal:
 
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
         """The items, with a bar of how far they are."""
-        if not (self._shows_progress() and sys.stderr.isatty()):
+        if self.verbosity < 0 or not sys.stderr.isatty():
             self.stage(name)
             yield from items
             return
@@ -73,9 +75,6 @@ class Terminal:
 
         self.finish()
         yield from track(items, name, console=_console(stderr=True), transient=True)
-
-    def _shows_progress(self) -> bool:
-        return self.verbosity > 0 or (self.verbosity == 0 and sys.stderr.isatty())
 
 
 @contextmanager
