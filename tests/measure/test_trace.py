@@ -23,6 +23,7 @@ from npukit.plan.plan import Compute
 from npukit.project.build_folder import GOLDEN, Build
 
 PES, FRAMES = 4, 3
+WHOLE = ("net_run", COUNTED_FRAME)
 NEEDED = {"X": {"ts", "dur", "pid", "tid", "name"}, "s": {"id", "ts"}, "f": {"id", "ts", "bp"}, "C": {"ts", "args"}}
 
 

@@ -1,4 +1,4 @@
-"""The stages of long work: on a terminal the one that runs is alive and those that are done are a line; else plain lines."""
+"""The stages of long work: on a terminal one alive and a line for each that is done; elsewhere plain lines."""
 
 from __future__ import annotations
 

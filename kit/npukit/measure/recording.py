@@ -166,7 +166,8 @@ class _Windows:
 
     def steps_at(self, times: Sequence[int]) -> list[int]:
         found = np.searchsorted(self.ends, times)
-        assert (found < len(self.ends)).all() and (self.starts[found] <= times).all(), "work outside of every layer"
+        assert (found < len(self.ends)).all(), "work after every layer"
+        assert (self.starts[found] <= times).all(), "work between layers"
         return self.steps[found].tolist()
 
 
@@ -203,9 +204,7 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
     )
 
 
-def _core_slices(
-    plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]], zero: int
-) -> Iterator[Slice]:
+def _core_slices(plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]], zero: int) -> Iterator[Slice]:
     for pe in plan.pes:
         steps = {name: cycle(taken) for name, taken in learnt.calls[pe.pe].items()}
         for call in sorted(calls.get(pe.pe, ()), key=lambda call: call.start):

@@ -12,7 +12,7 @@ from npukit.plan.plan import MemoryUse, Plan
 ALIGNMENT = 16
 """The MAC array and the DMA move 16 bytes at a time."""
 
-CODE_BYTES = 16 << 10
+CODE_BYTES = 17 << 10
 """Reserved for the program until the linker has measured it."""
 
 FIRMWARE_BYTES = 9 << 10
@@ -41,7 +41,7 @@ CODE_OF_THE_LOOP = 2 << 10
 LAYER_BYTES = 24
 """`struct net_layer` of the firmware."""
 
-STACK_BYTES = 4 << 10
+STACK_BYTES = 3 << 10
 """Reserved for the stack until its bound is measured."""
 
 WORKER_STACK_BYTES = 1 << 10
