@@ -237,11 +237,11 @@ def _spans(records: np.ndarray, zero: int) -> Iterator[_Span]:
 
 def _movements(happenings: Happenings, zero: int) -> Iterator[Movement]:
     records = happenings.of(Kind.TRANSFER)
-    whence = _columns(records, "a", "b", "c")
-    return (Movement(*place, *span) for place, span in zip(whence, _spans(records, zero), strict=True))
+    for source, target, size, start, end in _columns(records, "a", "b", "c", "start", "end"):
+        yield Movement(source, target, size, start - zero, end - zero)
 
 
 def _links(happenings: Happenings, zero: int) -> Iterator[LinkUse]:
     records = happenings.of(Kind.LINK)
-    whence = _columns(records, "pe", "a", "b", "c")
-    return (LinkUse(*place, *span) for place, span in zip(whence, _spans(records, zero), strict=True))
+    for source, target, lane, size, start, end in _columns(records, "pe", "a", "b", "c", "start", "end"):
+        yield LinkUse(source, target, lane, size, start - zero, end - zero)
