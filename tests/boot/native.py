@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from link.device_process import DEVICE as PIPES
+from link.device_process import compile_here
 from npukit.board.board import Board, Flash, load_board
 from npukit.boot.loader import KEY_BYTES, KEY_MAGIC
 from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
@@ -46,6 +48,23 @@ def tiny_mesh(board: Board, content: bytes, build: int = 1) -> bytes:
 
 def compile_device(board: Board, folder: Path) -> Path:
     """The loader and its test flash as a library of this machine."""
+    library = folder / "device.so"
+    compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
+    command = [*map(str, compiler), *_WARNINGS, *_loader(board, folder), "-o", str(library)]
+    subprocess.run(command, check=True, timeout=300)
+    return library
+
+
+def compile_loader(board: Board, folder: Path) -> Path:
+    """The same as a process whose link is a pipe: `link.device_process.Pipes`."""
+    boot, rpc = data_folder("firmware") / "boot", data_folder("firmware") / "rpc"
+    sources = [DEVICE.with_name("loader_process.c"), PIPES / "pipes.c", boot / "server.c", boot / "line.c"]
+    everything = [f"-I{PIPES}", *map(str, [*sources, rpc / "frame.c"]), *_loader(board, folder)]
+    return compile_here(["-std=c11", *everything], folder / "loader")
+
+
+def _loader(board: Board, folder: Path) -> list[str]:
+    """What a compiler is told of the loader and its flash."""
     firmware = data_folder("firmware")
     render_board_header(board, folder / "board.h")
     render_flash_header(board, folder / "flash_board.h")
@@ -58,12 +77,7 @@ def compile_device(board: Board, folder: Path) -> Path:
         others / "monocypher" / "monocypher.c",
     ]
     includes = [folder, firmware / "boot", firmware / "rpc", firmware / "include", others / "libmd"]
-    flags = [*_WARNINGS, *(f"-I{path}" for path in [*includes, others / "monocypher"])]
-    library = folder / "device.so"
-    compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
-    command = [*map(str, compiler), *flags, *map(str, sources), "-o", str(library)]
-    subprocess.run(command, check=True, timeout=300)
-    return library
+    return [*(f"-I{path}" for path in [*includes, others / "monocypher"]), *map(str, sources)]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from boot.boards import build_there_and_back, computes, update_of
-from link.test_faults import cut_end, drop, flip, lose_a_byte, repeat
+from boot.native import compile_loader, small_board, tiny_mesh
+from link.device_process import Pipes
+from link.test_faults import Damage, Faulty, cut_end, drop, flip, lose_a_byte, repeat
 from npukit.board.board import load_board
 from npukit.boot.loader import loader_area
-from npukit.boot.signed_image import Version
+from npukit.boot.signed_image import SignedImage, Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
+from npukit.link.flash import LoaderSession, SlotState
 from npukit.link.session import Session
 from npukit.link.update import flash
 from project.identity import toolchain
@@ -75,3 +78,43 @@ def test_an_update_over_a_bad_line(loader: bytes, first: int, tmp_path: Path) ->
         assert line.damaged >= 6
         assert done.pages_written == done.pages_in_image
         assert computes(Session(board, update.build_id))
+
+
+class FaultyBoard(Faulty):
+    """A loader whose host is the only one to restart it."""
+
+    def restart(self) -> None: ...
+
+
+def put(transport: FaultyBoard, image: SignedImage) -> list[object]:
+    """All that an update asks of the loader; what comes of it must not depend on the line."""
+    loader = LoaderSession(transport)
+    written = loader.write(1, image.data)
+    loader.put_on_trial(1, image, False)
+    told = [loader.state.board, written.pages, loader.describe(1)]
+    loader.abandon()
+    return told
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipes]:
+    transport = Pipes(compile_loader(small_board(), tmp_path_factory.mktemp("loader")))
+    yield transport
+    transport.close()
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_any_one_frame_of_an_update_may_be_damaged(line: Pipes, direction: str, damage: Damage) -> None:
+    """Two images in turn, of which no page is alike."""
+    meshes = (tiny_mesh(small_board(), bytes([number]) * 200, number) for number in (1, 2))
+    images = [sign_image(mesh, Version(1), None) for mesh in meshes]
+    undisturbed = FaultyBoard(line, {})
+    wanted = [put(undisturbed, image) for image in images]
+    wanted = [put(undisturbed, image) for image in images]
+    assert [told[-1].digest for told in wanted if isinstance(told[-1], SlotState)] == [each.digest for each in images]
+    frames = undisturbed.frames[direction] // 4
+    assert frames >= 8
+    for number in range(frames + 1):
+        which = number % 2
+        assert put(FaultyBoard(line, {(direction, number): damage}), images[which]) == wanted[which], f"frame {number}"

@@ -38,11 +38,15 @@ def includes() -> list[str]:
 
 
 def build_device(folder: Path) -> Path:
-    """The server and its test net, compiled for this machine; with sanitizers where the compiler has them."""
-    sources = [str(source) for source in [*server_sources(), DEVICE / "device.c", DEVICE / "shifter.c"]]
-    program = folder / "device"
+    """The server and its test net, compiled for this machine."""
+    own = (DEVICE / name for name in ("device.c", "pipes.c", "shifter.c"))
+    return compile_here([*WARNINGS, *includes(), *map(str, [*server_sources(), *own])], folder / "device")
+
+
+def compile_here(command: list[str], program: Path) -> Path:
+    """A program of this machine; with sanitizers where the compiler has them."""
     compiler = [shutil.which("cc") or ZIG[0], *(() if shutil.which("cc") else ZIG[1:])]
-    command = [*compiler, "-O1", "-D_DEFAULT_SOURCE", *WARNINGS, *includes(), *sources, "-o", str(program)]
+    command = [*compiler, "-O1", "-D_DEFAULT_SOURCE", *command, "-o", str(program)]
     if subprocess.run([*command, *SANITIZERS], capture_output=True).returncode != 0:
         subprocess.run(command, check=True)
     return program

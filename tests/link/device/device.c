@@ -1,7 +1,4 @@
-/* A device for the link's tests: the RPC server over a HAL of pipes, with the net of shifter.c.
- * stdin and stdout are the link. Each time the server sleeps with nothing to read, stderr gets the number of bytes it has
- * read so far. */
-#include <poll.h>
+/* A device for the link's tests: the RPC server over the link of pipes.c, with the net of shifter.c. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +6,10 @@
 #include <unistd.h>
 
 #include "hal.h"
+#include "pipes.h"
 #include "rpc.h"
 #include "shifter.h"
 
-static uint32_t bytes_read;
-static uint8_t receiving[4096], sending[4096];
-static ssize_t received_at, received;
-static size_t to_send;
 static struct hal_counters counters;
 
 /* The neighbour's memory. */
@@ -30,8 +24,6 @@ static struct neighbour {
     .events = {.written = 6, .capacity = 4}, /* two are lost: the ring begins with the fifth */
     .ring = {{900, 1, 1}, {950, 1, NET_FRAME_END}, {700, 1, 0}, {800, 1, NET_FRAME_END}},
 };
-
-void hal_init(void) {}
 
 void hal_count(struct hal_counters *now)
 {
@@ -84,64 +76,6 @@ uint32_t hal_pe(void)
     return PE;
 }
 
-bool hal_link_present(void)
-{
-    return true;
-}
-
-static void fill(int patience)
-{
-    struct pollfd input = {.fd = 0, .events = POLLIN};
-    if (received_at < received || poll(&input, 1, patience) <= 0) {
-        return;
-    }
-    received_at = 0;
-    received = read(0, receiving, sizeof receiving);
-    if (received <= 0) {
-        exit(0);
-    }
-}
-
-static void flush(void)
-{
-    if (write(1, sending, to_send) != (ssize_t)to_send) {
-        exit(1);
-    }
-    to_send = 0;
-}
-
-bool hal_link_readable(void)
-{
-    fill(0);
-    if (received_at == received && to_send > 0) {
-        flush();
-    }
-    return received_at < received;
-}
-
-uint8_t hal_link_read(void)
-{
-    bytes_read++;
-    return receiving[received_at++];
-}
-
-void hal_link_write(uint8_t byte)
-{
-    sending[to_send++] = byte;
-    if (to_send == sizeof sending) {
-        flush();
-    }
-}
-
-void hal_wait(void)
-{
-    flush();
-    if (write(2, &bytes_read, sizeof bytes_read) != (ssize_t)sizeof bytes_read) {
-        exit(1);
-    }
-    fill(-1);
-}
-
 void take_time(uint64_t cycles)
 {
     counters.cycles += cycles;
@@ -152,7 +86,7 @@ void take_time(uint64_t cycles)
 /* The device begins anew, as a process that takes its place. */
 _Noreturn void hal_reset(void)
 {
-    flush();
+    pipes_flush();
     execv("/proc/self/exe", (char *[]){"device", 0});
     exit(1);
 }
@@ -160,7 +94,7 @@ _Noreturn void hal_reset(void)
 void stop(void)
 {
     rpc_report_fault(0x8200, 0x1234, 0xDEADBEEF);
-    flush();
+    pipes_flush();
     exit(0);
 }
 
