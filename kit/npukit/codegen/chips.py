@@ -43,7 +43,8 @@ def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
     several: Fields = ("options", "NOC_MULTICAST"), ("destination_pe", Number(Address(to))), ("destination", len(rows))
     start = _signal(START, program.pe, several, flag, "the other chips start")
     steps = (SendStep(START), *program.steps, WaitStep(flag, len(leaders)))
-    return replace(program, steps=steps, records=(*program.records, start, listed), headers=_headers(program))
+    records, spans = (*program.records, start, listed), (0, *program.spans, 0)
+    return replace(program, steps=steps, spans=spans, records=records, headers=_headers(program))
 
 
 def _as_leader(program: Program, flag: int) -> Program:
@@ -56,6 +57,7 @@ def _as_leader(program: Program, flag: int) -> Program:
         is_root=False,
         leads=True,
         steps=(WaitStep(flag, 1), *program.steps, SendStep(DONE)),
+        spans=(0, *program.spans, 0),
         records=(*program.records, done),
         headers=_headers(program),
     )

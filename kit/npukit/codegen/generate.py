@@ -66,7 +66,7 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
         activation_bytes=role.activation_bytes,
         foreign_pes=tuple(sorted((foreign_pes(role.constants.members) | known) - {role.first.pe})),
         own=own_data(role),
-        spans={program.pe: program.spans for program in role.programs} if titles.traces else {},
+        spans={each.pe: each.spans for each in role.programs if not each.leads} if titles.traces else {},
     )
 
 

@@ -157,11 +157,11 @@ class Conversation:
     def _replies(self, under_way: Mapping[int, _UnderWay], seconds: float, pauses: Sequence[float]) -> dict[int, Reply]:
         """Replies to what is under way, at least one; until one comes it is repeated.
 
-        A transport that sees the board loses nothing, and says at once that nothing will come.
+        A transport that sees the board loses nothing, however long it takes, and says at once that nothing will come.
         """
         deadline = monotonic() + seconds
-        first = seconds if isinstance(self._transport, Witness) else _patience(under_way)
-        for pause in pauses or [first * 2**attempt for attempt in range(_ATTEMPTS)]:
+        usual = pauses or [_patience(under_way) * 2**attempt for attempt in range(_ATTEMPTS)]
+        for pause in [seconds] if isinstance(self._transport, Witness) else usual:
             replies = self._await(under_way, min(monotonic() + pause, deadline))
             if replies:
                 return replies
