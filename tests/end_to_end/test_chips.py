@@ -19,6 +19,8 @@ from npukit.data import data_folder
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.session import Session
 from npukit.measure.cases import golden_cases, rounds
+from npukit.measure.device_trace import record_on_device
+from npukit.measure.target import open_target
 from npukit.measure.validate import run_round
 from npukit.project.build_folder import Build
 
@@ -27,14 +29,17 @@ PES, CHIPS = 4, 4
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    folder = tmp_path_factory.mktemp("chips")
+    return on_small_chips(tmp_path_factory.mktemp("chips"))
+
+
+def on_small_chips(folder: Path, **options: object) -> Build:
     text = (data_folder("boards") / "pe-mesh.toml").read_text()
     for grid in ("columns = 1, rows = 1", "columns = 4, rows = 4"):
         assert grid in text
         text = text.replace(grid, "columns = 2, rows = 2")
     (folder / "small.toml").write_text(text)
     model = DIGITS / "digits_int8.tflite"
-    return build(model, folder / "out", board=str(folder / "small.toml"), objective="throughput")
+    return build(model, folder / "out", board=str(folder / "small.toml"), objective="throughput", **options)
 
 
 def test_programs_and_tables_are_those_of_one_chip(built: Build) -> None:
@@ -76,6 +81,17 @@ def test_a_trace_shows_the_root_s_chip(built: Build, tmp_path: Path) -> None:
     assert traced.pes == tuple(range(PES))
     names = {event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
     assert {op.name for op in built.net().ops if op.engine == "mac_array"} <= names
+
+
+def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None:
+    """The root's round begins with its word to the other chips, and ends with theirs."""
+    built = on_small_chips(tmp_path, trace=True)
+    with open_target(built) as target:
+        traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
+    assert traced.pes == tuple(range(PES))
+    assert len(traced.frames) == 2
+    computing = {piece.pe for piece in traced.slices if piece.step is not None}
+    assert computing == {pe.pe for pe in built.plan().pes if any(pe.computes())}
 
 
 def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> None:

@@ -8,14 +8,21 @@ import pytest
 
 from end_to_end.builds import DIGITS, build
 from npukit import api
+from npukit.measure.cases import golden_cases
+from npukit.measure.device_trace import record_on_device
+from npukit.measure.target import open_target
 
 
 @pytest.mark.parametrize("objective", ["latency", "throughput"])
 def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
     """Here every program counts as long: waits, messages, signals, chains, and kernels of the core."""
     monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
-    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective=objective)
+    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective=objective, trace=True)
     assert all("net_step" in path.read_text() for path in (tmp_path / "out/project").glob("roles/*/net/net.c"))
     found = api.validate(tmp_path / "out", inputs=DIGITS / "digits.npz", cases=2 * built.plan().frames)
     assert found.passed, found.mismatches
     assert (api.bench(tmp_path / "out").latency_cycles or 0) > 0
+    with open_target(built) as target:
+        traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
+    assert len(traced.frames) == 2
+    assert {piece.pe for piece in traced.slices if piece.step is not None} == {pe.pe for pe in built.plan().pes}
