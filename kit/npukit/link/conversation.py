@@ -161,7 +161,7 @@ class Conversation:
         """
         deadline = monotonic() + seconds
         usual = pauses or [_patience(under_way) * 2**attempt for attempt in range(_ATTEMPTS)]
-        for pause in [seconds] if isinstance(self._transport, Witness) else usual:
+        for pause in [seconds] * _ATTEMPTS if isinstance(self._transport, Witness) else usual:
             replies = self._await(under_way, min(monotonic() + pause, deadline))
             if replies:
                 return replies
