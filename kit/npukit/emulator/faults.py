@@ -25,7 +25,7 @@ _KINDS = {
     12: "a store through the window to address {address:#010x} in the code of PE {other}, which runs",
     13: "its DMA would write to address {address:#010x} in the code of PE {other}, which runs",
 }
-"""By `enum fault_kind` in worker/core/mesh.h."""
+"""By `enum fault_kind` in worker/core/pe.h."""
 
 _LR, _PC = 14, 15
 _CALL_BYTES = 2

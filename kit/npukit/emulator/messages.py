@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 Note = Mapping[str, int]
-"""A message as the worker notes it: `struct note` in worker/core/mesh.h."""
+"""A message as the worker notes it: `struct note` in worker/core/harm.h."""
 
 _SHOWN = 6
 _DRAM = 0x8000_0000

@@ -12,7 +12,7 @@ Senders = Mapping[tuple[int, int], Sequence[int]]
 
 _FIRST_FLAG = 0x100
 _STATES = ("has no program", "runs", "sleeps", "has stopped", "is dead")
-"""By `enum pe_state` in worker/core/mesh.h."""
+"""By `enum pe_state` in worker/core/pe.h."""
 _RUNNING, _ASLEEP = 1, 2
 
 

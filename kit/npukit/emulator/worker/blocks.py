@@ -23,7 +23,7 @@ _decoder.detail = True
 
 
 class Remark(IntFlag):
-    """As `enum remark` in core/mesh.h."""
+    """As `enum remark` in core/code.h."""
 
     NONE = 0
     SENDS_EVENT = 1
@@ -39,7 +39,7 @@ _BASE_REGISTER_SHIFT = 8
 class BlockCosts:
     """`progress`: instructions and cycles spent before each halfword and at the end, and remarks on what starts there.
 
-    The rest says how the block meets its neighbours, as `struct joint` in core/mesh.h. A taken branch costs `REFILL`
+    The rest says how the block meets its neighbours, as `struct joint` in core/code.h. A taken branch costs `REFILL`
     more, which the core adds when the next block does not follow on.
     """
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Code: what each block of instructions costs (blocks.c). */
+#ifndef CODE_H
+#define CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What to know of an instruction. */
+enum remark {
+    SENDS_EVENT = 1,       /* SEV */
+    CONDITIONAL = 2,       /* under an IT instruction */
+    BEFORE_ACCESS = 4,     /* an IT instruction with a load or store under it */
+    BEFORE_REGISTERS = 8,  /* ... that has been seen to access registers */
+    NEEDS_WORDS = 16,      /* an access that faults unless its base register is a multiple of 4 */
+};
+enum { BASE_REGISTER_SHIFT = 8 }; /* in `remarks`, with NEEDS_WORDS: which register */
+
+
+/* Instructions and cycles of a block before each of its halfwords, and of the whole of it. */
+struct progress {
+    uint16_t instructions;
+    uint16_t cycles;
+    uint16_t remarks; /* on the instruction that starts here */
+};
+
+/* What lets a block's first instruction be pipelined behind the last one of the block before, a bit for each core
+ * register. */
+struct joint {
+    uint16_t can_follow; /* 1 if the first instruction is a load or store that a load may precede */
+    uint16_t address;    /* registers of its address */
+    uint16_t loaded;     /* the register that the last instruction loads, if it is a single load */
+    uint16_t stack_bytes; /* how far below its start the stack pointer goes in the block */
+    uint16_t stack_at;    /* and at which of its bytes */
+};
+
+/* A block: instructions that run one after another up to a branch. */
+struct block {
+    uint16_t key; /* its size in bytes; 0 if it needs a closer look each time it runs */
+    uint16_t size;
+    bool watched; /* its instructions have to say that they are next */
+    struct progress whole;
+    struct joint joint;
+    struct progress progress[];
+};
+
+/* Where no code has run yet. */
+extern struct block unknown_block;
+
+/* Fills `progress` (size / 2 + 1 entries) and `joint` for the code. */
+typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress,
+                             struct joint *joint);
+
+/* A program, and what is known of its code. Shared by the PEs that run it. */
+struct image {
+    struct block **blocks; /* the one that starts at each halfword of SRAM; never changed, only replaced */
+    uint32_t code_low, code_high;    /* where code has run */
+    uint32_t stack_bottom;           /* 0: not known */
+    uint32_t code_from, code_to;     /* what nobody may write while the program runs; empty if not known */
+};
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The last messages (notes.c), and what a plan of faults does to the board (inject.c). */
+#ifndef HARM_H
+#define HARM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mesh;
+struct transfer;
+
+/* notes.c: the last messages. */
+enum note_kind { NOTE_SENT, NOTE_ARRIVED, NOTE_LOST, NOTE_LATE, NOTE_AGAIN, NOTE_DAMAGED };
+
+struct note {
+    uint64_t time;
+    uint32_t kind;
+    uint32_t owner; /* whose DMA it is */
+    uint32_t from, to;
+    uint32_t address; /* where it goes */
+    uint32_t bytes;
+    uint32_t flag;
+    uint32_t tag;
+};
+
+enum { NOTES = 1024 };
+
+void notes_add(struct mesh *mesh, struct note note);
+
+/* inject.c: what a plan of faults does to the board. */
+
+enum injection_kind {
+    INJECT_DROP,
+    INJECT_DUPLICATE,
+    INJECT_DELAY,
+    INJECT_FLIP,
+    INJECT_KILL_PE,
+    INJECT_KILL_LINK,
+    INJECT_STALL,
+    INJECT_FLIP_SRAM,
+    INJECT_POWER,
+};
+
+/* One line of the plan. It happens at a cycle, or with a packet: the one of that number among those that match, or each
+ * by chance. NEVER, ANY_PE and ANY_TAG where it does not say. */
+struct injection {
+    uint64_t at, packet, cycles, bit;
+    uint32_t kind, pe, other, from, to, tag, address;
+    uint32_t chance; /* of 2^32 */
+    uint32_t times;  /* that it has happened, from inject.c */
+    uint64_t seen;   /* packets that match, so far */
+};
+
+#define ANY_PE UINT32_MAX
+#define ANY_TAG UINT32_MAX
+
+uint64_t inject_next(const struct mesh *mesh);
+void inject_due(struct mesh *mesh, uint64_t time);
+void inject_packet(struct mesh *mesh, struct transfer *transfer);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Processing elements (pe.c), and those who look after them. */
+#ifndef PE_H
+#define PE_H
+
+#include <unicorn/unicorn.h>
+
+#include "code.h"
+#include "device.h"
+
+enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
+enum { NO_SITE = 1 }; /* no instruction lies at an odd address */
+
+struct mesh;
+struct pe;
+
+enum pe_state { PE_ABSENT, PE_RUNNING, PE_ASLEEP, PE_FAULTED, PE_DEAD };
+enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_AND_GO_ON, STOP_FAULT, STOP_DEBUG };
+
+enum fault_kind {
+    FAULT_NONE,
+    FAULT_UNDEFINED,
+    FAULT_READ,
+    FAULT_WRITE,
+    FAULT_FETCH,
+    FAULT_ACCESS_SIZE,
+    FAULT_SVC,
+    FAULT_BREAKPOINT,
+    FAULT_EXCEPTION,
+    FAULT_OTHER,
+    FAULT_ALIGNMENT,
+    FAULT_STACK,
+    FAULT_FOREIGN_CODE, /* a store through the window */
+    FAULT_DMA_CODE,     /* a message of this PE's DMA */
+};
+
+struct fault {
+    uint32_t kind;
+    uint32_t pe;
+    uint32_t address;
+    uint32_t other; /* the PE whose memory it is about */
+    uint32_t registers[17]; /* r0-r15, xpsr */
+};
+
+/* The emulated half of an accelerator in a PE. */
+struct device_host {
+    struct pe *pe;
+    const struct device_model *model;
+    void *state;
+    struct device_place place;
+    bool pending;
+    uint64_t since, until; /* the port's use is counted in for [since, until) */
+};
+
+/* An address range behind which a device lies. */
+struct bus_port {
+    struct pe *pe;
+    void *device;
+    uint32_t (*read)(struct pe *pe, void *device, uint32_t offset);
+    void (*write)(struct pe *pe, void *device, uint32_t offset, uint32_t value);
+    bool shared; /* others can change what is read, or see what is written */
+};
+
+/* Cycles in which DMA takes a PE's SRAM port. */
+struct port_use {
+    uint64_t from, to;
+};
+
+struct dma; /* dma.c */
+
+struct code_range {
+    uint32_t from, to;
+};
+
+struct pe {
+    /* What the block hook touches at every block comes first. `cycles` and `instructions` count the whole of the block
+     * that runs. */
+    uint64_t cycles;
+    uint64_t limit;
+    uint64_t instructions;
+    struct block **blocks; /* of the image */
+    struct block *block;   /* that runs */
+    uint32_t block_places;
+    uint32_t refill_cycles;
+    uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
+    uint32_t site;     /* the instruction that runs, if its block is instrumented */
+    uint32_t stop;
+    uint64_t slice_end;
+    bool alone; /* it stops before anything that others can change or see */
+
+    struct mesh *mesh;
+    struct image *image;
+    uc_engine *core;
+    uint32_t number;
+    uint32_t state;
+    uint32_t pc;
+    size_t queue_place;
+    const struct block *checked; /* the block last found instrumented, and where it ends */
+    uint32_t checked_end;
+    struct code_range *instrumented;
+    size_t instrumented_count, instrumented_room;
+    bool joined; /* the first instruction of `block` is pipelined, which its progress does not know */
+    bool resumes; /* the next block is the rest of `block`, up to here: */
+    uint32_t resumed_end;
+
+    bool event;
+    uint64_t event_taken; /* events up to this cycle are used up by a WFE */
+    uint64_t asleep;
+    bool watched;          /* every instruction says that it is next: watch.c */
+    uint32_t read_address; /* the flag read last, 0 if an accelerator since; and what was read */
+    uint32_t read_value;
+    uint32_t fault_kind, fault_address, fault_pc;
+
+    uint8_t *sram;
+    struct port_use *port_uses;
+    size_t port_use_count, port_use_room;
+    struct dma *dma;
+    uint32_t *flags;
+    uint32_t timer_high[3];
+    struct device_host devices[DEVICES_PER_PE];
+    struct bus_port ports[DEVICES_PER_PE + 4];
+    size_t port_count;
+    uint64_t accelerators_busy;
+    uint32_t error_count, last_error, last_error_address;
+    uint64_t bytes_sent;
+    uint8_t *marks; /* trace.c: a bit for each halfword of code */
+};
+
+void pe_create(struct pe *pe, uint8_t *sram);
+const char *pe_power_up(struct pe *pe, struct image *image);
+void pe_reset(struct pe *pe);
+void pe_run(struct pe *pe, uint64_t until);
+void pe_set_event(struct pe *pe);
+void pe_fault(struct pe *pe, uint32_t kind, uint32_t address);
+void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc);
+void pe_kill(struct pe *pe);
+void pe_report_fault(struct pe *pe);
+uint32_t pe_register(const struct pe *pe, int name);
+
+/* blocks.c */
+const char *blocks_watch(struct pe *pe);
+void blocks_rewind(struct pe *pe, uint32_t pc);
+void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to);
+void blocks_instrument_left(struct pe *pe);
+bool blocks_site_known(struct pe *pe);
+uint64_t blocks_time(const struct pe *pe);
+uint64_t blocks_time_at(const struct pe *pe, uint32_t address);
+uint64_t blocks_instructions(const struct pe *pe);
+bool blocks_site_conditional(const struct pe *pe);
+void blocks_remember_registers(struct pe *pe);
+void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
+void blocks_jump(struct pe *pe, uint32_t pc);
+
+/* watch.c: what looks at single instructions, and at who writes where. */
+bool watch_instruction(struct pe *pe, uint32_t remarks);
+bool watch_stack(struct pe *pe, const struct block *block, uint32_t address);
+bool watch_is_code(const struct mesh *mesh, uint32_t pe, uint32_t from, uint32_t to);
+void watch_resume(struct mesh *mesh, bool step);
+
+#endif
