@@ -11,7 +11,7 @@ from types import TracebackType
 import pytest
 
 from npukit.board.board import Board
-from npukit.data import data_folder
+from npukit.emulator.renode.render import devices_source
 
 STUBS = Path(__file__).parent / "csharp"
 DEVICES = ("MacArrayCommand.cs", "MacArrayArithmetic.cs", "MacArray.cs", "Mesh.cs", "Noc.cs", "Flash.cs")
@@ -21,9 +21,9 @@ def compile_devices(folder: Path) -> Path:
     """The program, or skip where there is no Mono."""
     if shutil.which("mcs") is None or shutil.which("mono") is None:
         pytest.skip("Mono (mcs, mono) is not installed: the devices in C# are not run")
-    sources = [data_folder("templates") / "renode" / name for name in DEVICES]
-    program = folder / "bench.exe"
-    command = ["mcs", "-langversion:7", "-warnaserror", f"-out:{program}", *sources, *sorted(STUBS.glob("*.cs"))]
+    (folder / "Devices.cs").write_text(devices_source(DEVICES))
+    program, sources = folder / "bench.exe", [folder / "Devices.cs", *sorted(STUBS.glob("*.cs"))]
+    command = ["mcs", "-langversion:7", "-warnaserror", f"-out:{program}", *sources]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return program

@@ -21,7 +21,15 @@ from emulator.renode.languages import (
 )
 from npukit.board.board import AcceleratorSlot, Board, load_board
 from npukit.data import data_folder
-from npukit.emulator.renode.render import MODELS, MOST_PES, objection, render_renode
+from npukit.emulator.renode.render import (
+    DEVICES,
+    MODELS,
+    MOST_PES,
+    STOCK_MODELS,
+    devices_source,
+    objection,
+    render_renode,
+)
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit
 from npukit.project.image import Image, Overlay
@@ -135,7 +143,7 @@ def test_the_script_loads_what_is_there(board: Board, tmp_path: Path) -> None:
     folder = rendered(board, tmp_path, (0, 3), (1, 2), overlays=(overlay,))
     commands = parse_script((folder / "run.resc").read_text())
     included = [command.split("/")[1] for command in commands if command.startswith("include")]
-    assert included == list(MODELS)
+    assert included == [DEVICES]
     assert all((folder / name).is_file() for name in included)
     assert "$image_1?=$ORIGIN/../images/image-1.elf" in commands
     loads = [command for command in commands if command.startswith("sysbus LoadELF")]
@@ -148,15 +156,16 @@ def test_the_script_loads_what_is_there(board: Board, tmp_path: Path) -> None:
     assert (folder / "own-3-00001000.bin").read_bytes() == overlay.data
 
 
-def test_devices_are_compiled_in_an_order_in_which_each_knows_the_others() -> None:
-    known: set[str] = set()
-    texts = [(data_folder("templates") / "renode" / name).read_text() for name in MODELS]
-    declared = [set(re.findall(r"public (?:static )?(?:class|struct|interface) (\w+)", text)) for text in texts]
-    for text, here in zip(texts, declared, strict=True):
-        known |= here
-        code = re.sub(r'//[^\n]*|"[^"\n]*"', "", text)
-        others = set().union(*declared) - known
-        assert not {word for word in others if re.search(rf"\b{word}\b", code)}
+@pytest.mark.parametrize("models", [MODELS, STOCK_MODELS])
+def test_the_devices_are_one_file_that_begins_with_what_they_use(models: tuple[str, ...]) -> None:
+    text = devices_source(models)
+    used, _, bodies = text.partition("\n\n")
+    lines = used.split("\n")
+    assert all(re.fullmatch(r"using [\w.]+;", line) for line in lines)
+    assert len(set(lines)) == len(lines)
+    assert not re.search(r"^\s*using [\w.]+;", bodies, re.M)
+    for name in models:
+        assert f"class {name.removesuffix('.cs')}" in bodies
 
 
 def test_rendering_twice_gives_the_same_bytes(board: Board, tmp_path: Path) -> None:
@@ -268,4 +277,4 @@ def test_a_stock_board_is_renode_s_own_platform(
     script = (folder / "run.resc").read_text()
     assert f"connector Connect sysbus.{uart} link" in script
     assert "    sysbus LoadELF $image\n" in script
-    assert sorted(path.name for path in folder.iterdir()) == ["LinkTerminal.cs", "board.repl", "run.resc"]
+    assert sorted(path.name for path in folder.iterdir()) == ["Devices.cs", "board.repl", "run.resc"]

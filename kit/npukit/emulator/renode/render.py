@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,10 @@ MODELS = (
     "Flash.cs",
     "LinkTerminal.cs",
 )
-"""In the order in which Renode compiles them: each knows those before it."""
+"""Of which `DEVICES` is made."""
+
+DEVICES = "Devices.cs"
+"""All in one file: Renode 1.15 compiles each file by itself, and would not know those before it."""
 
 STOCK_MODELS = ("LinkTerminal.cs",)
 """What a board needs for which Renode brings the platform."""
@@ -59,17 +61,24 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     There must be no `objection`. Only PEs with an image are there. Paths of images are written relative to the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    models = STOCK_MODELS if board.renode else MODELS
-    for model in models:
-        shutil.copyfile(data_folder("templates") / "renode" / model, folder / model)
+    source = devices_source(STOCK_MODELS if board.renode else MODELS)
+    (folder / DEVICES).write_text(source, encoding="utf-8", newline="\n")
     platform = "stock.repl.j2" if board.renode else "board.repl.j2"
     write_template(folder / PLATFORM, platform, **_platform_values(board, pes_of(images)))
     loads = [_load(image, number, len(images), folder) for number, image in enumerate(images)]
     overlays = [overlay for image in images for overlay in image.overlays]
     for overlay in overlays:
         (folder / own_data_file(overlay)).write_bytes(overlay.data)
-    values = {"board": board, "port": PORT, "models": models, "loads": loads, "overlays": overlays}
+    values = {"board": board, "port": PORT, "devices": DEVICES, "loads": loads, "overlays": overlays}
     write_template(folder / SCRIPT, "run.resc.j2", own_data_file=own_data_file, **values)
+
+
+def devices_source(models: Sequence[str]) -> str:
+    """The devices as one file of C#: what they use comes first, once."""
+    texts = [(data_folder("templates") / "renode" / model).read_text(encoding="utf-8") for model in models]
+    used = sorted({line for text in texts for line in text.splitlines() if line.startswith("using ")})
+    bodies = ("\n".join(line for line in text.splitlines() if not line.startswith("using ")) for text in texts)
+    return "\n".join([*used, "", *bodies]) + "\n"
 
 
 def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
