@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -106,15 +108,26 @@ def test_tiles_of_other_pixels_share_a_slice() -> None:
     assert_exact(net, plan)
 
 
-def test_pes_ask_for_slices_in_turn() -> None:
+def asked_by(net: Net, feeders: tuple[int, ...]) -> dict[int, int]:
+    """How often each PE asks DRAM for a slice, of two that compute and these."""
+    wanted = Round((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024)
+    plan = emit_round(Graph(net), BOARD, engines(BOARD), replace(wanted, feeders=feeders))
+    assert_exact(net, plan)
+    numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}
+    messages = {pe: [plan.messages[n] for n in sent] for pe, sent in numbers.items()}
+    return {pe: sum(m.source_pe == DRAM and not m.tensor for m in sent) for pe, sent in messages.items()}
+
+
+def test_slices_are_asked_for_in_turn_and_by_idle_pes_while_they_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     b = Builder("rows")
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
-    wanted = Round((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024)
-    plan = emit_round(Graph(net), BOARD, engines(BOARD), wanted)
-    numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}
-    asked = {pe: sum(plan.messages[n].source_pe == DRAM for n in sent) for pe, sent in numbers.items()}
-    assert min(asked.values()) > 1
-    assert_exact(net, plan)
+    alone, fed = asked_by(net, ()), asked_by(net, (3,))
+    assert min(alone.values()) > 1
+    assert fed == {0: 0, 1: 0, 3: sum(alone.values())}
+    monkeypatch.setattr("npukit.plan.streams.MOST_LISTED", 128)
+    shared = asked_by(net, (3,))
+    assert all(shared.values())
+    assert sum(shared.values()) == fed[3]
 
 
 def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() -> None:

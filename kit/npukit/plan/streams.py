@@ -25,6 +25,9 @@ SLICE_BYTES = 8 << 10
 CHANNEL_GRAINS = (16, 4)
 """Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
 
+MOST_LISTED = 64 << 10
+"""Bytes of descriptors for slices that a PE which does nothing else has room for."""
+
 LARGEST_SLICE = 2
 """Times the size that is wanted."""
 
@@ -111,8 +114,9 @@ class Streams:
                 self._ask_for(each)
 
     def _feeder(self, pes: Sequence[int]) -> int:
-        """Of those that do nothing else, or else of these PEs, the one that has the least to ask for so far."""
-        found = min(self._feeders or pes, key=self._lists.__getitem__)
+        """Of those that do nothing else and have room, or else of these PEs, the one that asks for least so far."""
+        roomy = [pe for pe in self._feeders if self._lists[pe] < MOST_LISTED]
+        found = min(roomy or pes, key=self._lists.__getitem__)
         self._lists[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes)
         return found
 
