@@ -37,6 +37,9 @@ SLICES = ((17 << 10, 2), (9 << 10, 3), (9 << 10, 2))
 
 LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
 
+COMPARED = 2
+"""Whole rounds that are planned, if the first takes longer than one group of the second lets expect."""
+
 TRIED = 3
 """Sizes of which whole groups are planned: those whose engines take least."""
 
@@ -54,11 +57,15 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     choices: list[_Choice] = []
     for wanted in _promising(graph, board, engines, order):
         choices += _choices(graph, board, engines, wanted, min((c.interval for c in choices), default=None))
+    found: list[Plan] = []
     for choice in sorted(choices, key=lambda choice: choice.interval):
+        best = min((plan.predicted.interval_cycles for plan in found), default=None)
+        if len(found) == COMPARED or (best is not None and choice.interval >= best):
+            break
         plan = emit_round(graph, board, engines, choice.wanted)
         if not missing_bytes(board, plan):
-            return with_predictions(graph.net, board, plan)
-    return None
+            found.append(with_predictions(graph.net, board, plan))
+    return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
 
 
 def _promising(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> list[Round]:
