@@ -16,7 +16,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import Call, Constant, GlobalVar
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 from npukit.net.importer.assembly import View, straight
 from npukit.net.importer.expressions import callee, constant_value, dtype_of, quantization_of, resolve, shape_of
 from npukit.net.importer.lowering import ISLAND, code_of
@@ -256,7 +256,10 @@ class _Island:
     def finished(self, result: Any, quantization: Quantization | None) -> View:
         """The island as an op of the net."""
         assembly = self.islands.walk.assembly
-        module, made = self._module(result)
+        try:
+            module, made = self._module(result)
+        except Exception as fault:
+            raise NpukitError(f"TVM does not take it: {first_line(fault)}") from fault
         shape, dtype = shape_of(made), dtype_of(made)
         unknown = {dtype, *(str(value.dtype) for _, value, _ in self._constants)} - set(TYPES)
         if unknown:

@@ -1,0 +1,18 @@
+"""TFLite ops without kernels of their own, with a few that have one, on the emulator: each layer is the reference's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from end_to_end.builds import build
+from frontend.random_tflite import bundle_of
+from frontend.random_tflite_further import MAKERS
+from npukit import api
+
+
+def test_moves_and_c_of_tvm(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(bundle_of(7, [*MAKERS, "strided_slice", "batch_matmul", "abs", "rsqrt"]).bytes())
+    built = build(path, tmp_path / "out")
+    assert {"take", "resize_nearest", "transpose", "slice"} <= {op["op"] for op in built.manifest.summary["ops"]}
+    assert api.validate(tmp_path / "out").passed
