@@ -115,6 +115,7 @@ enum net_step_kind {
     NET_SUBMIT, /* the same, and only start it */
     NET_LINKED, /* a layer of the chain before */
     NET_JOIN,   /* wait for what was submitted */
+    NET_AGAIN,  /* `count` steps from number `what` on, none of which is of this kind */
     NET_CALL,   /* the core's kernel number `count` */
 };
 

@@ -12,10 +12,12 @@ from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.net.net import Net
 from npukit.plan.graph import Graph
+from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import missing_bytes
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import DRAM
 from npukit.plan.rounds import Round, emit_round
+from npukit.plan.search import QUICK
 from npukit.project.toolchain import find_toolchain
 from plan.networks import Builder
 from plan.test_rounds import on_rows
@@ -44,6 +46,28 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     assert sum(buffer.bytes for buffer in plan.dram if not buffer.tensor) == sum(m.source.box.elements for m in slices)
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
+
+
+def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has rows that are done again; the dense layer is done once for all waves."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("waves")
+    x = b.conv(b.conv(b.input(1, 8, 7, 16), 64, 3), 32)
+    net = in_overlapping_order(assign_engines(b.net(b.dense(b.flatten(b.mean(x)), 1000)), engines), engines)
+    searches = (LatencySearch(Graph(net), BOARD, engines, pes, QUICK, fetched=True) for pes in ((0, 1), (2, 3)))
+    groups = tuple(search.best() for search in searches)
+    wanted = Round(groups, waves=3, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES)
+    plan = emit_round(Graph(net), BOARD, engines, wanted)
+    assert not missing_bytes(BOARD, plan)
+    (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
+    again = [dict(row)["count"] for row in table.rows if dict(row)["kind"] == "NET_AGAIN"]
+    assert sum(count for count in again if isinstance(count, int)) > len(table.rows) / 2
+    last = [step.op for step in plan.pes[1].computes()][-wanted.waves :]
+    assert last == [net.ops[-1].name] * wanted.waves
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)

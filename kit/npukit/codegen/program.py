@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,10 +12,11 @@ from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, Sen
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
-from npukit.codegen.table import TABLE, Piece, Templates, spans_of, table_of, templates_of
+from npukit.codegen.table import TABLE, Long, Piece, Templates, spans_of, table_of, templates_of
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
+from npukit.plan.repeats import likes_of
 
 NOC_HEADER = "noc.h"
 
@@ -62,10 +63,12 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
     if is_table(len(pe.steps), len(plan.pes)) and len({part.engine.name for part in parts if part.chained}) < 2:
-        runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
-        steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
+        every = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
+        program = Long(every, list(_likes(plan, pe, every)))
+        runs, steps = program.different, (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
         templates = templates_of(runs)
-        table, spans = [table_of(runs, descriptors, templates)], tuple(spans_of(runs, descriptors, templates))
+        rows = program.rows(descriptors, templates)
+        table, spans = [table_of(rows, program.likes)], tuple(spans_of(every, rows))
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
         steps = tuple(_step(run, descriptors, _waits(parts)) for run in runs)
@@ -83,6 +86,15 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         wrappers=_wrappers(parts),
         routines=_routines(parts),
     )
+
+
+def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
+    """Of each run; one with a kernel that is called is like no other."""
+    likes, begin = likes_of(plan, pe), 0
+    for run in runs:
+        called = any(isinstance(piece, Part) and not piece.chained for piece in run)
+        yield begin if called else tuple(likes[begin : begin + len(run)])
+        begin += len(run)
 
 
 def _pieces(steps: Sequence[Step], parts: Sequence[Part]) -> Iterator[Piece]:

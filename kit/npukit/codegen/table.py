@@ -5,8 +5,9 @@ Its C is the same for all PEs, whatever they do; the table is data, and most of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 
 from npukit.accel.interface import Address, Commands, Field
@@ -15,6 +16,7 @@ from npukit.codegen.messages import Descriptors
 from npukit.codegen.parts import Part, commands_of
 from npukit.plan.memory import STEP_BYTES
 from npukit.plan.plan import Join, Send, Wait
+from npukit.plan.repeats import stretches
 
 TABLE = "net_steps"
 
@@ -64,21 +66,51 @@ def _fields(part: Part) -> dict[str, Field]:
     return dict(code.structs[0].fields)
 
 
-def table_of(runs: Sequence[Sequence[Piece]], descriptors: Descriptors, templates: Templates) -> Record:
-    """Runs in which signals are apart from other messages. Kernels are called by their number."""
-    kernels = count()
-    rows = [row for run in runs for row in _rows(run, descriptors, templates, kernels)]
+@dataclass(frozen=True)
+class Long:
+    """A program of runs in which signals are apart from other messages, those that are alike but once."""
+
+    runs: Sequence[Sequence[Piece]]
+    likes: Sequence[Hashable]
+    """Of each run what it must have in common with another to be the same."""
+
+    @cached_property
+    def different(self) -> list[Sequence[Piece]]:
+        """The first ones of each kind."""
+        return [run for like, run in zip(self.likes, self.runs, strict=True) if self._firsts[like] is run]
+
+    @cached_property
+    def _firsts(self) -> dict[Hashable, Sequence[Piece]]:
+        return dict(zip(reversed(self.likes), reversed(self.runs), strict=True))
+
+    def rows(self, descriptors: Descriptors, templates: Templates) -> list[list[Fields]]:
+        """Of each run. Kernels are called by their number."""
+        kernels = count()
+        made = {id(run): list(_rows(run, descriptors, templates, kernels)) for run in self.different}
+        return [made[id(self._firsts[like])] for like in self.likes]
+
+
+def table_of(rows: Sequence[Sequence[Fields]], likes: Sequence[Hashable]) -> Record:
+    """The rows of each run, and of stretches that come again one row."""
+    table: list[Fields] = []
+    places: dict[int, int] = {}
+    for part in stretches(likes, [len(each) for each in rows]):
+        units = range(part.first, part.first + part.count)
+        if part.again:
+            table.append(_row("NET_AGAIN", count=sum(len(rows[unit]) for unit in units), what=places[part.first]))
+            continue
+        for unit in units:
+            places[unit] = len(table)
+            table += rows[unit]
     return Record(
-        TABLE, "net_step", (*rows, _row("NET_END")), STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True
+        TABLE, "net_step", (*table, _row("NET_END")), STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True
     )
 
 
-def spans_of(runs: Sequence[Sequence[Piece]], descriptors: Descriptors, templates: Templates) -> Iterator[int]:
-    """Row by row, of how many of the plan's steps it is made: those of a run are its first row's."""
-    kernels = count()
-    for run in runs:
-        rows = len(list(_rows(run, descriptors, templates, kernels)))
-        yield from (len(run), *[0] * (rows - 1))
+def spans_of(runs: Sequence[Sequence[Piece]], rows: Sequence[Sequence[Fields]]) -> Iterator[int]:
+    """Row by row, as they are done, of how many of the plan's steps it is made: those of a run are its first row's."""
+    for run, made in zip(runs, rows, strict=True):
+        yield from (len(run), *[0] * (len(made) - 1))
 
 
 def _rows(

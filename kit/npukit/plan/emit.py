@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 
 from npukit.accel.interface import Cost
 from npukit.board.board import Board
@@ -12,25 +14,27 @@ from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import (
+    PATCHED_WORDS,
     STACK_BYTES,
     WORKER_STACK_BYTES,
     Lifetime,
     aligned,
     code_bytes,
     code_bytes_with_table,
-    command_bytes_of_pieces,
     control_bytes,
     extent,
+    in_turn,
     is_table,
     memory_use,
     pack_sharing,
     table_bytes,
 )
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, PePlan, Plan, Step
-from npukit.plan.program import Block, Held, Program
+from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, PePlan, Plan, Send, Step
+from npukit.plan.program import Block, Held, Program, use_of
 from npukit.plan.programs import Emitter, Engines
-from npukit.plan.regions import Ends, Region
+from npukit.plan.regions import Ends, Region, in_frame
+from npukit.plan.repeats import likes_of, rows_of, stretches
 from npukit.plan.splits import CORE
 from npukit.plan.traffic import Traffic
 
@@ -50,35 +54,73 @@ def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignme
 def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frames: int = 1) -> Plan:
     """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame."""
     roles: dict[tuple[object, ...], int] = {}
-    pes = []
+    pes, extents = [], []
     for program in traffic.programs.values():
-        buffers, activations = _place(graph, program)
         table = is_table(len(program.steps), len(traffic.programs))
+        buffers, activations = _place(graph, program, traffic.frames if table else None)
         role = roles.setdefault(_code_of_program(program, table), len(roles))
-        tensors = frames * (len(graph.net.inputs) + len(graph.net.outputs)) if not pes else 0
-        memory = _memory(board, program, activations, tensors, table)
-        pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), memory))
-    return Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
+        pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0)))
+        extents.append(activations)
+    plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
+    known = [frames * (len(graph.net.inputs) + len(graph.net.outputs)), *[0] * (len(pes) - 1)]
+    every = zip(traffic.programs.values(), pes, extents, known, strict=True)
+    fitted = (replace(pe, memory=_memory(board, plan, pe, program, *sizes)) for program, pe, *sizes in every)
+    return replace(plan, pes=tuple(fitted))
 
 
-def _memory(board: Board, program: Program, activations: int, tensors: int, table: bool) -> MemoryUse:
+def _memory(board: Board, plan: Plan, pe: PePlan, program: Program, activations: int, tensors: int) -> MemoryUse:
     """Of a program of which the host knows so many tensors."""
     layers, rest = len(program.costs), len(program.steps) - len(program.costs)
-    constants = sum(program.constants.values()) + program.command_bytes + program.descriptor_bytes
-    if table:
+    constants, stack = sum(program.constants.values()), STACK_BYTES
+    if is_table(len(program.steps), len(plan.pes)):
         kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
         code = code_bytes_with_table(tensors, kernels)
         stack = STACK_BYTES if tensors or kernels else WORKER_STACK_BYTES
-        constants += table_bytes(len(program.steps) + program.signals, layers)
-        constants += sum(command_bytes_of_pieces(key[0], len(steps)) for key, steps in program.pieces.items())
+        constants += _bytes_with_table(plan, pe, program)
     else:
-        code, stack = code_bytes(layers, rest, tensors), STACK_BYTES
-        constants += program.signal_bytes + sum(key[0] * len(steps) for key, steps in program.pieces.items())
+        code = code_bytes(layers, rest, tensors)
+        pieces = sum(command for command, *_ in program.pieces.values())
+        constants += program.signal_bytes + sum(program.descriptors.values()) + sum(program.commands.values()) + pieces
     return memory_use(board, aligned(constants), control_bytes(layers) + activations, code, stack)
 
 
-def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
-    """Every buffer of a PE, and the bytes of all of them."""
+def _bytes_with_table(plan: Plan, pe: PePlan, program: Program) -> int:
+    """Of the table, and of commands and descriptors, those that are alike but once."""
+    likes = likes_of(plan, pe)
+    units = list(_units(pe.steps, program))
+    alike = [tuple(likes[step] for step in unit) for unit in units]
+    written = dict(zip(reversed(alike), reversed(units), strict=True)).values()
+    alone = {unit.start for unit in units if len(unit) == 1} & program.pieces.keys()
+    pieces = Counter(program.pieces[unit.start] for unit in written if unit.start in alone)
+    patches = {step: PATCHED_WORDS for step in alone if pieces[program.pieces[step]] > 1}
+    rows = [sum(program.signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
+    lines = rows_of(stretches(alike, rows), rows)
+    chained = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
+    sizes = {**program.commands, **program.descriptors, **chained}
+    own = sum(sizes.get(step, 0) for unit in written for step in unit)
+    return table_bytes(lines, len(program.costs)) + own + sum(command for command, *_ in pieces)
+
+
+def _units(steps: Sequence[Step], program: Program) -> Iterator[range]:
+    """Runs of steps that are started together: chains of commands, of messages, of signals."""
+    kinds = [_kind_of_unit(step, place in program.signals) or place for place, step in enumerate(steps)]
+    places = groupby(range(len(steps)), key=kinds.__getitem__)
+    for _, same in places:
+        first, *others = same
+        yield range(first, first + 1 + len(others))
+
+
+def _kind_of_unit(step: Step, is_signal: bool) -> str:
+    """Of neighbours with the same: they are one unit."""
+    if isinstance(step, Send):
+        return "signals" if is_signal else "messages"
+    if not isinstance(step, Compute) or step.engine == CORE:
+        return ""
+    return f"{step.engine}, {step.submitted}"
+
+
+def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buffer], int]:
+    """Every buffer of a PE, and the bytes of all of them; with the frames of a wave, every wave's in the same place."""
     needs = _BufferNeeds()
     scratch: list[tuple[Held, Lifetime]] = []
     for step, cost in program.costs:
@@ -86,16 +128,39 @@ def _place(graph: Graph, program: Program) -> tuple[list[Buffer], int]:
         assert isinstance(compute, Compute)
         needs.note(compute, cost)
         if compute.scratch:
-            scratch.append((Block(compute.scratch, cost.scratch_bytes), _while_it_runs(program, step, cost)))
+            same = in_frame(f"{compute.op} scratch", compute.frame % frames if frames else compute.frame)
+            block = Block(compute.scratch, cost.scratch_bytes, same=same)
+            scratch.append((block, _while_it_runs(program, step, cost)))
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
-    offsets = _packed(tuple(lifetimes), tuple(_shares(graph, program, wanted)))
+    shares = _shares(graph, program, wanted)
+    offsets = _packed_in_waves(wanted, shares, frames) if frames else _packed(tuple(lifetimes), tuple(shares))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
         buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
     return buffers, extent(lifetimes, offsets)
+
+
+def _packed_in_waves(
+    wanted: Sequence[tuple[Held, Lifetime]], shares: Sequence[tuple[int, int]], frames: int
+) -> tuple[int, ...]:
+    """Things of the same use in the same place in every wave, if no two are there at once."""
+    used: dict[object, list[int]] = {}
+    for index, (held, _) in enumerate(wanted):
+        used.setdefault(use_of(held, frames), []).append(index)
+    homes = list(range(len(wanted)))
+    lives = {index: life for index, (_, life) in enumerate(wanted)}
+    for same in used.values():
+        together = in_turn([wanted[index][1] for index in same])
+        if together and len(same) > 1:
+            lives = {index: life for index, life in lives.items() if index not in same} | {same[0]: together}
+            homes = [same[0] if index in same else home for index, home in enumerate(homes)]
+    places = {home: place for place, home in enumerate(lives)}
+    shared = [(places[homes[first]], places[homes[second]]) for first, second in shares]
+    offsets = _packed(tuple(lives.values()), tuple(dict.fromkeys(shared)))
+    return tuple(offsets[places[home]] for home in homes)
 
 
 @lru_cache(maxsize=1024)

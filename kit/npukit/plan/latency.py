@@ -45,8 +45,8 @@ class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
     Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
-    inputs and the output of a tile may take. `moves_weigh` so many times what they are estimated to cost: other
-    weights find other assignments, for who compares them by simulation.
+    inputs and the output of a tile may take, with so many small `slices` of its constants. `moves_weigh` so many times
+    what they are estimated to cost: other weights find other assignments, for who compares them by simulation.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class LatencySearch:
         *,
         fetched: bool = False,
         room: int | None = None,
+        slices: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
         self._moves_weigh = moves_weigh
-        self._splits = Splits(graph, engines, len(order), room)
+        self._splits = Splits(graph, engines, len(order), room, slices)
         self._distances = _distances(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)

@@ -22,7 +22,7 @@ from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round, emit_round
 from npukit.plan.search import QUICK
 from npukit.plan.simulate import simulate
-from npukit.plan.streaming import streamed_as_needed
+from npukit.plan.streaming import none_or_all_streamed
 
 WELL_USED = 0.93
 """Of the PEs, what the groups of a size must take together."""
@@ -40,50 +40,90 @@ LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
 COMPARED = 2
 """Whole rounds that are planned, if the first takes longer than one group of the second lets expect."""
 
-TRIED = 3
-"""Sizes of which whole groups are planned: those whose engines take least."""
+ROOMS = (None, 5 / 8)
+"""Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
+
+WORSE = 2
+"""Sizes one after the other that are no better than the best before: larger ones are not tried."""
+
+MOST_WAVES = 3
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A round, and the cycles between its frames that one of its groups lets expect."""
+    """A round of one wave, and the cycles that one of its groups takes alone, and that the others come later."""
 
     wanted: Round
-    interval: float
+    cycles: int
+    later: float
+
+    def interval(self, waves: int) -> float:
+        """Cycles between frames that so many waves let expect."""
+        return (waves * self.cycles + self.later) / (waves * len(self.wanted.groups))
 
 
 def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
     """The most frames a cycle that groups in lock step give, or None if none fit."""
     choices: list[_Choice] = []
-    for wanted in _promising(graph, board, engines, order):
-        choices += _choices(graph, board, engines, wanted, min((c.interval for c in choices), default=None))
-    found: list[Plan] = []
-    for choice in sorted(choices, key=lambda choice: choice.interval):
-        best = min((plan.predicted.interval_cycles for plan in found), default=None)
-        if len(found) == COMPARED or (best is not None and choice.interval >= best):
+    worse = 0
+    for rounds in _rounds(graph, board, engines, order):
+        least = min((choice.interval(1) for choice in choices), default=None)
+        better = [choice for wanted in rounds for choice in _choices(graph, board, engines, wanted, least)]
+        worse = 0 if least is None or any(choice.interval(1) < least for choice in better) else worse + 1
+        choices += better
+        if worse == WORSE:
             break
-        plan = emit_round(graph, board, engines, choice.wanted)
+    found: list[Plan] = []
+    for interval, wanted in sorted(_in_waves(graph, board, engines, choices), key=lambda item: item[0]):
+        best = min((plan.predicted.interval_cycles for plan in found), default=None)
+        if len(found) == COMPARED or (best is not None and interval >= best):
+            break
+        plan = emit_round(graph, board, engines, wanted)
         if not missing_bytes(board, plan):
             found.append(with_predictions(graph.net, board, plan))
     return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
 
 
-def _promising(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> list[Round]:
-    """Rounds of groups of each size worth it, those whose engines are done first."""
-    sizes = [size for size in SIZES if len(order) // size * size >= WELL_USED * len(order)]
-    found: list[tuple[float, Round]] = []
-    for size in sizes:
-        if (
-            _least_bytes(graph) / size
-            > board.memory_for("activations").size - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
-        ):
+def _in_waves(
+    graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]
+) -> Iterator[tuple[float, Round]]:
+    """Each choice with as many waves as one of its groups holds, if they let expect more than the best so far."""
+    best = min((choice.interval(1) for choice in choices), default=0)
+    for choice in sorted(choices, key=lambda choice: choice.interval(MOST_WAVES)):
+        yield choice.interval(1), choice.wanted
+        for waves in range(2, MOST_WAVES + 1):
+            alone = replace(choice.wanted, groups=choice.wanted.groups[-1:], waves=waves)
+            if choice.interval(MOST_WAVES) >= best or missing_bytes(board, emit_round(graph, board, engines, alone)):
+                break
+            best = min(best, choice.interval(waves))
+            yield choice.interval(waves), replace(choice.wanted, waves=waves)
+
+
+def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
+    """Of groups of each size worth it, in each room."""
+    memory = board.memory_for("activations").size
+    for size in SIZES:
+        crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
+        if crowded or len(order) // size * size < WELL_USED * len(order):
             continue
-        assignment = LatencySearch(graph, board, engines, order[:size], QUICK, fetched=True).best(PRICE)
-        groups = tuple(groups_of(assignment, order, size, _root_last(order, size)))
+        rooms = [int(room * memory) if room else None for room in ROOMS]
         feeders = tuple(order[: len(order) % size])
-        wanted = Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment))
-        found.append((engine_cycles(graph, engines, wanted), wanted))
-    return [wanted for _, wanted in sorted(found, key=lambda item: item[0])[:TRIED]]
+        found = []
+        for assignment in _assignments(graph, board, engines, order[:size], rooms):
+            groups = tuple(groups_of(assignment, order, size, _root_last(order, size)))
+            found.append(Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment)))
+        yield found
+
+
+def _assignments(
+    graph: Graph, board: Board, engines: Engines, order: Sequence[int], rooms: Sequence[int | None]
+) -> list[Assignment]:
+    """The best in each room, those that differ."""
+    found = [
+        LatencySearch(graph, board, engines, order, QUICK, fetched=True, room=room, slices=2).best(PRICE)
+        for room in rooms
+    ]
+    return [assignment for place, assignment in enumerate(found) if assignment not in found[:place]]
 
 
 def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: float | None) -> Iterator[_Choice]:
@@ -92,14 +132,13 @@ def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: 
         return
     for slice_bytes, slices in SLICES:
         alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
-        found = streamed_as_needed(graph, board, engines, alone)
+        found = none_or_all_streamed(graph, board, engines, alone)
         if found is None:
             continue
-        streamed, plan = found
+        fitting, plan = found
         cycles = simulate(graph.net, board, plan).latency_cycles
         later = (len(wanted.groups) - 1) * _input_cycles(graph, board)
-        whole = replace(wanted, slice_bytes=slice_bytes, slices=slices, streamed=streamed)
-        yield _Choice(whole, (cycles + later) / len(wanted.groups))
+        yield _Choice(replace(fitting, groups=wanted.groups), cycles, later)
 
 
 def groups_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from npukit.board.board import Board
 from npukit.plan.plan import MemoryUse, Plan
@@ -58,14 +59,34 @@ PACKINGS = 40
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Bytes that are needed from step `first` to step `last`, both included."""
+    """Bytes that are needed from step `first` to step `last`, both included: all that time, or only in these spans."""
 
     bytes: int
     first: int
     last: int
+    parts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        return self.parts or ((self.first, self.last),)
 
     def meets(self, other: Lifetime) -> bool:
-        return self.first <= other.last and other.first <= self.last
+        return any(a <= d and c <= b for a, b in self.spans for c, d in other.spans)
+
+    @property
+    def steps(self) -> int:
+        return sum(last - first + 1 for first, last in self.spans)
+
+    def holds(self, step: int) -> bool:
+        return self.first <= step <= self.last and any(first <= step <= last for first, last in self.spans)
+
+
+def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
+    """One lifetime for bytes that several have in turn, or None if two need them at once."""
+    spans = sorted(span for life in lifetimes for span in life.spans)
+    if any(before[1] >= after[0] for before, after in pairwise(spans)):
+        return None
+    return Lifetime(max(life.bytes for life in lifetimes), spans[0][0], spans[-1][1], tuple(spans))
 
 
 def aligned(size: int) -> int:
@@ -75,10 +96,23 @@ def aligned(size: int) -> int:
 def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     """An offset for each: the largest first, each at the lowest place free for as long as it lives.
 
-    Where that takes more than what lives at once, it is tried again with what lay highest placed first.
+    Where that takes more than what lives at once, it is tried again with what lay highest placed first; where some live
+    in several spans, also from what lives longest on, and from what lives first on.
     """
-    order = sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))
-    least, best = _most_at_once(lifetimes), _placed(lifetimes, order)
+    orders = [sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))]
+    if any(life.parts for life in lifetimes):
+        orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
+        orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
+    least, best = _most_at_once(lifetimes), _placed(lifetimes, orders[0])
+    for order in orders:
+        if extent(lifetimes, best) > least:
+            best = min(best, _improved(lifetimes, order, least), key=lambda each: extent(lifetimes, each))
+    return best
+
+
+def _improved(lifetimes: Sequence[Lifetime], order: Sequence[int], least: int) -> tuple[int, ...]:
+    """The best of several orders, each with what lay highest before placed first."""
+    best = _placed(lifetimes, order)
     offsets = best
     for _ in range(PACKINGS):
         if extent(lifetimes, best) <= least:
@@ -99,14 +133,15 @@ def _placed(lifetimes: Sequence[Lifetime], order: Sequence[int]) -> tuple[int, .
         if lifetimes[index].bytes:
             offsets[index] = _lowest_place(lifetimes[index], placed)
             life, end = lifetimes[index], aligned(offsets[index] + lifetimes[index].bytes)
-            insort(placed, (offsets[index], end, life.first, life.last))
+            for first, last in life.spans:
+                insort(placed, (offsets[index], end, first, last))
     return tuple(offsets)
 
 
 def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
     """Bytes in use in the step in which most are."""
-    starts = {life.first for life in lifetimes}
-    return max((sum(aligned(o.bytes) for o in lifetimes if o.first <= s <= o.last) for s in starts), default=0)
+    starts = {first for life in lifetimes for first, _ in life.spans}
+    return max((sum(aligned(o.bytes) for o in lifetimes if o.holds(step)) for step in starts), default=0)
 
 
 def pack_sharing(lifetimes: Sequence[Lifetime], shares: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -138,7 +173,7 @@ def _together(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> dict[int, 
     for home, life in zip(homes, lifetimes, strict=True):
         other = found.get(home, life)
         size, first, last = max(life.bytes, other.bytes), min(life.first, other.first), max(life.last, other.last)
-        found[home] = Lifetime(size, first, last)
+        found[home] = life if other is life else Lifetime(size, first, last)
     return found
 
 
@@ -148,8 +183,9 @@ _Placed = tuple[int, int, int, int]
 
 def _lowest_place(lifetime: Lifetime, placed: Sequence[_Placed]) -> int:
     place, size, first, last = 0, lifetime.bytes, lifetime.first, lifetime.last
+    parts = lifetime.parts
     for offset, end, begins, ends in placed:
-        if begins <= last and first <= ends:
+        if begins <= last and first <= ends and (not parts or any(begins <= b and a <= ends for a, b in parts)):
             if place + size <= offset:
                 break
             place = max(place, end)
@@ -180,11 +216,6 @@ def is_table(steps: int, pes: int) -> bool:
 def table_bytes(rows: int, layers: int) -> int:
     """Of a program that is a table: its steps and what is known of its layers."""
     return STEP_BYTES * (rows + 1) + LAYER_BYTES * layers
-
-
-def command_bytes_of_pieces(command: int, pieces: int) -> int:
-    """Of so many pieces of a tile that use one command in turn, in a program that is a table."""
-    return command if pieces == 1 else command + STEP_BYTES * PATCHED_WORDS * pieces
 
 
 def code_bytes_with_table(tensors: int, kernels: int) -> int:

@@ -20,6 +20,8 @@ class Block:
     bytes: int
     source: str | None = None
     """Of streamed constants, the buffer in DRAM that they come from."""
+    same: str = ""
+    """A name that blocks of the same use have in every wave of a round."""
 
     @property
     def box(self) -> Box:
@@ -28,6 +30,13 @@ class Block:
 
 Held = Region | Block
 """What has bytes in a PE's memory."""
+
+
+def use_of(held: Held, frames: int) -> tuple[object, ...]:
+    """What things of the same use have in common in every wave of a round, each of so many frames."""
+    if isinstance(held, Block):
+        return (held.same or held.name,)
+    return held.tensor, held.number, held.frame % frames
 
 
 @dataclass
@@ -68,14 +77,14 @@ class Program:
     """Of each compute step."""
     constants: dict[tuple[str, Box], int] = field(default_factory=dict)
     """Bytes in the image, by op and box: frames share them."""
-    command_bytes: int = 0
-    """But for those of pieces whose constants are streamed."""
-    pieces: dict[tuple[int, str, tuple[int, ...], int], list[int]] = field(default_factory=dict)
-    """The steps of those: by the bytes of a command, op, shape and frame."""
-    descriptor_bytes: int = 0
-    """But for those of signals."""
-    signals: int = 0
-    """PEs told something, each time counted."""
+    commands: dict[int, int] = field(default_factory=dict)
+    """Their bytes by step, but for pieces whose constants are streamed."""
+    pieces: dict[int, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
+    """Those, by step: the bytes of a command, op, shape."""
+    descriptors: dict[int, int] = field(default_factory=dict)
+    """Their bytes by step, but for those of signals."""
+    signals: dict[int, int] = field(default_factory=dict)
+    """PEs told something, by step."""
     signal_bytes: int = 0
     """Of their descriptors, which a program that is a table does not have."""
     uses: dict[Held, Use] = field(default_factory=dict)

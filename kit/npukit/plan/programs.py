@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -15,7 +16,7 @@ from npukit.plan.plan import DRAM, Compute, View
 from npukit.plan.program import Block, Program
 from npukit.plan.receptive import needs
 from npukit.plan.regions import Ends, Region, in_frame, regions_of
-from npukit.plan.traffic import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, signal
+from npukit.plan.traffic import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.transfers import Transfer, copies_to, transfers_of
 
 Engines = Mapping[str, Accelerator]
@@ -41,11 +42,14 @@ class Emitter:
         ends: Ends,
         others: Collection[int] = (),
         between: Collection[str] = (),
+        waves: int = 1,
+        usual_flags: UsualFlags = MappingProxyType({}),
     ) -> None:
         """`others`: PEs that have programs too. Of tensors `between` ops that take turns nobody holds all."""
         self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
         pes = {tile.pe for assignment in assignments for tiles in assignment.values() for tile in tiles} | set(others)
-        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], board.noc.flags if board.noc else 0)
+        flags, frames = board.noc.flags if board.noc else 0, len(assignments) // waves
+        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
         numbered = enumerate(assignments)
@@ -83,7 +87,8 @@ class Emitter:
             for pe, _ in parcel.destinations:
                 if pe != parcel.sender:
                     asked.setdefault(pe, []).append(parcel.sender)
-        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL)
+        same = in_frame(f"room for {tensor}", frames[0] % self.traffic.frames)
+        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL, same=same)
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
@@ -140,9 +145,9 @@ class Emitter:
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
         if block:
-            program.pieces.setdefault((commands, op.name, box.shape, frame), []).append(step)
+            program.pieces[step] = (commands, op.name, box.shape)
         else:
-            program.command_bytes += commands
+            program.commands[step] = commands
         program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
         for held in (*reads, target):
             program.use(held, step)

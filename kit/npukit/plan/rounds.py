@@ -3,6 +3,8 @@
 The root says go; every PE fetches its part of its frame from DRAM, and the outputs come to the root, which ends the
 round. Each group may take several frames in turn, `waves`, and fetches the next while it computes. In a wave it may
 take several frames together, `lanes`, op by op: while the tiles of one are on their way it computes another.
+Ops at the network's end whose constants take longer to come than to be computed with, as those of dense layers do, are
+done at the round's end for all waves, so that their constants come once.
 
 Constants that do not fit are streamed (`streams.py`): cut into slices, each of which one PE asks of DRAM and multicasts
 to all PEs that compute with it, once they have told it that they have room.
@@ -18,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from types import MappingProxyType
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -33,10 +36,13 @@ from npukit.plan.program import Block
 from npukit.plan.programs import Emitter, Engines, whatever
 from npukit.plan.regions import Ends, in_frame
 from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY, Piece, Slice, Streams, cut_in_slices, slices_of
-from npukit.plan.traffic import SIGNAL, signal
+from npukit.plan.traffic import SIGNAL, UsualFlags, signal
 
 LEAD = 1
 """So many ops before they are computed with, slices may arrive."""
+
+LAZY = 4
+"""Times as long as computing with them for one wave a lazy op's constants take to come."""
 
 FETCH_PARTS = 8
 """Parts in which a wave's inputs are fetched during the wave before."""
@@ -74,22 +80,50 @@ class Round:
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
     useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
-    emitter = _RoundEmitter(graph, board, engines, replace(wanted, groups=useful_groups))
-    emitter.emit()
+    emitter = _emitted(graph, board, engines, replace(wanted, groups=useful_groups))
     frames = len(emitter.emitter.assignments)
     plan = finished(graph, board, emitter.emitter.traffic, "throughput", frames)
     return replace(plan, frames=frames, dram=tuple(emitter.dram()))
 
 
+def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round) -> _RoundEmitter:
+    """Of several waves twice: then also the first one has the flags on which later ones settle, and all are alike."""
+    emitter = _RoundEmitter(graph, board, engines, wanted)
+    emitter.emit()
+    if wanted.waves > 1:
+        emitter = _RoundEmitter(graph, board, engines, wanted, emitter.emitter.traffic.usual_flags)
+        emitter.emit()
+    return emitter
+
+
+@dataclass(frozen=True)
+class _Place:
+    """In the order of a round: an op's turn, and the frames for which it is done then."""
+
+    turn: Turn
+    frames: range
+
+
 class _RoundEmitter:
-    def __init__(self, graph: Graph, board: Board, engines: Engines, wanted: Round) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        board: Board,
+        engines: Engines,
+        wanted: Round,
+        usual_flags: UsualFlags = MappingProxyType({}),
+    ) -> None:
         root = pes_in_order(board)[0]
         self._graph, self._engines, self._round = graph, engines, wanted
         frames = wanted.groups * (wanted.lanes * wanted.waves)
-        self._turns, apart = turns_of(graph, wanted.bands), between(graph, wanted.bands)
-        self.emitter = Emitter(graph, board, engines, frames, _ends(wanted, root), wanted.feeders, apart)
+        ends, apart = _ends(wanted, root), between(graph, wanted.bands)
+        self.emitter = Emitter(
+            graph, board, engines, frames, ends, wanted.feeders, apart, waves=wanted.waves, usual_flags=usual_flags
+        )
         self._traffic = self.emitter.traffic
-        self._calm = _calm_from(graph)
+        self._lazy = _lazy_from(graph, board, engines, wanted)
+        self._calm = min(_calm_from(graph), self._lazy - 1)
+        self._places = list(self._in_order(turns_of(graph, wanted.bands)))
         self._to_compute: dict[int, list[Slice]] = {}
         for slice_ in self._slices():
             self._to_compute.setdefault(slice_.place, []).append(slice_)
@@ -98,71 +132,63 @@ class _RoundEmitter:
 
     def emit(self) -> None:
         self._go()
-        self._bring_inputs(0)
-        for wave, number in self._order():
-            self._turn(wave, number)
+        for frame in self._places[0].frames:
+            self.emitter.bring_inputs(frame)
+        for number, place in enumerate(self._places):
+            self._streams.open(number + LEAD)
+            if place.frames.stop < len(self.emitter.assignments) and place.turn.last:
+                self._fetch(place)
+            if number in self._to_compute:
+                self._compute_slices(place, self._to_compute[number])
+            else:
+                self._compute_whole(place)
         self.emitter.end()
 
-    def _order(self) -> list[tuple[int, int]]:
-        """Waves and numbers of turns: wave after wave, and each stage of a pipeline a wave behind the stage before it.
+    def _in_order(self, turns: Sequence[Turn]) -> Iterator[_Place]:
+        """Wave after wave, and each stage of a pipeline a wave behind the stage before it; lazy ops for all waves.
 
         The stage before comes first: what it makes has a place while the stage after it is at the wave before.
         """
-        stages = [self._round.stage_of(turn.index) for turn in self._turns]
-        places = product(range(self._round.waves), range(len(self._turns)))
-        return sorted(places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place))
+        size = len(self._round.groups) * self._round.lanes
+        stages = [self._round.stage_of(turn.index) for turn in turns]
+        eager = [number for number, turn in enumerate(turns) if turn.index < self._lazy]
+        places = product(range(self._round.waves), eager)
+        for wave, number in sorted(places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place)):
+            yield _Place(turns[number], range(wave * size, (wave + 1) * size))
+        for turn in turns[len(eager) :]:
+            yield _Place(turn, range(size * self._round.waves))
 
-    def _frames(self, wave: int) -> range:
-        """A frame for each group and lane, lane by lane."""
-        frames = len(self._round.groups) * self._round.lanes
-        return range(wave * frames, (wave + 1) * frames)
-
-    def _bring_inputs(self, wave: int) -> None:
-        for frame in self._frames(wave):
-            self.emitter.bring_inputs(frame)
-
-    def _turn(self, wave: int, number: int) -> None:
-        """A turn of a wave; meanwhile the next wave's inputs are fetched."""
-        place, turn = wave * len(self._turns) + number, self._turns[number]
-        self._streams.open(place + LEAD)
-        if wave + 1 < self._round.waves and turn.last:
-            self._fetch(wave + 1, turn.index)
-        if place in self._to_compute:
-            self._compute_slices(wave, place, turn)
-        else:
-            self._compute_whole(wave, turn)
-
-    def _fetch(self, wave: int, index: int) -> None:
-        """Part of a wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
+    def _fetch(self, place: _Place) -> None:
+        """Part of the next wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
         calm = 0 if self._round.cuts else self._calm  # the first stage's PEs have room, and begin the next wave soon
-        ops = self._round.cuts[0] if self._round.cuts else len(self._graph.ops)
+        ops = self._round.cuts[0] if self._round.cuts else self._lazy
         parts = min(FETCH_PARTS, ops - calm)
-        if 0 <= index - calm < parts:
-            for frame in self._frames(wave):
-                self.emitter.fetch_part(frame, index - calm, parts)
+        if 0 <= place.turn.index - calm < parts:
+            for frame in place.frames:
+                self.emitter.fetch_part(frame + len(place.frames), place.turn.index - calm, parts)
 
-    def _compute_whole(self, wave: int, turn: Turn) -> None:
+    def _compute_whole(self, place: _Place) -> None:
         """Frame by frame, what others need of it sent at once."""
-        for frame in self._frames(wave):
+        turn = place.turn
+        for frame in place.frames:
             if not self.emitter.is_last(turn.op.output):
                 self._ask([frame], turn)
             for tile in turn.tiles(self.emitter.assignments[frame]):
                 self.emitter.compute(frame, turn.index, tile)
             self._send(frame, turn)
 
-    def _compute_slices(self, wave: int, place: int, turn: Turn) -> None:
+    def _compute_slices(self, place: _Place, slices: Sequence[Slice]) -> None:
         """Slice by slice, each for all frames."""
-        last = self.emitter.is_last(turn.op.output)
+        turn, last = place.turn, self.emitter.is_last(place.turn.op.output)
         if not last:
-            self._ask(self._frames(wave), turn)
-        first = self._frames(wave).start
-        for slice_ in self._to_compute[place]:
+            self._ask(place.frames, turn)
+        for slice_ in slices:
             for piece in slice_.pieces:
-                self.emitter.compute(first + piece.frame, turn.index, piece.tile, piece.box, slice_.block)
+                self.emitter.compute(piece.frame, turn.index, piece.tile, piece.box, slice_.block)
             self._streams.release(slice_)
         if last:  # outputs may lie where slices lay
-            self._ask(self._frames(wave), turn)
-        for frame in self._frames(wave):
+            self._ask(place.frames, turn)
+        for frame in place.frames:
             self._send(frame, turn)
 
     def _ask(self, frames: Sequence[int], turn: Turn) -> None:
@@ -191,19 +217,18 @@ class _RoundEmitter:
 
     def _slices(self) -> Iterator[Slice]:
         """In the order in which they are computed."""
-        for wave in range(self._round.waves):
-            for number, turn in enumerate(self._turns):
-                if turn.op.name in self._round.streamed:
-                    place = wave * len(self._turns) + number
-                    yield from slices_of(turn.op, place, self._pieces(wave, turn), self._source)
+        for number, place in enumerate(self._places):
+            op = place.turn.op
+            if op.name in self._round.streamed:
+                yield from slices_of(op, number, self._pieces(place), self._source)
 
-    def _pieces(self, wave: int, turn: Turn) -> list[list[Piece]]:
-        """Of each frame and tile of a turn."""
+    def _pieces(self, place: _Place) -> list[list[Piece]]:
+        """Of each frame and tile."""
         found = []
-        for number, frame in enumerate(self._frames(wave)):
-            for tile in turn.tiles(self.emitter.assignments[frame]):
-                boxes = cut_in_slices(tile.box, partial(self._size, turn.op), self._round.slice_bytes)
-                found.append([Piece(number, tile, box) for box in boxes])
+        for frame in place.frames:
+            for tile in place.turn.tiles(self.emitter.assignments[frame]):
+                boxes = cut_in_slices(tile.box, partial(self._size, place.turn.op), self._round.slice_bytes)
+                found.append([Piece(frame, tile, box) for box in boxes])
         return found
 
     def _source(self, op: Op, box: Box) -> Block:
@@ -240,6 +265,24 @@ def _calm_from(graph: Graph) -> int:
     inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
     crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
     return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
+
+
+def _lazy_from(graph: Graph, board: Board, engines: Engines, wanted: Round) -> int:
+    """The first of the lazy ops at the end; never the first of all."""
+    index = len(graph.ops)
+    while not wanted.cuts and index > 1 and _is_lazy(graph, board, engines, wanted, graph.ops[index - 1]):
+        index -= 1
+    return index
+
+
+def _is_lazy(graph: Graph, board: Board, engines: Engines, wanted: Round, op: Op) -> bool:
+    weighs = any(name in graph.net.constants for name in op.inputs)
+    if op.name not in wanted.streamed or not weighs or board.noc is None:
+        return False
+    engine, tiles = engines[op.engine], wanted.groups[0][op.name]
+    whole = engine.cost(graph.net, op, Box.whole(graph.shape(op.output))).constant_bytes
+    computed = max(engine.cost(graph.net, op, tile.box).cycles for tile in tiles)
+    return whole / board.noc.dram_bytes_per_cycle > LAZY * wanted.lanes * computed
 
 
 def _live_bytes(graph: Graph, index: int) -> int:

@@ -21,13 +21,22 @@ Split = tuple[int, ...]
 
 CORE = "cpu"
 
+SMALL_SLICE = 9 << 10
+"""Bytes of a small slice of streamed constants."""
+
+WIDE_GRAIN = 16
+"""Channels that the MAC array takes at once."""
+
 
 class Splits:
     """The splits of the ops of one net for at most so many PEs, and their tiles and costs."""
 
-    def __init__(self, graph: Graph, engines: Mapping[str, Accelerator], pes: int, room: int | None = None) -> None:
-        """With a `room`, splits of which a PE's inputs and output take more bytes are none, if others do not."""
-        self._graph, self._engines, self.pes, self._room = graph, engines, pes, room
+    def __init__(
+        self, graph: Graph, engines: Mapping[str, Accelerator], pes: int, room: int | None = None, slices: int = 0
+    ) -> None:
+        """With a `room`, splits are none of which a PE's inputs, output and so many small slices of its constants take
+        more bytes, if others do not."""
+        self._graph, self._engines, self.pes, self._room, self._slices = graph, engines, pes, room, slices
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self.tiles = lru_cache(maxsize=None)(self._tiles)
         self.cost = lru_cache(maxsize=None)(self._cost)
@@ -99,11 +108,22 @@ class Splits:
         return [split for split in possible if held[split] <= room]
 
     def held_bytes(self, index: int, split: Split) -> int:
-        """Of the inputs and the output of the largest tile."""
+        """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
         op = self._graph.ops[index]
         made = int(volumes(self.tiles(op.output, split)).max()) * self._graph.element_bytes(op.output)
         needed = self.needs(index, split)
-        return made + sum(int(volumes(boxes).max()) * self._graph.element_bytes(name) for name, boxes in needed)
+        gathered = sum(int(volumes(boxes).max()) * self._graph.element_bytes(name) for name, boxes in needed)
+        return made + gathered + self._slice_bytes(index, split)
+
+    def _slice_bytes(self, index: int, split: Split) -> int:
+        """Their bytes: of sixteen channels each if those have more than a small one."""
+        constants, channels = self.cost(index, split).constant_bytes, self._channels(index, split)
+        return min(constants, self._slices * max(SMALL_SLICE, constants * WIDE_GRAIN // max(channels, WIDE_GRAIN)))
+
+    def _channels(self, index: int, split: Split) -> int:
+        """Of the largest tile."""
+        tiles = self.tiles(self._graph.ops[index].output, split)
+        return int(extents(tiles)[:, -1].max()) if split else 1
 
     def is_possible(self, index: int, split: Split) -> bool:
         return split in self._possible(index)

@@ -26,6 +26,9 @@ Engines = Mapping[str, Accelerator]
 SLICES = (SLICE_BYTES, 2 * SLICE_BYTES, 4 * SLICE_BYTES)
 """Sizes of slices worth trying: small ones leave more memory, large ones keep the engines at work."""
 
+SMALLEST = 256
+"""Bytes of constants, commands among them, that are not worth streaming."""
+
 HELD = (SLICES_IN_MEMORY, 2)
 """Slices of a frame for which there is room at once, worth trying."""
 
@@ -59,6 +62,21 @@ def streamed_as_needed(
     count = least + bisect_left(counts, True, key=lambda count: emitted(count) is not None)
     plan = emitted(count)
     return (frozenset(heaviest[:count]), plan) if plan else None
+
+
+def none_or_all_streamed(graph: Graph, board: Board, engines: Engines, wanted: Round) -> tuple[Round, Plan] | None:
+    """The round with all constants kept if that fits, else with all streamed that can be, or None."""
+    heaviest = _heaviest(graph, engines, wanted.groups[0])
+    least = _least_count(graph, board, engines, wanted.groups[0], heaviest)
+    for count in sorted({len(heaviest), *([] if least else [0])}):
+        tried = replace(wanted, streamed=frozenset(heaviest[:count]))
+        try:
+            plan = emit_round(graph, board, engines, tried)
+        except DoesNotFit:
+            continue
+        if not missing_bytes(board, plan):
+            return tried, plan
+    return None
 
 
 def frame_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan | None:
@@ -110,6 +128,6 @@ def _heaviest(graph: Graph, engines: Engines, assignment: Assignment) -> list[st
     sizes = {
         op.name: max(engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in assignment[op.name])
         for op in graph.ops
-        if op.engine != CORE and assignment[op.name] and any(name in graph.net.constants for name in op.inputs)
+        if op.engine != CORE and assignment[op.name]
     }
-    return sorted(sizes, key=lambda name: (-sizes[name], name))
+    return sorted((name for name in sizes if sizes[name] > SMALLEST), key=lambda name: (-sizes[name], name))

@@ -37,7 +37,7 @@ SLICES_IN_MEMORY = 3
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a tile, computed with one slice: of which frame of a wave, on which PE, what of the output."""
+    """A part of a tile, computed with one slice: of which frame, on which PE, what of the output."""
 
     frame: int
     tile: Tile
@@ -49,7 +49,7 @@ class Slice:
     """Constants that some pieces of one op share: in DRAM, and for a while in the PEs of these pieces."""
 
     place: int
-    """Of the op among all ops of all waves."""
+    """Of the op's turn among all turns of the round."""
     source: Block
     block: Block
     pieces: tuple[Piece, ...]
@@ -80,7 +80,8 @@ def slices_of(
         for piece in filter(None, same):
             shared.setdefault(source_of(op, piece.box), []).append(piece)
         for source, found in shared.items():
-            block = Block(f"{source.name} ({place}.{number})", source.bytes, source.name)
+            same = f"{source.name} ({number})"
+            block = Block(f"{source.name} ({place}.{number})", source.bytes, source.name, same)
             yield Slice(place, source, block, tuple(found))
 
 
@@ -95,6 +96,8 @@ class Streams:
         self._open = 0
         self._lists: Counter[int] = Counter()
         """Bytes of each PE's descriptors, and of their lists of destinations."""
+        self._usual: dict[str, int] = {}
+        """By use, the feeder of the wave before."""
 
     def open(self, place: int) -> None:
         """From here on slices of the ops up to that place may come."""
@@ -123,8 +126,11 @@ class Streams:
     def _ask_for(self, wanted: Slice) -> None:
         """Its PEs say that they have room; then the feeder asks."""
         pes = wanted.pes
-        feeder = self._feeder(pes)
-        room = Block(f"room for {wanted.block.name}", SIGNAL)
+        same = wanted.block.same
+        if same not in self._usual:
+            self._usual[same] = self._feeder(pes)
+        feeder = self._usual[same]
+        room = Block(f"room for {wanted.block.name}", SIGNAL, same=f"room for {same}")
         self._traffic.send([signal(pe, room, [feeder]) for pe in pes if pe != feeder])
         self._traffic.wait_for(feeder, room)
         parts = -(-wanted.source.bytes // LARGEST)

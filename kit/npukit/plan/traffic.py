@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.causality import Clocks, Known
 from npukit.plan.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
-from npukit.plan.program import Block, Held, Program, Running
+from npukit.plan.program import Block, Held, Program, Running, use_of
 from npukit.plan.regions import Region
 
 OUTPUTS_FLAG = SENT_FLAG + 1
@@ -43,6 +43,9 @@ class Parcel:
     parts: int
 
 
+UsualFlags = Mapping[tuple[object, ...], int]
+"""By PE and use, the flag that counts it."""
+
 SIGNAL = 0
 """Bytes of a message of which only the flag matters."""
 
@@ -54,11 +57,15 @@ def signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
 class Traffic:
     """The programs of some PEs and the messages between them."""
 
-    def __init__(self, pes: Sequence[int], flags: int) -> None:
+    def __init__(self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags) -> None:
+        """`frames`: of a wave. What a wave does, the next does alike, where it can."""
         self.programs = {pe: Program(pe) for pe in pes}
         self.messages: list[Message] = []
-        self._clocks = Clocks(pes)
+        self.frames = frames
         self._flags = flags - FIRMWARE_FLAGS
+        self.usual_flags = dict(usual_flags)
+        """By use: that of the wave before."""
+        self._clocks = Clocks(pes)
 
     def step(self, pe: int, step: Step) -> int:
         """Append a step; its index."""
@@ -156,12 +163,17 @@ class Traffic:
             since = [(pe.pe, pe.flag_free_from.get(flag, 0)) for pe in receivers]
             return all(known.of(pe) >= step for known in senders for pe, step in since)
 
-        flag = given or next((flag for flag in range(FIRST_FREE_FLAG, self._flags) if is_free(flag)), None)
+        first_pe, first_held = next(iter(destinations))
+        use = (first_pe, *use_of(first_held, self.frames))
+        usual = [self.usual_flags[use]] if use in self.usual_flags else []
+        flags = (*usual, *range(FIRST_FREE_FLAG, self._flags))
+        flag = given or next((flag for flag in flags if is_free(flag)), None)
         if flag is None:
             raise DoesNotFit(
                 f"{parcels[0].source.name} arrives while all {self._flags} flags of a PE count other things",
                 tries=["fewer PEs: --pes N"],
             )
+        self.usual_flags[use] = flag
         for (_, held), program in zip(destinations, receivers, strict=True):
             program.flags[held] = flag
             program.flag_free_from[flag] = NEVER
@@ -179,10 +191,10 @@ class Traffic:
         listed = DESTINATION_BYTES * len(landings) if len(landings) > 1 else 0
         size = parcel.parts * (DESCRIPTOR_BYTES + listed)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
-            program.signals += len(landings)
+            program.signals[step] = len(landings)
             program.signal_bytes += size
         else:
-            program.descriptor_bytes += size
+            program.descriptors[step] = size
 
     def _land(self, pe: int, held: Held, box: Box, known: Known) -> Landing:
         program = self.programs[pe]

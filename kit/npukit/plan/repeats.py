@@ -1,0 +1,102 @@
+"""What of a long program comes again: steps that are alike to the last address, and stretches of them.
+
+A program that is a table has each of them once (`codegen/table.py`), so that a wave more takes little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from npukit.plan.plan import DRAM, Compute, Join, Message, PePlan, Plan, Send, Step, View, Wait
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Units of a program from number `first` on: written here, or to be done `again` as they are written there."""
+
+    first: int
+    count: int
+    again: bool
+
+
+SHORTEST = (1, 4, 16, 64)
+"""Units that a stretch done again must have, tried: short ones here and there keep long ones from being written in one
+piece."""
+
+
+def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
+    """A program of units, each with what it must have in common with another to be the same, and its rows.
+
+    What is done again is written in one piece, and takes one row instead of all of its own.
+    """
+    tried = [list(_stretches(likes, rows, shortest)) for shortest in SHORTEST]
+    return min(tried, key=lambda each: rows_of(each, rows))
+
+
+def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
+    """That a program in these stretches takes."""
+    return sum(1 if part.again else sum(rows[part.first : part.first + part.count]) for part in found)
+
+
+def _stretches(likes: Sequence[Hashable], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
+    written: dict[Hashable, list[int]] = {}
+    literal = [False] * len(likes)
+    at = begun = 0
+    while at < len(likes):
+        found = ((_alike(likes, first, at, literal), -first) for first in written.get(likes[at], ()))
+        count, first = max(found, default=(0, 0))
+        if count >= shortest and sum(rows[at : at + count]) > 1:
+            if at > begun:
+                yield Stretch(begun, at - begun, again=False)
+            yield Stretch(-first, count, again=True)
+            at = begun = at + count
+        else:
+            written.setdefault(likes[at], []).append(at)
+            literal[at] = True
+            at += 1
+    if at > begun:
+        yield Stretch(begun, at - begun, again=False)
+
+
+def _alike(likes: Sequence[Hashable], first: int, at: int, literal: Sequence[bool]) -> int:
+    """How many units from `at` on are those that are written from `first` on."""
+    count = 0
+    while at + count < len(likes) and literal[first + count] and likes[first + count] == likes[at + count]:
+        count += 1
+    return count
+
+
+def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
+    """Of each step what it must have in common with another to be the same: what the core computes is none other's."""
+    return [_like(plan, pe.pe, place, step) for place, step in enumerate(pe.steps)]
+
+
+def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
+    match step:
+        case Wait(flag, count):
+            return "wait", flag, count
+        case Join(engine):
+            return "join", engine
+        case Send(number):
+            return _like_message(plan, plan.messages[number])
+        case Compute():
+            return place if step.engine == "cpu" else _like_compute(plan, pe, step)
+
+
+def _like_message(plan: Plan, message: Message) -> Hashable:
+    landings = tuple((each.pe, each.flag, _like_view(plan, each.pe, each.view)) for each in message.landings)
+    return message.tensor, message.source_pe, _like_view(plan, message.source_pe, message.source), landings
+
+
+def _like_compute(plan: Plan, pe: int, step: Compute) -> Hashable:
+    views = tuple(_like_view(plan, pe, view) for view in (step.output, *step.inputs))
+    others = tuple(name and plan.by_pe[pe].buffer(name).offset for name in (step.scratch, step.constants))
+    return step.op, step.engine, step.submitted, step.streamed, views, others
+
+
+def _like_view(plan: Plan, pe: int, view: View) -> Hashable:
+    if pe == DRAM:
+        return view
+    buffer = plan.by_pe[pe].buffer(view.buffer)
+    return view.box, buffer.offset, buffer.box, buffer.bytes, buffer.arrangement
