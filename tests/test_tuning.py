@@ -62,7 +62,8 @@ def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_choices_are_texts_that_read_back() -> None:
-    assert Blocking.parse(str(Blocking(1, 4, 2))) == Blocking(1, 4, 2)
+    for blocking in (Blocking(1, 4, 2), Blocking(0, 4, 1, 2, 4)):
+        assert Blocking.parse(str(blocking)) == blocking
     assert splits_of(spelled(((1, 2, 1, 8), (), (4,)))) == ((1, 2, 1, 8), (), (4,))
     assert worth_of("code 0.25") == 0.25
     for read, text in ((worth_of, "code -1"), (splits_of, "splits 1x0"), (splits_of, "splits a"), (worth_of, "x 1")):
@@ -159,7 +160,7 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model is not asked for: the build folder is enough."""
-    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4, 1, 1, 2),))
     before = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)
 
     tuned = api.tune(in_float.folder)

@@ -67,7 +67,7 @@ class Tuner:
         self._knobs = {knob.key: knob for knob in knobs_of(build)}
         if not self._knobs:
             raise NpukitError(
-                f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, no mesh",
+                f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, {_no_mapping(build)}",
                 tries=["npukit build --pes 4", "npukit build --engine cpu"],
             )
         self._build, self._net, self._loops = build, build.net(), load_kernels(build.folder)
@@ -179,6 +179,13 @@ class Tuner:
     def _chosen(self, knob: Knob, baseline: Trial) -> Chosen:
         found = self._finding(knob, baseline)
         return Chosen(knob.what, knob.layers, found.choice, _cost(knob, baseline), found.cost)
+
+
+def _no_mapping(build: Build) -> str:
+    """Why the mapping is not searched."""
+    if build.plan().frames > 1:
+        return "and rounds of frames were compared by simulation while they were planned"
+    return "no mesh"
 
 
 def _cost(knob: Knob, trial: Trial) -> int:

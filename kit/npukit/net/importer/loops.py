@@ -19,31 +19,35 @@ from npukit.net.ops import TvmCode
 from npukit.tuning import NOTHING_FOUND, Database
 
 FILE = "loops.json"
-_SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a turn")
+_SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a turn(?:, (\d+) rows along loop (\d+))?")
 
 
 @dataclass(frozen=True)
 class Blocking:
     """How the loops of a sum are arranged: `factor` neighbours are summed side by side, `unroll` terms are written out.
 
-    Neighbours along the innermost loop around the sum, or along the `axis`-th outside it. The order in which each sum
-    is taken never changes, so neither does a bit of it.
+    Neighbours along the innermost loop around the sum, or along the `axis`-th outside it; `rows` of them along the
+    `across`-th, which share what each loads. The order in which each sum is taken never changes, so neither does a bit
+    of it.
     """
 
     axis: int = 0
     factor: int = 1
     unroll: int = 1
+    across: int = 0
+    rows: int = 1
 
     def __str__(self) -> str:
-        return f"{self.factor} sums side by side along loop {self.axis}, {self.unroll} terms a turn"
+        rows = f", {self.rows} rows along loop {self.across}" if self.rows > 1 else ""
+        return f"{self.factor} sums side by side along loop {self.axis}, {self.unroll} terms a turn{rows}"
 
     @classmethod
     def parse(cls, text: str) -> Blocking:
         match = _SPELLED.fullmatch(text)
         if match is None:
             raise NpukitError(f"{text!r} is no blocking of loops", tries=["remove the file of tuning results"])
-        factor, axis, unroll = map(int, match.groups())
-        return cls(axis, factor, unroll)
+        factor, axis, unroll, rows, across = (int(number) if number else 0 for number in match.groups())
+        return cls(axis, factor, unroll, across, rows or 1)
 
 
 AS_WRITTEN = Blocking()

@@ -147,7 +147,7 @@ def _place_reduction(schedule: Any, block: Any, blocking: Blocking) -> None:
         _try(schedule.reverse_compute_at, readers[0], spatial[-1])
     _try(schedule.decompose_reduction, block, sums[0])
     if blocking.factor > 1:
-        _unroll_what_is_short(schedule, blocking.factor)
+        _unroll_what_is_short(schedule, blocking)
 
 
 def _blocked(
@@ -155,10 +155,11 @@ def _blocked(
 ) -> tuple[list[Any], list[Any]]:
     """The loops around a sum and those of the sum, some of the former inside the latter, written out."""
     outside, inside, terms = list(spatial), [], list(sums)
-    place = len(spatial) - 1 - blocking.axis
-    if _divides(schedule, spatial, place, blocking.factor):
-        outside[place], written_out = schedule.split(spatial[place], [None, blocking.factor])
-        inside = [written_out]
+    for axis, factor in ((blocking.across, blocking.rows), (blocking.axis, blocking.factor)):
+        place = len(spatial) - 1 - axis
+        if _divides(schedule, spatial, place, factor):
+            outside[place], written_out = schedule.split(spatial[place], [None, factor])
+            inside.append(written_out)
     if _divides(schedule, sums, len(sums) - 1, blocking.unroll):
         terms[-1], written_out = schedule.split(sums[-1], [None, blocking.unroll])
         inside = [written_out, *inside]
@@ -173,12 +174,13 @@ def _divides(schedule: Any, loops: Sequence[Any], place: int, factor: int) -> bo
     return factor > 1 and 0 <= place < len(loops) and int(schedule.get(loops[place]).extent) % factor == 0
 
 
-def _unroll_what_is_short(schedule: Any, factor: int) -> None:
+def _unroll_what_is_short(schedule: Any, blocking: Blocking) -> None:
     """The loops that begin the sums side by side, and those that read them."""
+    longest, deepest = max(blocking.factor, blocking.rows), 2 if blocking.rows > 1 else 1
     for block in _blocks(schedule):
-        loops = schedule.get_loops(block)
-        if loops and int(schedule.get(loops[-1]).extent) <= factor and int(schedule.get(loops[-1]).kind) == 0:
-            _try(schedule.unroll, loops[-1])
+        for loop in schedule.get_loops(block)[-deepest:]:
+            if int(schedule.get(loop).extent) <= longest and int(schedule.get(loop).kind) == 0:
+                _try(schedule.unroll, loop)
 
 
 def _try(primitive: Any, *arguments: Any) -> bool:
