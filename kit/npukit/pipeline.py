@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -288,6 +289,9 @@ def _manifest(
 
 def _op_row(compiled: Compiled, plan: Plan, op: Op) -> dict[str, Any]:
     steps = [(pe.pe, step) for pe in plan.pes for step in pe.computes() if step.op == op.name]
+    spent = Counter[tuple[int, int]]()
+    for pe, step in steps:
+        spent[pe, step.frame] += step.predicted_cycles
     return {
         "name": op.name,
         "op": op.title,
@@ -296,5 +300,5 @@ def _op_row(compiled: Compiled, plan: Plan, op: Op) -> dict[str, Any]:
         "kernel": compiled.planned.kernels.get(op.name),
         "macs": macs(compiled.net, op),
         "pes": sorted({pe for pe, _ in steps}),
-        "predicted_cycles": max((step.predicted_cycles for _, step in steps), default=0),
+        "predicted_cycles": max(spent.values(), default=0),
     }
