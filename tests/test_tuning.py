@@ -18,6 +18,7 @@ from npukit.errors import NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.trial import Trial
 from npukit.net.importer.loops import AS_WRITTEN, Blocking
+from npukit.options import OWN_PLAN
 from npukit.plan.advice import SPACIOUS, spelled, splits_of, worth_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuner import knobs
@@ -102,9 +103,9 @@ def copied(built: Build, folder: Path) -> Build:
 def test_what_cannot_be_tuned_is_named(
     on_core: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert api.Options(plan="plan.toml").to_json()["plan"] == api.OWN_PLAN, "the manifest says that there was one"
+    assert api.Options(plan="plan.toml").to_json()["plan"] == OWN_PLAN, "the manifest says that there was one"
     told = json.loads((on_core.folder / "npukit.json").read_text())
-    told["options"]["plan"] = api.OWN_PLAN
+    told["options"]["plan"] = OWN_PLAN
     own = copied(on_core, tmp_path / "own")
     (own.folder / "npukit.json").write_text(json.dumps(told))
     with pytest.raises(NpukitError, match="a mapping of your own"):
