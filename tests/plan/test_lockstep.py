@@ -7,7 +7,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.plan.assignment import Tile
 from npukit.plan.graph import Graph
-from npukit.plan.lockstep import groups_of, lockstep_plan
+from npukit.plan.lockstep import groups_of, lockstep_plan, root_last
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
 from plan.engines import engines
@@ -51,3 +51,8 @@ def test_groups_leave_the_first_pes_to_feed_them() -> None:
     assert [{tile.pe for tiles in group.values() for tile in tiles} for group in groups] == [{4}, {6}]
     turned = groups_of(whole, [3, 4, 5, 6], 2, [4, 3, 5, 6])
     assert [{tile.pe for tiles in group.values() for tile in tiles} for group in turned] == [{4}, {5}]
+
+
+def test_the_root_is_left_or_has_the_last_tiles_of_its_group() -> None:
+    assert root_last(range(5), 2) == [0, 1, 2, 3, 4]
+    assert root_last(range(4), 2) == [1, 0, 2, 3]

@@ -110,7 +110,7 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
         feeders = tuple(order[: len(order) % size])
         found = []
         for assignment in _assignments(graph, board, engines, order[:size], rooms):
-            groups = tuple(groups_of(assignment, order, size, _root_last(order, size)))
+            groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
             found.append(Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment)))
         yield found
 
@@ -153,9 +153,12 @@ def groups_of(
         yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}
 
 
-def _root_last(order: Sequence[int], size: int) -> list[int]:
-    """With the first group turned round: the root has most to hold, and a group's last PE has fewest tiles."""
-    return [*reversed(order[:size]), *order[size:]]
+def root_last(order: Sequence[int], size: int) -> list[int]:
+    """With the root's group turned round: the root has most to hold, and a group's last PE has fewest tiles.
+
+    Where PEs are left, the root is one of them.
+    """
+    return list(order) if len(order) % size else [*reversed(order[:size]), *order[size:]]
 
 
 def engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
