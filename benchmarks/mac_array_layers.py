@@ -162,7 +162,7 @@ def measure(layer: Layer, folder: Path) -> Measured:
     with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
         exact = validate(Target("emulator", session, BOARD), net, plan, cases, Silent()).passed
         run_case(session, net, cases, 0, observe=False)
-        emulator.trace(True, [])
+        emulator.trace(True)
         frame = session.run().cycles
         work = emulator.traced().of(Kind.WORK)
     emulator.close()

@@ -55,6 +55,7 @@ def test_bytes_are_had_in_turn_or_not_at_all() -> None:
     together = in_turn([first, second])
     assert together == Lifetime(100, 0, 14, ((0, 4), (10, 14)))
     assert in_turn([first, Lifetime(100, 4, 6)]) is None
+    assert together is not None
     assert pack([together, Lifetime(100, 5, 9)]) == (0, 0)
 
 

@@ -68,7 +68,7 @@ def none_or_all_streamed(graph: Graph, board: Board, engines: Engines, wanted: R
     """The round with all constants kept if that fits, else with all streamed that can be, or None."""
     heaviest = _heaviest(graph, engines, wanted.groups[0])
     least = _least_count(graph, board, engines, wanted.groups[0], heaviest)
-    for count in sorted({len(heaviest), *([] if least else [0])}):
+    for count in [len(heaviest)] if least else [0, len(heaviest)]:
         tried = replace(wanted, streamed=frozenset(heaviest[:count]))
         try:
             plan = emit_round(graph, board, engines, tried)
