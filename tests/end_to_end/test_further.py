@@ -7,6 +7,7 @@ from pathlib import Path
 from end_to_end.builds import build
 from frontend.random_tflite import bundle_of
 from frontend.random_tflite_further import MAKERS
+from frontend.tflite_models import lstm_model
 from npukit import api
 
 
@@ -15,4 +16,11 @@ def test_moves_and_c_of_tvm(tmp_path: Path) -> None:
     path.write_bytes(bundle_of(7, [*MAKERS, "strided_slice", "batch_matmul", "abs", "rsqrt"]).bytes())
     built = build(path, tmp_path / "out")
     assert {"take", "resize_nearest", "transpose", "slice"} <= {op["op"] for op in built.manifest.summary["ops"]}
+    assert api.validate(tmp_path / "out").passed
+
+
+def test_an_lstm_in_float(tmp_path: Path) -> None:
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(lstm_model(clip=0.3)[0].bytes(["y"]))
+    build(path, tmp_path / "out", in_float=True)
     assert api.validate(tmp_path / "out").passed

@@ -67,10 +67,10 @@ def reverse(bundle: Bundle) -> None:
 
 
 def mirror_pad(bundle: Bundle) -> None:
-    shape = bundle.sizes(2, 5, bundle.pick(1, 4))
-    widths = np.array([bundle.sizes(0, size - 1, 2) for size in shape], np.int32)
+    shape, itself = bundle.sizes(2, 5, bundle.pick(1, 4)), bundle.often()
+    widths = np.array([bundle.sizes(0, size - (not itself), 2) for size in shape], np.int32)
     result = tuple(size + int(total) for size, total in zip(shape, widths.sum(axis=1), strict=True))
-    mode = tflite.MirrorPadMode.REFLECT
+    mode = tflite.MirrorPadMode.SYMMETRIC if itself else tflite.MirrorPadMode.REFLECT
     moved(bundle, "MIRROR_PAD", shape, result, [widths], table="MirrorPad", Mode=mode)
 
 
@@ -80,6 +80,38 @@ def gather(bundle: Bundle) -> None:
     indices = bundle.random.integers(0, shape[axis], bundle.sizes(1, 4, bundle.pick(1, 2))).astype(np.int32)
     result = (*shape[:axis], *indices.shape, *shape[axis + 1 :])
     moved(bundle, "GATHER", shape, result, [indices], table="Gather", Axis=axis)
+
+
+def gather_nd(bundle: Bundle) -> None:
+    shape = some_shape(bundle)
+    sizes = shape[: bundle.pick(1, len(shape))]
+    places = bundle.sizes(1, 4, bundle.pick(1, 2))
+    indices = np.stack([bundle.random.integers(0, size, places) for size in sizes], -1).astype(np.int32)
+    moved(bundle, "GATHER_ND", shape, (*places, *shape[len(sizes) :]), [indices], table="GatherNd")
+
+
+def top_k(bundle: Bundle) -> None:
+    shape, given = (*bundle.sizes(1, 4, bundle.pick(0, 2)), bundle.pick(2, 12)), bundle.quantized()
+    count = bundle.pick(1, shape[-1])
+    result = (*shape[:-1], count)
+    source, wanted = bundle.input(shape, given), bundle.constant(np.array(count, np.int32))
+    bundle.data[-1] //= 32
+    outputs = [bundle.output(result, given), bundle.output(result, dtype="int32")]
+    bundle.op("TOPK_V2", [source, wanted], outputs, "TopKV2")
+
+
+def cast(bundle: Bundle) -> None:
+    """Floats to integers and truth values, and back."""
+    shape, wanted = some_shape(bundle), bundle.one_of(["int8", "int32", "int64", "bool"])
+    large = wanted == "int64" and bundle.often()
+    between = bundle.output(shape, dtype=wanted)
+    bundle.op("CAST", [bundle.real_input(shape)], between, "Cast")
+    bundle.data[-1] *= np.float32(1e15 if large else 10)
+    if large:
+        return
+    real = bundle.model.tensor(bundle.name(), shape, dtype="float32")
+    bundle.op("CAST", [between], real, "Cast")
+    bundle.op("QUANTIZE", [real], bundle.output(shape, bundle.quantized()))
 
 
 def extreme(code: str) -> Callable[[Bundle], None]:
@@ -125,8 +157,10 @@ def l2_normalization(bundle: Bundle) -> None:
 MAKERS: dict[str, Callable[[Bundle], None]] = {
     "arg_min": arg_min,
     "batch_to_space": batch_to_space,
+    "cast": cast,
     "depth_to_space": depth_to_space,
     "gather": gather,
+    "gather_nd": gather_nd,
     "mirror_pad": mirror_pad,
     "reduce_max": extreme("REDUCE_MAX"),
     "reduce_min": extreme("REDUCE_MIN"),
@@ -135,6 +169,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "space_to_batch": space_to_batch,
     "space_to_depth": space_to_depth,
     "tile": tile,
+    "top_k": top_k,
     "unpack": unpack,
 }
 ROUNDED: dict[str, Callable[[Bundle], None]] = {

@@ -24,6 +24,7 @@ ELSEWHERE = {
     *("DIV", "ELU", "NEG", "SQRT", "SQUARE", "EXPAND_DIMS", "SHAPE", "SQUEEZE"),
     *("ADD_N", "BROADCAST_TO", "CEIL", "COS", "CUMSUM", "EMBEDDING_LOOKUP", "FLOOR", "POW", "ROUND", "SIGN", "SIN"),
     *("GREATER_EQUAL", "LESS", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "NOT_EQUAL", "SELECT", "SUM"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }
 """What LiteRT or TFLite Micro have not in int8, or not precisely, and mere shapes.
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tflite_models import Model, run_litert
+from tflite_models import Model, lstm_model, run_litert
 
+from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
@@ -69,6 +70,32 @@ def test_an_embedding(tmp_path: Path) -> None:
     model.constant("table", reals(5, (7, 4)))
     model.op("EMBEDDING_LOOKUP", ["indices", "table"], [model.tensor("y", (5, 4), dtype="float32")])
     in_float(model, tmp_path, np.array([0, 6, 3, 3, 1], np.int32))
+
+
+def test_places_that_come_from_outside(tmp_path: Path) -> None:
+    model = Model()
+    real_input(model, "x")
+    model.inputs.append(model.tensor("indices", (2, 2), dtype="int32"))
+    model.op("GATHER_ND", ["x", "indices"], [model.tensor("y", (2, 4), dtype="float32")], "GatherNd")
+    in_float(model, tmp_path, reals(10), np.array([[1, 2], [0, 1]], np.int32))
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+def test_an_lstm(time_major: bool, tmp_path: Path) -> None:
+    model, shape = lstm_model(time_major=time_major, clip=0.3)
+    in_float(model, tmp_path, reals(11, shape))
+
+
+@pytest.mark.parametrize(
+    ("place", "shape", "said"),
+    [(9, (3,), "peepholes"), (16, (2, 3), "a projection"), (20, (3,), "it normalises its gates")],
+)
+def test_an_lstm_with_more_is_refused(place: int, shape: tuple[int, ...], said: str, tmp_path: Path) -> None:
+    model, path = lstm_model()[0], tmp_path / "model.tflite"
+    model.ops[0][1][place] = model.constant("more", reals(12, shape))
+    path.write_bytes(model.bytes(["y"]))
+    with pytest.raises(NpukitError, match=said):
+        load_model(path, in_float=True)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class Entry:
     zeros: tuple[int, ...]
     axis: int
     value: np.ndarray | None
+    variable: bool = False
 
 
 @dataclass
@@ -77,12 +78,35 @@ class Model:
         self.entries.append(entry)
         return name
 
+    def variable(self, name: str, shape: Sequence[int]) -> str:
+        """What an op keeps its state in."""
+        self.entries.append(Entry(name, tuple(shape), "float32", (), (), 0, None, variable=True))
+        return name
+
     def op(self, code: str, inputs: Sequence[str], outputs: Sequence[str], table: str = "", **options: Any) -> None:
         """An op; `table` is the schema's name of its options, without `Options`."""
         self.ops.append((code, list(inputs), list(outputs), table, options))
 
     def bytes(self, outputs: Sequence[str]) -> bytes:
         return _Writer(self).finish(outputs)
+
+
+def lstm_model(*, time_major: bool = False, clip: float = 0.0) -> tuple[Model, tuple[int, int, int]]:
+    """An LSTM in float from x to y, and the shape of x."""
+    model, random, given, size = Model(), np.random.default_rng(13), 4, 3
+    shape, result = ((5, 2, given), (5, 2, size)) if time_major else ((2, 5, given), (2, 5, size))
+    model.inputs.append(model.tensor("x", shape, dtype="float32"))
+    sizes = [*[(size, given)] * 4, *[(size, size)] * 4, *[None] * 3, *[(size,)] * 4, None, None]
+    weights = [
+        model.constant(f"w{number}", random.normal(0, 1, each).astype(np.float32)) if each else ""
+        for number, each in enumerate(sizes)
+    ]
+    states = [model.variable(name, (2, size)) for name in ("hidden", "cell")]
+    names, activation = ["x", *weights, *states, *[""] * 4], tflite.ActivationFunctionType.TANH
+    options = {"FusedActivationFunction": activation, "CellClip": clip, "TimeMajor": time_major}
+    result_name = model.tensor("y", result, dtype="float32")
+    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", names, [result_name], "UnidirectionalSequenceLSTM", **options)
+    return model, shape
 
 
 class _Writer:
@@ -147,6 +171,7 @@ class _Writer:
         tflite.TensorAddType(self.builder, TYPES[entry.dtype])
         tflite.TensorAddBuffer(self.builder, number + 1)
         tflite.TensorAddName(self.builder, name)
+        tflite.TensorAddIsVariable(self.builder, entry.variable)
         if quantization is not None:
             tflite.TensorAddQuantization(self.builder, quantization)
         return tflite.TensorEnd(self.builder)

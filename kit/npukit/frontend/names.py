@@ -30,7 +30,7 @@ NAMES: Mapping[str, Names] = {
     ),
     "concat": _names("CONCATENATION PACK TILE", "Concat QLinearConcat"),
     "conv2d": _names("CONV_2D", "Conv QLinearConv"),
-    "dense": _names("FULLY_CONNECTED", "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN"),
+    "dense": _names("FULLY_CONNECTED UNIDIRECTIONAL_SEQUENCE_LSTM", "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN"),
     "depthwise_conv2d": _names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
     "lookup": _names(
         "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU"
@@ -59,9 +59,9 @@ NAMES: Mapping[str, Names] = {
     "transpose": _names("BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TRANSPOSE", "Transpose"),
     "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
     "tvm_code": _names(
-        "ADD_N ARG_MIN BROADCAST_TO CUMSUM EMBEDDING_LOOKUP EQUAL GATHER GREATER GREATER_EQUAL L2_NORMALIZATION LESS"
-        " LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MAX REDUCE_MIN SELECT"
-        " SELECT_V2 SIGN SQUARED_DIFFERENCE SUM",
+        "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL GATHER GATHER_ND GREATER GREATER_EQUAL"
+        " L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD NOT_EQUAL"
+        " REDUCE_MAX REDUCE_MIN SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE SUM TOPK_V2",
         "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization LayerNormalization"
         " Less MatMulInteger Pow ReduceMax ReduceMin ReduceSum ReduceSumSquare Sin Tan Where",
     ),

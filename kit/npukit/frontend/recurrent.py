@@ -84,8 +84,8 @@ def unrolled(
     return [hidden[time] for time in range(steps)], state
 
 
-def lstm(write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """The biases are in `data`."""
+def lstm(write: Writer, data: Any, weights: Weights, state: State, *, clip: float = 0.0) -> State:
+    """The biases are in `data`. The cell state goes no further than `clip`, if that is not 0."""
     (hidden, cell), size = state, weights.hidden
     gates = data
     if hidden is not None:
@@ -95,6 +95,8 @@ def lstm(write: Writer, data: Any, weights: Weights, state: State) -> State:
     new = write(operators.multiply(taken, write(operators.tanh(write.gates(gates, 3, 4, size)))), "new")
     if cell is not None:
         new = write(operators.add(write(operators.multiply(kept, cell), "kept"), new), "cell")
+    if clip:
+        new = write(operators.clip(new, -clip, clip), "clipped")
     return write(operators.multiply(given, write(operators.tanh(new))), "hidden"), new
 
 

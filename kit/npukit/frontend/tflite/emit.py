@@ -64,6 +64,10 @@ class Emitter:
     def emit(self, expression: relax.Expr) -> relax.Var:
         return self.builder.emit(expression)
 
+    def loops(self, function: Any, data: relax.Expr, name: str, *others: relax.Expr) -> relax.Var:
+        """The result of TVM's tensor expressions, for what Relax has no operator for."""
+        return self.builder.emit_te(function, data, *others, primfunc_name_hint=name)
+
     def shape(self, expression: relax.Expr) -> tuple[int, ...]:
         return tuple(int(size) for size in cast(Any, self.builder.normalize(expression).ty).shape)
 
@@ -116,7 +120,7 @@ def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.
 
 
 def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:
-    _refuse_recurrent(op, name)
+    _refuse_recurrent(emitter, op, name)
     _refuse_int16(emitter, op, name)
     if op.kind not in converters:
         raise NpukitError(
@@ -132,7 +136,9 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name
         raise NpukitError(f"{name}: op {op.index} ({op.kind}) is malformed: {reason[0]}") from error
 
 
-def _refuse_recurrent(op: TfliteOp, name: str) -> None:
+def _refuse_recurrent(emitter: Emitter, op: TfliteOp, name: str) -> None:
+    if op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and emitter.tensor(op.inputs[0]).dtype == "float32":
+        return
     if "LSTM" in op.kind or "RNN" in op.kind:
         raise NpukitError(
             f"{name}: op {op.index} is {op.kind}, whose state has 16 bits or is float; npukit does not read it",

@@ -149,8 +149,11 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
+    """A constant's; a variable, which an op keeps its state in, is zero before each frame."""
     if tensor.Buffer() >= model.BuffersLength():
         raise ValueError("a tensor names a buffer that is not there")
+    if tensor.IsVariable() and dtype in DTYPES.values():
+        return np.zeros(shape, dtype)
     buffer = model.Buffers(tensor.Buffer())
     raw = _raw(data, buffer)
     if tensor.Buffer() == 0 or dtype not in DTYPES.values() or (not raw and prod(shape)):

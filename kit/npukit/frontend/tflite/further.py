@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
+import numpy as np
 import tflite
-from tvm import relax
+from tvm import relax, te, topi
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators
@@ -109,10 +111,14 @@ def broadcast_to(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def mirror_pad(emitter: Emitter, op: TfliteOp) -> None:
-    if op.options["Mode"] != tflite.MirrorPadMode.REFLECT:
-        raise NpukitError("it mirrors the border itself too, which npukit does not read yet")
-    padded = operators.nn.pad(emitter.real(op.inputs[0]), emitter.integers(op.inputs[1]), "reflect")
-    emitter.define_real(op.outputs[0], padded)
+    data, widths = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])
+    before, after, reflects = widths[::2], widths[1::2], op.options["Mode"] == tflite.MirrorPadMode.REFLECT
+    for size, *pair in zip(emitter.shape(data), before, after, strict=True):
+        if min(pair) < 0 or max(pair) > size - reflects:
+            raise NpukitError(f"it pads an axis of {size} by {pair[0]} and {pair[1]}, which is beyond its mirror image")
+    mode = "REFLECT" if reflects else "SYMMETRIC"
+    padded = partial(topi.nn.mirror_pad, pad_before=before, pad_after=after, mode=mode)
+    emitter.define_real(op.outputs[0], emitter.loops(padded, data, "mirror_pad"))
 
 
 def gather(emitter: Emitter, op: TfliteOp) -> None:
@@ -125,6 +131,31 @@ def gather(emitter: Emitter, op: TfliteOp) -> None:
 def embedding_lookup(emitter: Emitter, op: TfliteOp) -> None:
     indices, data = op.inputs
     _take(emitter, op, data, indices, 0)
+
+
+def gather_nd(emitter: Emitter, op: TfliteOp) -> None:
+    """The last axis of the indices is a place along the first axes of the data; each is taken as `_take` does."""
+    data, given = emitter.real(op.inputs[0]), emitter.known(op.inputs[1])
+    shape, depth = emitter.shape(data), emitter.tensor(op.inputs[1]).shape[-1]
+    sizes, rest = shape[:depth], shape[depth:]
+    if given is None:
+        places = _flat_places(emitter, emitter.value(op.inputs[1]), sizes)
+    else:
+        places = relax.const(np.array(np.ravel_multi_index(tuple(np.moveaxis(given, -1, 0)), sizes, "clip"), np.int32))
+    flat = _reshaped(emitter, data, (prod(sizes), *rest))
+    emitter.define_real(op.outputs[0], operators.take(flat, places, 0, mode="clip"))
+
+
+def _flat_places(emitter: Emitter, given: relax.Expr, sizes: Sequence[int]) -> relax.Var:
+    """Places that are known at run time alone, each brought within the sizes."""
+    steps = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    places = emitter.emit(operators.maximum(emitter.emit(operators.astype(given, "int32")), _integers([0])))
+    places = emitter.emit(operators.minimum(places, _integers([size - 1 for size in sizes])))
+    return emitter.emit(operators.sum(emitter.emit(operators.multiply(places, _integers(steps))), [-1]))
+
+
+def _integers(values: Sequence[int]) -> relax.Expr:
+    return relax.const(np.array(values, np.int32))
 
 
 def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) -> None:
@@ -189,3 +220,75 @@ def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:
     if op.options["Reverse"] or op.options["Exclusive"]:
         raise NpukitError("it sums from the end, or all but each number itself, which npukit does not read yet")
     emitter.define_real(op.outputs[0], operators.cumsum(data, axis % len(emitter.shape(data))))
+
+
+def cast(emitter: Emitter, op: TfliteOp) -> None:
+    """The integers as they are stored, whatever they stand for; a float loses what follows its point."""
+    data, wanted = emitter.value(op.inputs[0]), emitter.tensor(op.outputs[0]).dtype
+    given = emitter.tensor(op.inputs[0]).dtype
+    if wanted == "bool":
+        emitter.define(op.outputs[0], operators.not_equal(data, relax.const(0, given)))
+        return
+    if given == "float32" and wanted != "float32":
+        data = emitter.emit(operators.clip(data, *_limits(wanted)))
+    long = given == "float32" and wanted == "int64"
+    emitter.define(op.outputs[0], _long(emitter, data) if long else operators.astype(data, wanted))
+
+
+def _long(emitter: Emitter, data: relax.Expr) -> relax.Expr:
+    """Floats as integers of 64 bits by way of 32, as far as which the core converts; no step rounds."""
+    total, rest = relax.const(0, "int64"), data
+    for step in (1 << 32, 1 << 16, 1):
+        scale = relax.const(float(step), "float32")
+        part = emitter.emit(operators.astype(emitter.emit(operators.divide(rest, scale)), "int32"))
+        rounded = emitter.emit(operators.multiply(emitter.emit(operators.astype(part, "float32")), scale))
+        rest = emitter.emit(operators.subtract(rest, rounded))
+        wide = emitter.emit(operators.astype(part, "int64"))
+        total = emitter.emit(operators.add(total, emitter.emit(operators.multiply(wide, relax.const(step, "int64")))))
+    return total
+
+
+def _limits(dtype: str) -> tuple[float, float]:
+    """The outermost floats that a type of integer holds: what C makes of others is anybody's guess."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    highest = np.float32(high)
+    return float(low), float(highest if int(highest) <= high else np.nextafter(highest, np.float32(0)))
+
+
+def top_k(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, how many of the last axis; outputs: the largest, of equal ones the first, and their places."""
+    data, count = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])[0]
+    if not 1 <= count <= emitter.shape(data)[-1]:
+        raise NpukitError(f"there is no top {count} in an input of shape {list(emitter.shape(data))}")
+    ranks = emitter.loops(_ranks, data, "ranks")
+    places = emitter.loops(partial(_places_by_rank, count), ranks, "top_k")
+    emitter.define(op.outputs[1], places)
+    emitter.define_real(op.outputs[0], emitter.loops(_taken_from_last, data, "top_k_values", places))
+
+
+def _ranks(data: Any) -> Any:
+    """How many of its row go before each number."""
+    other = te.reduce_axis((0, data.shape[-1]), "other")
+
+    def before(*place: Any) -> Any:
+        *row, here = place
+        mine, theirs = data(*place), data(*row, other)
+        goes_before = te.any(theirs > mine, te.all(theirs == mine, other < here))
+        return te.sum(goes_before.astype("int32"), axis=other)
+
+    return te.compute(data.shape, before, name="ranks")
+
+
+def _places_by_rank(count: int, ranks: Any) -> Any:
+    """The largest place of a rank, so that it is one of the row even where what is no number shares its rank."""
+    place = te.reduce_axis((0, ranks.shape[-1]), "place")
+
+    def found(*position: Any) -> Any:
+        *row, rank = position
+        return te.max((ranks(*row, place) == rank).astype("int32") * place.astype("int32"), axis=place)
+
+    return te.compute((*ranks.shape[:-1], count), found, name="top_k")
+
+
+def _taken_from_last(data: Any, places: Any) -> Any:
+    return te.compute(places.shape, lambda *place: data(*place[:-1], places(*place)), name="top_k_values")

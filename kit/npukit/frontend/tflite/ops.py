@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from npukit.frontend.tflite import elementwise, further, linear, movement
+from npukit.frontend.tflite import elementwise, further, linear, movement, recurrent
 from npukit.frontend.tflite.elementwise import Converter, binary, clip, pool, unary
 from npukit.frontend.tflite.emit import operators
 from npukit.frontend.tflite.further import of_truth, reduction
@@ -21,6 +21,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "BATCH_MATMUL": linear.batch_matmul,
     "BATCH_TO_SPACE_ND": further.batch_to_space,
     "BROADCAST_TO": further.broadcast_to,
+    "CAST": further.cast,
     "CEIL": unary(operators.ceil),
     "CONCATENATION": movement.concatenation,
     "CONV_2D": linear.conv_2d,
@@ -38,6 +39,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "FLOOR": unary(operators.floor),
     "FULLY_CONNECTED": linear.fully_connected,
     "GATHER": further.gather,
+    "GATHER_ND": further.gather_nd,
     "GELU": elementwise.gelu,
     "GREATER": of_truth("greater"),
     "GREATER_EQUAL": of_truth("greater_equal"),
@@ -98,7 +100,9 @@ CONVERTERS: Mapping[str, Converter] = {
     "SUM": reduction("sum"),
     "TANH": unary(operators.tanh),
     "TILE": further.tile,
+    "TOPK_V2": further.top_k,
     "TRANSPOSE": movement.transpose,
     "TRANSPOSE_CONV": linear.transpose_conv,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.lstm_layer,
     "UNPACK": further.unpack,
 }
