@@ -42,8 +42,8 @@ def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round)
 def streamed_as_needed(
     graph: Graph, board: Board, engines: Engines, wanted: Round
 ) -> tuple[frozenset[str], Plan] | None:
-    """That round, and which ops are streamed."""
-    heaviest = _heaviest(graph, engines, wanted.groups[0])
+    """That round, and which ops are streamed; in a pipeline, whose stages keep their constants, none are."""
+    heaviest = [] if wanted.cuts else _heaviest(graph, engines, wanted.groups[0])
 
     @cache
     def emitted(count: int) -> Plan | None:
