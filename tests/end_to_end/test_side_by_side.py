@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -79,42 +79,49 @@ def test_they_run_at_the_same_time(folder: Path) -> None:
     assert spent < 1.15 * longest < 0.7 * sum(result.cycles for result in results)
 
 
-def test_each_is_started_looked_at_stopped_and_resumed_while_the_other_runs(folder: Path) -> None:
+@pytest.fixture
+def sessions(folder: Path) -> Iterator[tuple[CompanionSession, CompanionSession]]:
+    """With the network that has the link, and with that beside it."""
     builds = list(api.load_networks(folder).values())
     with closing(Emulator(builds[0].board, builds[0].images())) as emulator:
         link = SharedLink(emulator)
         linked, beside = (CompanionSession(link.line(), b.build_id, pe=network_pe(b)) for b in builds)
         linked.open()
         beside.open()
-        runs = [session.start(1_000_000) for session in (linked, beside)]
-        first = [run.state() for run in runs]
-        later = [run.state() for run in runs]
-        assert all(b.stage is Stage.UNDER_WAY and b.ran > a.ran for a, b in zip(first, later, strict=True))
-        stopped, going = runs[1].stop(), runs[0].state()
-        assert runs[1].state() == stopped
-        assert runs[0].state().ran > going.ran
-        assert runs[1].resume().ran >= stopped.ran
-        assert runs[1].state().ran > stopped.ran
-        assert runs[0].stop().stage is runs[1].stop().stage is Stage.STOPPED
+        yield linked, beside
 
 
-def test_the_network_that_has_the_link_restarts_the_board_for_all(folder: Path) -> None:
-    builds = list(api.load_networks(folder).values())
-    with closing(Emulator(builds[0].board, builds[0].images())) as emulator:
-        link = SharedLink(emulator)
-        linked, beside = (CompanionSession(link.line(), b.build_id, pe=network_pe(b)) for b in builds)
-        linked.open()
-        beside.open()
-        with pytest.raises(Refused) as refused:
-            beside.reset()
-        assert refused.value.status == Status.OTHER_PE
+def test_each_is_started_looked_at_stopped_and_resumed_while_the_other_runs(
+    sessions: tuple[CompanionSession, CompanionSession],
+) -> None:
+    linked, beside = sessions
+    runs = [session.start(1_000_000) for session in (linked, beside)]
+    first = [run.state() for run in runs]
+    later = [run.state() for run in runs]
+    assert all(b.stage is Stage.UNDER_WAY and b.ran > a.ran for a, b in zip(first, later, strict=True))
+    stopped, going = runs[1].stop(), runs[0].state()
+    assert runs[1].state() == stopped
+    assert runs[0].state().ran > going.ran
+    assert runs[1].resume().ran >= stopped.ran
+    assert runs[1].state().ran > stopped.ran
+    assert runs[0].stop().stage is runs[1].stop().stage is Stage.STOPPED
+
+
+def test_the_network_that_has_the_link_restarts_the_board_for_all(
+    folder: Path, sessions: tuple[CompanionSession, CompanionSession]
+) -> None:
+    linked, beside = sessions
+    _, other = api.load_networks(folder).values()
+    with pytest.raises(Refused) as refused:
+        beside.reset()
+    assert refused.value.status == Status.OTHER_PE
+    beside.run()
+    linked.reset()
+    with pytest.raises(Refused) as refused:
         beside.run()
-        linked.reset()
-        with pytest.raises(Refused) as refused:
-            beside.run()
-        assert refused.value.status == Status.OTHER_PE
-        beside.open()
-        assert [state.frames for state in beside.pes()] == [0] * len(builds[1].plan().pes)
+    assert refused.value.status == Status.OTHER_PE
+    beside.open()
+    assert [state.frames for state in beside.pes()] == [0] * len(other.plan().pes)
 
 
 def test_a_lost_message_of_one_network_names_its_pes(folder: Path, tmp_path: Path) -> None:

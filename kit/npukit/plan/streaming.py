@@ -34,15 +34,10 @@ HELD = (SLICES_IN_MEMORY, 2)
 
 
 def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
-    """The round with as few ops streamed as will do, or None if it fits in no way."""
-    found = streamed_as_needed(graph, board, engines, wanted)
-    return found[1] if found else None
+    """The round with as few ops streamed as will do, or None if it fits in no way.
 
-
-def streamed_as_needed(
-    graph: Graph, board: Board, engines: Engines, wanted: Round
-) -> tuple[frozenset[str], Plan] | None:
-    """That round, and which ops are streamed; in a pipeline, whose stages keep their constants, none are."""
+    In a pipeline, whose stages keep their constants, none are streamed.
+    """
     heaviest = [] if wanted.cuts else _heaviest(graph, engines, wanted.groups[0])
 
     @cache
@@ -54,14 +49,10 @@ def streamed_as_needed(
         return None if missing_bytes(board, plan) else plan
 
     least = _least_count(graph, board, engines, wanted.groups[0], heaviest)
-    if plan := emitted(least):
-        return frozenset(heaviest[:least]), plan
-    if emitted(len(heaviest)) is None:
-        return None
+    if emitted(least) or emitted(len(heaviest)) is None:
+        return emitted(least)
     counts = range(least, len(heaviest))
-    count = least + bisect_left(counts, True, key=lambda count: emitted(count) is not None)
-    plan = emitted(count)
-    return (frozenset(heaviest[:count]), plan) if plan else None
+    return emitted(least + bisect_left(counts, True, key=lambda count: emitted(count) is not None))
 
 
 def none_or_all_streamed(graph: Graph, board: Board, engines: Engines, wanted: Round) -> tuple[Round, Plan] | None:

@@ -29,7 +29,7 @@ WAVES = (2, 4)
 PIPELINED = 8
 """Waves of a pipeline, some of which pass until all its stages have something to do."""
 
-ROOMS = ((SLICES[0], HELD[0]), (SLICES[-1], HELD[1]))
+SLICED = ((SLICES[0], HELD[0]), (SLICES[-1], HELD[1]))
 """Bytes of slices, and how many have room."""
 
 WORTH = 0.98
@@ -74,7 +74,7 @@ def _in_lanes(graph: Graph, board: Board, engines: Engines, wanted: Round, best:
     """
     if not missing_bytes(board, best) and engine_cycles(graph, engines, wanted) >= best.predicted.interval_cycles:
         return
-    for slice_bytes, slices in ROOMS:
+    for slice_bytes, slices in SLICED:
         for lanes in LANES:
             tried = replace(wanted, lanes=lanes, slice_bytes=slice_bytes, slices=slices)
             plan = first_that_fits(graph, board, engines, tried)

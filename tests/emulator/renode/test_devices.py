@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 
 from emulator.commands import SRAM_BYTES, random_command, spoilt
-from emulator.renode.devices import Devices, compile_devices
-from npukit.board.board import Board, load_board
+from emulator.renode.devices import Devices
+from npukit.board.board import Board
 from npukit.emulator.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
 from npukit.emulator.mac_array_command import Command, Error, Kind
 from npukit.emulator.mac_array_model import Array
@@ -24,22 +23,6 @@ SENT, CAME = 1, 2
 """Flags."""
 
 COMMANDS = 300
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_devices(tmp_path_factory.mktemp("devices"))
-
-
-@pytest.fixture(scope="module")
-def board() -> Board:
-    return load_board("pe-mesh")
-
-
-@pytest.fixture
-def devices(program: Path, board: Board) -> Iterator[Devices]:
-    with Devices(program, board) as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from emulator.renode.devices import Devices, compile_devices
-from npukit.board.board import Board, load_board
+from emulator.renode.devices import Devices
+from npukit.board.board import Board
 
 ERASE, ADDRESS, DATA, STATUS, ERROR, CAUSE, START, RESTART = 0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x1C, 0x20
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_devices(tmp_path_factory.mktemp("flash"))
-
-
-@pytest.fixture(scope="module")
-def board() -> Board:
-    return load_board("pe-mesh")
-
-
-@pytest.fixture
-def devices(program: Path, board: Board) -> Iterator[Devices]:
-    with Devices(program, board) as running:
-        yield running
 
 
 def flash_words(devices: Devices, offset: int, count: int) -> list[int]:
