@@ -124,10 +124,13 @@ def _side_by_side(told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 def _told(compiled: Compiled) -> dict[str, Any]:
     """What `fit` says of a plan."""
     from npukit.pipeline import summary
+    from npukit.plan.kinds import kinds_of
     from npukit.plan.load import load_of
 
     load = load_of(compiled.net, compiled.board, compiled.plan)
-    return {**summary(compiled, compiled.plan), "load": asdict(load)}
+    fullest = min(compiled.plan.pes, key=lambda pe: pe.memory.free)
+    told = {"pe": fullest.pe, **asdict(kinds_of(compiled.plan, fullest))}
+    return {**summary(compiled, compiled.plan), "load": asdict(load), "fullest": told}
 
 
 def fit(

@@ -25,6 +25,8 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     _show_undivided(terminal, summary)
     if "load" in summary:
         terminal.print(_load(summary))
+    if "fullest" in summary:
+        terminal.print(_fullest(summary["fullest"]))
     _show_quantization(terminal, summary)
 
 
@@ -46,6 +48,13 @@ def _load(summary: dict[str, Any]) -> str:
     if load["streamed_bytes"]:
         parts.append(f"{load['streamed_bytes']:,} bytes of constants streamed from DRAM for {summary['frames']} frames")
     return "; ".join(parts)
+
+
+def _fullest(told: dict[str, int]) -> str:
+    """What the memory of the fullest PE is for."""
+    kinds = {kind: size for kind, size in told.items() if kind != "pe" and size}
+    parts = (f"{kind.replace('_', ' ')} {size:,}" for kind, size in kinds.items())
+    return f"bytes of PE {told['pe']}, the fullest: {', '.join(parts)}"
 
 
 def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from npukit.plan.memory import (
     table_bytes,
 )
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, PePlan, Plan, Send, Step
+from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, Orders, PePlan, Plan, Send, Step
 from npukit.plan.program import Block, Held, Program, use_of
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, Region, in_frame
@@ -64,28 +64,30 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
     known = [frames * (len(graph.net.inputs) + len(graph.net.outputs)), *[0] * (len(pes) - 1)]
     every = zip(traffic.programs.values(), pes, extents, known, strict=True)
-    fitted = (replace(pe, memory=_memory(board, plan, pe, program, *sizes)) for program, pe, *sizes in every)
-    return replace(plan, pes=tuple(fitted))
+    return replace(plan, pes=tuple(_fitted(board, plan, pe, program, *sizes) for program, pe, *sizes in every))
 
 
-def _memory(board: Board, plan: Plan, pe: PePlan, program: Program, activations: int, tensors: int) -> MemoryUse:
-    """Of a program of which the host knows so many tensors."""
+def _fitted(board: Board, plan: Plan, pe: PePlan, program: Program, activations: int, tensors: int) -> PePlan:
+    """With the memory of a program of which the host knows so many tensors."""
     layers, rest = len(program.costs), len(program.steps) - len(program.costs)
-    constants, stack = sum(program.constants.values()), STACK_BYTES
+    stack = STACK_BYTES
     if is_table(len(program.steps), len(plan.pes)):
         kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
         code = code_bytes_with_table(tensors, kernels)
         stack = STACK_BYTES if tensors or kernels else WORKER_STACK_BYTES
-        constants += _bytes_with_table(plan, pe, program)
+        orders = _orders_with_table(plan, pe, program)
     else:
         code = code_bytes(layers, rest, tensors)
         pieces = sum(command for command, *_ in program.pieces.values())
-        constants += program.signal_bytes + sum(program.descriptors.values()) + sum(program.commands.values()) + pieces
-    return memory_use(board, aligned(constants), control_bytes(layers) + activations, code, stack)
+        descriptors = program.signal_bytes + sum(program.descriptors.values())
+        orders = Orders(sum(program.commands.values()) + pieces, descriptors)
+    constants = aligned(sum(program.constants.values()) + orders.bytes)
+    memory = memory_use(board, constants, control_bytes(layers) + activations, code, stack)
+    return replace(pe, memory=memory, orders=orders)
 
 
-def _bytes_with_table(plan: Plan, pe: PePlan, program: Program) -> int:
-    """Of the table, and of commands and descriptors, those that are alike but once."""
+def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
+    """With the table, and of commands and descriptors, those that are alike but once."""
     likes = likes_of(plan, pe)
     units = list(_units(pe.steps, program))
     alike = [tuple(likes[step] for step in unit) for unit in units]
@@ -96,9 +98,12 @@ def _bytes_with_table(plan: Plan, pe: PePlan, program: Program) -> int:
     rows = [sum(program.signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
     lines = rows_of(stretches(alike, rows), rows)
     chained = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
-    sizes = {**program.commands, **program.descriptors, **chained}
-    own = sum(sizes.get(step, 0) for unit in written for step in unit)
-    return table_bytes(lines, len(program.costs)) + own + sum(command for command, *_ in pieces)
+    steps = [step for unit in written for step in unit]
+    commands = sum({**program.commands, **chained}.get(step, 0) for step in steps)
+    descriptors = sum(program.descriptors.get(step, 0) for step in steps)
+    return Orders(
+        commands + sum(command for command, *_ in pieces), descriptors, table_bytes(lines, len(program.costs))
+    )
 
 
 def _units(steps: Sequence[Step], program: Program) -> Iterator[range]:

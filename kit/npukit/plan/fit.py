@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -20,6 +20,9 @@ from npukit.plan.splits import CORE
 from npukit.plan.streaming import most_streamed
 
 Engines = Mapping[str, Accelerator]
+
+COUNTS = 10
+"""Commands, descriptors and table are told if they are this part of the constants."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,17 @@ def _fault(net: Net, board: Board, engines: Engines, plan: Plan) -> str:
     return (
         f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {shortfall(board, use):,} bytes more than "
         f"PE {pe.pe} of {board.name} has: "
-        f"constants {use.constants:,} (most: {_largest_constants(net, engines, pe)}), "
+        f"constants {use.constants:,} (most: {_largest_constants(net, engines, pe)}{_orders(pe)}), "
         f"activations {use.activations:,} (most: {_largest_buffer(net, pe)}), "
         f"code and stack {use.code + use.stack:,}"
     )
+
+
+def _orders(pe: PePlan) -> str:
+    """What of its constants is not the network's, where that counts."""
+    kinds = {kind: size for kind, size in asdict(pe.orders).items() if size}
+    told = "".join(f"; {kind} {size:,}" for kind, size in kinds.items())
+    return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
 
 
 def _largest_constants(net: Net, engines: Engines, pe: PePlan) -> str:

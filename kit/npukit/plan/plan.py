@@ -165,6 +165,19 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
+class Orders:
+    """Of a PE's constants, the bytes that are no network's: commands, descriptors, and the table of its steps."""
+
+    commands: int = 0
+    descriptors: int = 0
+    table: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.commands + self.descriptors + self.table
+
+
+@dataclass(frozen=True)
 class PePlan:
     """One PE's program and memory. PEs with the same `role` run the same code on different data."""
 
@@ -173,6 +186,7 @@ class PePlan:
     steps: tuple[Step, ...]
     buffers: tuple[Buffer, ...]
     memory: MemoryUse
+    orders: Orders = Orders()
 
     @cached_property
     def _by_name(self) -> dict[str, Buffer]:
