@@ -15,6 +15,7 @@ from npukit.codegen.own import own_data
 from npukit.codegen.program import Program, gather
 from npukit.codegen.roles import Role, roles_of
 from npukit.codegen.sources import PeData
+from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
 from npukit.plan.assignment import Tile
@@ -22,6 +23,7 @@ from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
+from npukit.plan.rounds import Round, emit_round
 
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)
@@ -45,12 +47,12 @@ def programs(plan: Plan) -> list[Program]:
 
 
 def workers(room: int = ROOM) -> list[Role]:
-    return [role for role in roles_of(programs(planned()), room) if not role.first.is_root]
+    return [role for role in roles_of(programs(planned()), lambda _: room) if not role.first.is_root]
 
 
 def test_every_pe_is_in_one_role_and_the_root_alone_in_its_own() -> None:
     plan = planned()
-    roles = roles_of(programs(plan), ROOM)
+    roles = roles_of(programs(plan), lambda _: ROOM)
     assert sorted(pe for role in roles for pe in role.pes) == [pe.pe for pe in plan.pes]
     assert roles[0].pes == (plan.pes[0].pe,)
     assert not roles[0].own
@@ -64,7 +66,7 @@ def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:
     boxes = to_boxes(grid(graph.shape(op.output), (1, 4, 1, 1), (1, 1, 1, 1)))
     rows = plan_with_pins(net(), BOARD, ENGINES, {op.name: tuple(map(Tile, range(4), boxes))}, None)
     middle = [program for program in programs(rows) if program.pe in (1, 2)]
-    (role,) = roles_of(middle, ROOM)
+    (role,) = roles_of(middle, lambda _: ROOM)
     shared = {member.symbol for member in role.constants.members}
     assert {symbol.rpartition("_")[2] for symbol in shared} == {"weights", "parameters", "command"}
     for own in role.own:
@@ -95,6 +97,17 @@ def test_pes_whose_data_would_not_fit_together_are_roles_of_their_own() -> None:
     assert sorted(pe for role in workers(max(sizes)) for pe in role.pes) == list(whole.pes)
 
 
+def test_weights_that_several_frames_use_are_counted_once() -> None:
+    whole = Box.whole((1, 24, 24, 64))
+    groups = tuple({op.name: (Tile(pe, whole),) for op in net().ops} for pe in range(3))
+    plan = emit_round(Graph(net()), BOARD, ENGINES, Round(groups, waves=3))
+    made = [gather(net(), plan, pe, ENGINES) for pe in plan.pes]
+    weights = sum(value.nbytes for value in net().constants.values())
+    room = max(program.activation_bytes for program in made) + 2 * weights
+    assert len(made[1].arrays) > len({array.values.tobytes() for array in made[1].arrays})
+    assert len(roles_of(made[1:], lambda _: room)) == 1
+
+
 def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
     """A weight of one PE changed: its data and nobody else's program change."""
     plan = planned()
@@ -104,6 +117,6 @@ def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
     changed = list(role.programs)
     array = changed[0].arrays[0]
     changed[0] = replace(changed[0], arrays=(replace(array, values=array.values + np.int8(1)), *changed[0].arrays[1:]))
-    (apart,) = roles_of(changed, ROOM)
+    (apart,) = roles_of(changed, lambda _: ROOM)
     assert array.symbol not in {member.symbol for member in apart.constants.members}
     assert all(any(array.symbol == member.symbol for _, member in own.parts) for own in apart.own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from npukit.accel.interface import Accelerator, Call
@@ -43,13 +44,14 @@ def generate(
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
     programs = [gather(net, plan, pe, accelerators) for pe in plan.pes]
-    roles = roles_of(with_leader(programs, plan, board), _room(board, plan))
+    roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan))
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
 
-def _room(board: Board, plan: Plan) -> int:
-    """Bytes that constants and activations of any PE may take together."""
-    return board.memory_for("activations").size - max(pe.memory.code + pe.memory.stack for pe in plan.pes)
+def _room(board: Board, plan: Plan, program: Program) -> int:
+    """Bytes that constants and activations of its PE may take together: what code and stack leave."""
+    use = plan.by_pe[program.pe].memory
+    return board.memory_for("activations").size - use.code - use.stack
 
 
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:

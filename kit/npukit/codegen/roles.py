@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,11 +99,11 @@ class Role:
         return {address.symbol for address in addresses if isinstance(address, Address)}
 
 
-def roles_of(programs: Sequence[Program], room: int) -> list[Role]:
+def roles_of(programs: Sequence[Program], room: Callable[[Program], int]) -> list[Role]:
     """The programs by their code, in the order of their first PEs; those with most in common stay together.
 
-    `room`: bytes that constants and activations of a PE may take together. PEs of a role have their data at the same
-    addresses, so one's large activations and another's large constants may be too much for one role.
+    `room`: bytes that constants and activations of a program's PE may take together. PEs of a role have their data at
+    the same addresses, so one's large activations and another's large constants may be too much for one role.
     """
     alike: dict[object, list[Program]] = {}
     for program in programs:
@@ -135,13 +135,13 @@ def _kernel(part: Part) -> object:
     return part.tile.op.name, places, part.tile.scratch is None, constants
 
 
-def _groups_that_fit(programs: Sequence[Program], room: int) -> Iterator[list[Program]]:
+def _groups_that_fit(programs: Sequence[Program], room: Callable[[Program], int]) -> Iterator[list[Program]]:
     """As few groups as a first fit finds, those with like needs together."""
     sizes = {program.pe: (program.activation_bytes, _constant_bytes(program)) for program in programs}
     group: list[Program] = []
     for program in sorted(programs, key=lambda program: (sizes[program.pe], program.pe)):
         wanted = [sizes[each.pe] for each in (*group, program)]
-        if group and sum(max(size) for size in zip(*wanted, strict=True)) > room:
+        if group and sum(max(size) for size in zip(*wanted, strict=True)) > min(map(room, (*group, program))):
             yield sorted(group, key=lambda each: each.pe)
             group = []
         group.append(program)
@@ -149,9 +149,10 @@ def _groups_that_fit(programs: Sequence[Program], room: int) -> Iterator[list[Pr
 
 
 def _constant_bytes(program: Program) -> int:
-    """With the words and the table of layers that sharing may add."""
+    """With the words and the table of layers that sharing may add. What tiles of several frames have alike is there
+    once."""
     words = sum(len(step.operands()) for step in program.steps)
-    members = sum(_up(array.values.nbytes) for array in program.arrays) + sum(_up(r.bytes) for r in program.records)
+    members = lay_out(program.arrays, program.records).bytes
     return members + WORD * words + LAYER_BYTES * len(program.parts) + 2 * ALIGNMENT
 
 
