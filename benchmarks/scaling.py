@@ -1,0 +1,148 @@
+"""The MLPerf Tiny networks and the digits on 1 to 16 PEs, a frame alone and frames in rounds: emulated, all compared.
+
+python benchmarks/scaling.py FOLDER_OF_MODELS [NETWORK ...] [--pes 1 2 4 8 16] [--objective latency throughput]
+
+Each row is a line as soon as it is known, and is kept in scaling.json; scaling.md is made of that file. So a run may
+be done in parts, network by network. Every output is compared with TFLite Micro's where the models' folder has it, and
+every tile of every layer with the integer reference. Cycles are those of one frame, or between frames of rounds in
+steady state; predicted are the plan's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npukit import api
+from npukit.errors import DoesNotFit
+from npukit.measure.cases import Cases, first_cases, load_cases, rounds
+from npukit.measure.target import Target, open_target
+from npukit.measure.validate import run_round, validate
+from npukit.progress import Silent
+from npukit.project.build_folder import Build
+
+ROWS = Path(__file__).with_name("scaling.json")
+TABLES = Path(__file__).with_name("scaling.md")
+DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
+NETWORKS = {
+    "digits_int8": "digits",
+    "ad01_int8": "anomaly detection",
+    "kws_ref_model": "keyword spotting",
+    "pretrainedResnet_quant": "image classification",
+    "vww_96_int8": "visual wake words",
+}
+OBJECTIVES = ("latency", "throughput")
+PES = (1, 2, 4, 8, 16)
+CASES = 10
+"""Compared at least: rounds take as many as they have frames."""
+
+ABOUT = """# 1 to 16 PEs
+
+The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator:
+`python benchmarks/scaling.py FOLDER_OF_MODELS`.
+Cycles are those of one frame (latency), or between frames of rounds in steady state (throughput); predicted are the
+plan's. Every output is compared with TensorFlow Lite Micro's (but for the digits), and every tile of every layer with
+the integer reference. A planner that may use so many PEs for one frame may find fewer faster."""
+
+Row = Mapping[str, Any]
+
+
+def measured(models: Path, name: str, pes: int, objective: str) -> Row:
+    """One network, built, compared and timed; or the fact that it does not fit."""
+    model = DIGITS if name == DIGITS.stem else models / f"{name}.tflite"
+    with tempfile.TemporaryDirectory() as scratch:
+        options = api.Options(pes=pes, objective=objective)
+        try:
+            built = api.build(model, output=Path(scratch) / "out", options=options)
+        except DoesNotFit as error:
+            return {"fault": error.message}
+        cases = _cases(built, models, model)
+        with open_target(built) as target:
+            return _row(built, target, cases)
+
+
+def _cases(built: Build, models: Path, model: Path) -> Cases:
+    file = model.parent / "digits.npz" if model == DIGITS else models / f"{model.stem}.npz"
+    with np.load(file) as arrays:
+        expect = "out0_tflm" if "out0_tflm" in arrays else None
+    cases = load_cases(file, built.net(), expect)
+    return first_cases(cases, max(CASES, built.plan().frames))
+
+
+def _row(built: Build, target: Target, cases: Cases) -> Row:
+    net, plan = built.net(), built.plan()
+    found = validate(target, net, plan, cases, Silent())
+    run_round(target.session, net, cases, rounds(cases.count, plan.frames)[0], observe=False)
+    one, two = (target.session.run(frames=count).cycles for count in (1, 2))
+    throughput = plan.objective == "throughput"
+    predicted = plan.predicted
+    return {
+        "pes": len(plan.pes),
+        "frames": plan.frames,
+        "streams": plan.streams,
+        "cycles": round((two - one) / plan.frames) if throughput else one,
+        "predicted": predicted.interval_cycles if throughput else predicted.latency_cycles,
+        "compared": found.cases,
+        "tiles": found.tiles_checked,
+        "equal": found.passed,
+    }
+
+
+def tables(rows: Mapping[str, Row]) -> Iterator[str]:
+    """The Markdown of all rows."""
+    yield ABOUT
+    for objective in OBJECTIVES:
+        yield ""
+        yield f"## {objective.capitalize()}"
+        yield ""
+        yield "| network | PEs allowed | used | frames a round | cycles | predicted | error | against 1 PE | compared |"
+        yield "|---|--:|--:|--:|--:|--:|--:|--:|---|"
+        for name in NETWORKS:
+            found = {pes: rows[key(name, pes, objective)] for pes in PES if key(name, pes, objective) in rows}
+            yield from (line(name, pes, row, found.get(1, {})) for pes, row in found.items())
+
+
+def line(name: str, pes: int, row: Row, alone: Row) -> str:
+    """One row of a table."""
+    if "fault" in row:
+        return f"| {NETWORKS[name]} | {pes} | | | | | | | {row['fault']} |"
+    error = f"{100 * (row['predicted'] / row['cycles'] - 1):+.1f} %"
+    gain = f"{alone['cycles'] / row['cycles']:.2f}" if pes > 1 and "cycles" in alone else ""
+    equal = "equal" if row["equal"] else "DIFFERENT"
+    streamed = ", constants streamed" if row["streams"] else ""
+    return (
+        f"| {NETWORKS[name]}{streamed} | {pes} | {row['pes']} | {row['frames']} | {row['cycles']:,} |"
+        f" {row['predicted']:,} | {error} | {gain} | {row['compared']} frames, {row['tiles']:,} tiles {equal} |"
+    )
+
+
+def key(name: str, pes: int, objective: str) -> str:
+    return f"{name}, {objective}, {pes}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path)
+    parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="NETWORK")
+    parser.add_argument("--pes", type=int, nargs="+", default=PES)
+    parser.add_argument("--objective", nargs="+", default=OBJECTIVES, choices=OBJECTIVES)
+    given = parser.parse_args()
+    for name in given.networks:
+        for objective in given.objective:
+            for pes in given.pes:
+                row = measured(given.models, name, pes, objective)
+                rows = json.loads(ROWS.read_text()) if ROWS.is_file() else {}
+                rows[key(name, pes, objective)] = row
+                ROWS.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
+                TABLES.write_text("\n".join(tables(rows)) + "\n")
+                print(objective, line(name, pes, row, rows.get(key(name, 1, objective), {})), flush=True)
+
+
+if __name__ == "__main__":
+    main()
