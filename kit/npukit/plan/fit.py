@@ -15,6 +15,7 @@ from npukit.plan.memory import missing_bytes, shortfall
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Compute, PePlan, Plan
 from npukit.plan.receptive import cuttable_axes
+from npukit.plan.rounds import Round
 from npukit.plan.search import QUICK, more_pes
 from npukit.plan.splits import CORE
 from npukit.plan.streaming import most_streamed
@@ -136,7 +137,8 @@ def _streams(graph: Graph, board: Board, engines: Engines, plan: Plan) -> Iterat
     pes = [pe.pe for pe in plan.pes]
     if board.noc is None or plan.streams:
         return
-    streamed = most_streamed(graph, board, engines, LatencySearch(graph, board, engines, pes, QUICK).best(0.0))
+    assignment = LatencySearch(graph, board, engines, pes, QUICK).best(0.0)
+    streamed = most_streamed(graph, board, engines, Round((assignment,)))
     if streamed:
         yield Remedy("constants from DRAM: npukit streams them by itself", _effect(board, streamed))
 

@@ -22,7 +22,7 @@ from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round, emit_round
 from npukit.plan.search import QUICK
 from npukit.plan.simulate import simulate
-from npukit.plan.streaming import none_or_all_streamed
+from npukit.plan.streaming import most_streamed, none_or_all_streamed
 
 WELL_USED = 0.93
 """Of the PEs, what the groups of a size must take together."""
@@ -84,6 +84,16 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
 
 
+def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+    """One frame on all PEs, with whatever leaves most memory: small tiles, all constants streamed that can be."""
+    room = int(ROOMS[-1] * board.memory_for("activations").size)
+    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, room=room, slices=2)
+    assignment = search.best(PRICE)
+    wanted = Round((assignment,), slice_bytes=SLICES[-1][0], slices=SLICES[-1][1])
+    plan = most_streamed(graph, board, engines, wanted) or emit_round(graph, board, engines, wanted)
+    return with_predictions(graph.net, board, plan)
+
+
 def _in_waves(
     graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]
 ) -> Iterator[tuple[float, Round]]:
@@ -100,9 +110,9 @@ def _in_waves(
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
-    """Of groups of each size worth it, in each room."""
+    """Of groups of each size worth it, and of all PEs, in each room."""
     memory = board.memory_for("activations").size
-    for size in SIZES:
+    for size in (*SIZES, len(order)):
         crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
         if crowded or len(order) // size * size < WELL_USED * len(order):
             continue

@@ -52,7 +52,7 @@ def closest_plan(
         return _on_each_chip(net, board, engines, chips)
     first = len(order) if objective == "throughput" else 1
     plan = search(graph, board, engines, order[: max_pes or first])
-    if max_pes is None and (missing_bytes(board, plan) or plan.streams):
+    if max_pes is None and first < len(order) and (missing_bytes(board, plan) or plan.streams):
         plan = search(graph, board, engines, order)
     return plan
 

@@ -75,7 +75,10 @@ def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
 
 
 def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], above: int) -> Plan:
-    """The plan on the fewest PEs, but more than `above` of these, that hold the net; if none do, what comes closest."""
+    """The plan on the fewest PEs, but more than `above` of these, that hold the net; if none do, what comes closest.
+
+    Streams, which take minutes to search on a large mesh, are tried on a small one.
+    """
 
     @cache
     def resident(count: int) -> Plan:
@@ -83,7 +86,7 @@ def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int],
 
     counts = range(above + 1, len(order) + 1)
     if missing_bytes(board, resident(counts[-1])):
-        return fastest_plan(graph, board, engines, order)
+        return fastest_plan(graph, board, engines, order) if len(order) <= SMALL_MESH else resident(counts[-1])
     return resident(counts[bisect_left(counts, True, key=lambda count: not missing_bytes(board, resident(count)))])
 
 

@@ -79,9 +79,8 @@ def frame_with_streams(graph: Graph, board: Board, engines: Engines, assignment:
     return None
 
 
-def most_streamed(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan | None:
-    """The assignment with all constants streamed that can be, whether it fits or not; None if none can."""
-    wanted = Round((assignment,))
+def most_streamed(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
+    """The round with all constants streamed that can be, whether it fits or not; None if none can."""
     streamed = frozenset(_heaviest(graph, engines, wanted.groups[0]))
     try:
         return emit_round(graph, board, engines, replace(wanted, streamed=streamed)) if streamed else None

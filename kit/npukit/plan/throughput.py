@@ -9,7 +9,7 @@ from itertools import chain
 from npukit.board.board import Board
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
-from npukit.plan.lockstep import engine_cycles, groups_of, lockstep_plan
+from npukit.plan.lockstep import closest_frame, engine_cycles, groups_of, lockstep_plan
 from npukit.plan.memory import missing_bytes
 from npukit.plan.pipeline import PipelineSearch, cuts_of
 from npukit.plan.plan import Plan
@@ -39,11 +39,12 @@ PRICES = (0.0, 0.06)
 
 
 def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
-    """The most frames a cycle on these PEs; if no round fits, one frame at a time."""
+    """The most frames a cycle on these PEs; if no round fits, one frame at a time.
+
+    On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit.
+    """
     if len(order) > SMALL_MESH and board.noc:
-        plan = lockstep_plan(graph, board, engines, order)
-        if plan:
-            return plan
+        return lockstep_plan(graph, board, engines, order) or closest_frame(graph, board, engines, order)
     best = replace(fastest_plan(graph, board, engines, order), objective="throughput")
     if board.noc is None:
         return best
