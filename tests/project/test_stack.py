@@ -97,6 +97,59 @@ function next
     assert report.program_bytes == 20
 
 
+def test_a_jump_into_the_middle_of_another_function_goes_on_there(tmp_path: Path) -> None:
+    """As __aeabi_ui2d of GNU's library goes on in __adddf3, whose end gives back what both have pushed."""
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, lr}}
+    bl convert
+    bl sum
+    pop {{r4, pc}}
+{end("reset_handler")}
+function sum
+    push {{r4, r5, lr}}
+    nop
+shared:
+    sub sp, #40
+    bl pack
+    add sp, #40
+    pop {{r4, r5, pc}}
+{end("sum")}
+function convert
+    push {{r4, r5, lr}}
+    b.w shared
+{end("convert")}
+function pack
+    push {{r4, lr}}
+    pop {{r4, pc}}
+{end("pack")}
+""",
+    )
+    assert report.functions["convert"] == report.functions["sum"] == 12 + 40
+    assert report.program_bytes == 8 + 12 + 40 + 8
+
+
+def test_a_call_into_the_middle_of_a_function_is_followed(tmp_path: Path) -> None:
+    """As __aeabi_dmul calls what looks for infinities at its own end."""
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, lr}}
+    bl rare
+    pop {{r4, pc}}
+rare:
+    sub sp, #24
+    add sp, #24
+    bx lr
+{end("reset_handler")}
+""",
+    )
+    assert report.program_bytes == 8 + 24
+
+
 def test_branches_and_tables_are_followed(tmp_path: Path) -> None:
     report = bound(
         tmp_path,

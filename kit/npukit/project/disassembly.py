@@ -177,13 +177,23 @@ def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> lis
     if name in ("tbb", "tbh"):
         return list(_table_targets(walk.elf, instruction))
     if name in ("bl", "blx"):
-        _note_call(walk, instruction, state)
-        return [following] if _comes_back(walk, following) else []
+        returned = [following] if _comes_back(walk, following) else []
+        return [*_called_inside(walk, instruction, state), *returned]
     if name in ("cbz", "cbnz"):
         return [following, instruction.operands[1].imm]
     if capstone.CS_GRP_JUMP in instruction.groups or _sets_pc(instruction):
         return [*_jump_targets(walk, instruction, state), *([following] if _conditional(instruction) else [])]
     return [] if name == "udf" else [following]
+
+
+def _called_inside(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
+    """Where the walk goes on if what is called is no function but a place in the middle of one: else it is noted."""
+    operand = instruction.operands[0]
+    target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
+    if target is not None and _joins(walk, target):
+        return [target]
+    _note_call(walk, instruction, state)
+    return []
 
 
 def _conditional(instruction: capstone.CsInsn) -> bool:
@@ -200,11 +210,11 @@ def _sets_pc(instruction: capstone.CsInsn) -> bool:
 
 
 def _jump_targets(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
-    """Inside the function; leaving it is a tail call or a return."""
+    """Inside the function; leaving it is a tail call, a return, or a way on in the middle of another function."""
     operand = instruction.operands[0]
     if operand.type == arm.ARM_OP_IMM:
         target = operand.imm & ~THUMB
-        if target in walk.code:
+        if target in walk.code or _joins(walk, target):
             return [target]
         _note_call(walk, instruction, state)
     elif not _returns(instruction):
@@ -212,6 +222,18 @@ def _jump_targets(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> l
             raise _puzzled(walk, instruction.address, f"jumps by `{_text(instruction)}`")
         _note_call(walk, instruction, state)
     return []
+
+
+def _joins(walk: _Walk, target: int) -> bool:
+    """Whether it is in the middle of a function, whose instructions are from then on this one's too.
+
+    So do conversions of the compilers' libraries, which share what rounds and packs with the addition.
+    """
+    inside = (each for each in walk.elf.functions.values() if each.address < target < each.end)
+    other = next(inside, None) if target not in walk.elf.functions else None
+    if other:
+        walk.code.update(_instructions(walk.elf, other))
+    return other is not None
 
 
 def _returns(instruction: capstone.CsInsn) -> bool:

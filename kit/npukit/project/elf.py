@@ -67,7 +67,7 @@ class Elf:
         starts = sorted({address for address, _, _ in named})
         found: dict[int, Function] = {}
         for address, negative_size, name in named:
-            end = address - negative_size or self._next(starts, address)
+            end = address - negative_size if negative_size else self._next(starts, address)
             found.setdefault(address, Function(name, address, end))
         return found
 
