@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from npukit.board.board import Board, Grid, load_board
+from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.plan.assignment import Tile
@@ -10,6 +13,7 @@ from npukit.plan.graph import Graph
 from npukit.plan.lockstep import groups_of, lockstep_plan, root_last
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
+from npukit.plan.planner import plan_network
 from plan.engines import engines
 from plan.networks import Builder
 from plan.test_rounds import assert_exact
@@ -42,6 +46,14 @@ def test_a_small_mobilenet_in_groups_in_lock_step_is_exact() -> None:
     assert not missing_bytes(board, plan)
     assert plan.predicted.interval_cycles < plan.predicted.latency_cycles / plan.frames + 1
     assert_exact(net, plan, rounds=1)
+
+
+def test_what_fits_no_group_nor_all_pes_is_refused_with_what_is_missing() -> None:
+    board, b = wide_board(), Builder("wide")
+    net = b.net(b.conv(b.conv(b.input(1, 160, 160, 16), 128, 1), 128, 1))
+    with pytest.raises(DoesNotFit, match=r"21 PEs needs .* bytes more than PE") as refused:
+        plan_network(net, board, engines(board), objective="throughput")
+    assert refused.value.tries
 
 
 def test_groups_leave_the_first_pes_to_feed_them() -> None:
