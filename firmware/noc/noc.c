@@ -70,13 +70,10 @@ __attribute__((always_inline)) static inline int32_t await_room(void)
     return 0;
 }
 
-int32_t noc_send(const struct noc_descriptor *first)
+/* Start a chain of so many descriptors, for which the queue has room. Inlined for the same reason. */
+__attribute__((always_inline)) static inline int32_t start(const struct noc_descriptor *first, uint32_t length)
 {
-    const int32_t error = await_room();
-    if (error != 0) {
-        return error;
-    }
-    descriptors_started += chain_length(first);
+    descriptors_started += length;
     ends[chains_started % QUEUE] = descriptors_started;
     chains_started++;
     __asm volatile("dsb" ::: "memory");
@@ -84,22 +81,30 @@ int32_t noc_send(const struct noc_descriptor *first)
     return (NOC->status & STATUS_ERROR) == 0 ? 0 : take_error();
 }
 
+int32_t noc_send(const struct noc_descriptor *first)
+{
+    const int32_t error = await_room();
+    return error != 0 ? error : start(first, chain_length(first));
+}
+
 int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
 {
-    static _Alignas(16) struct noc_descriptor signals[QUEUE]; /* as many as can be on their way */
+    /* As many as can be on their way. What is set nowhere stays 0: to write whole descriptors takes twice as long. */
+    static _Alignas(16) struct noc_descriptor signals[QUEUE];
     const int32_t error = await_room();
-    struct noc_descriptor *signal = &signals[chains_started % QUEUE];
-    *signal = (struct noc_descriptor){
-        .kind = NOC_COPY,
-        .tag = tag,
-        .source_pe = NOC->pe,
-        .source = signals,
-        .destination_pe = pe,
-        .rows = 1,
-        .source_flag = own_flag,
-        .destination_flag = flag,
-    };
-    return error != 0 ? error : noc_send(signal);
+    if (error != 0) {
+        return error;
+    }
+    struct noc_descriptor *const signal = &signals[chains_started % QUEUE];
+    signal->kind = NOC_COPY;
+    signal->tag = tag;
+    signal->source_pe = NOC->pe;
+    signal->source = signals;
+    signal->destination_pe = pe;
+    signal->rows = 1;
+    signal->source_flag = own_flag;
+    signal->destination_flag = flag;
+    return start(signal, 1);
 }
 
 static void take(uint32_t flag, uint32_t count)
