@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -39,6 +40,7 @@ class _Loop:
     destination_stride: int
 
 
+@lru_cache(maxsize=1 << 16)
 def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[Copy, ...]:
     """How to copy `box` from a dense buffer that holds `source` to one that holds `destination`."""
     row_bytes, loops = _collapsed(box, source, destination, element_bytes)

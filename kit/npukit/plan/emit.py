@@ -160,8 +160,10 @@ def _packed_in_waves(
     for same in used.values():
         together = in_turn([wanted[index][1] for index in same])
         if together and len(same) > 1:
-            lives = {index: life for index, life in lives.items() if index not in same} | {same[0]: together}
-            homes = [same[0] if index in same else home for index, home in enumerate(homes)]
+            for index in same:
+                del lives[index]
+                homes[index] = same[0]
+            lives[same[0]] = together
     places = {home: place for place, home in enumerate(lives)}
     shared = [(places[homes[first]], places[homes[second]]) for first, second in shares]
     offsets = _packed(tuple(lives.values()), tuple(dict.fromkeys(shared)))

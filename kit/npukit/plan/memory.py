@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from npukit.board.board import Board
 from npukit.plan.plan import MemoryUse, Plan
@@ -77,9 +78,6 @@ class Lifetime:
     def steps(self) -> int:
         return sum(last - first + 1 for first, last in self.spans)
 
-    def holds(self, step: int) -> bool:
-        return self.first <= step <= self.last and any(first <= step <= last for first, last in self.spans)
-
 
 def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
     """One lifetime for bytes that several have in turn, or None if two need them at once."""
@@ -103,16 +101,19 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     if any(life.parts for life in lifetimes):
         orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
         orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
-    least, best = _most_at_once(lifetimes), _placed(lifetimes, orders[0])
+    met = [{i for i, other in enumerate(lifetimes) if life.meets(other)} for life in lifetimes]
+    least, best = _most_at_once(lifetimes), _placed(lifetimes, met, orders[0])
     for order in orders:
         if extent(lifetimes, best) > least:
-            best = min(best, _improved(lifetimes, order, least), key=lambda each: extent(lifetimes, each))
+            best = min(best, _improved(lifetimes, met, order, least), key=lambda each: extent(lifetimes, each))
     return best
 
 
-def _improved(lifetimes: Sequence[Lifetime], order: Sequence[int], least: int) -> tuple[int, ...]:
+def _improved(
+    lifetimes: Sequence[Lifetime], met: Sequence[Collection[int]], order: Sequence[int], least: int
+) -> tuple[int, ...]:
     """The best of several orders, each with what lay highest before placed first."""
-    best = _placed(lifetimes, order)
+    best = _placed(lifetimes, met, order)
     offsets = best
     for _ in range(PACKINGS):
         if extent(lifetimes, best) <= least:
@@ -120,28 +121,31 @@ def _improved(lifetimes: Sequence[Lifetime], order: Sequence[int], least: int) -
         ends = [offset + life.bytes for offset, life in zip(offsets, lifetimes, strict=True)]
         highest = max(order, key=lambda i: (ends[i], -i))
         order = [highest, *(i for i in order if i != highest)]
-        offsets = _placed(lifetimes, order)
+        offsets = _placed(lifetimes, met, order)
         best = min(best, offsets, key=lambda each: extent(lifetimes, each))
     return best
 
 
-def _placed(lifetimes: Sequence[Lifetime], order: Sequence[int]) -> tuple[int, ...]:
-    """An offset for each, placed in that order."""
+def _placed(lifetimes: Sequence[Lifetime], met: Sequence[Collection[int]], order: Sequence[int]) -> tuple[int, ...]:
+    """An offset for each, placed in that order; `met`: for each those that it meets."""
     placed: list[_Placed] = []
     offsets = [0] * len(lifetimes)
     for index in order:
-        if lifetimes[index].bytes:
-            offsets[index] = _lowest_place(lifetimes[index], placed)
-            life, end = lifetimes[index], aligned(offsets[index] + lifetimes[index].bytes)
-            for first, last in life.spans:
-                insort(placed, (offsets[index], end, first, last))
+        size = lifetimes[index].bytes
+        if size:
+            offsets[index] = _lowest_place(size, met[index], placed)
+            insort(placed, (offsets[index], aligned(offsets[index] + size), index))
     return tuple(offsets)
 
 
 def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
     """Bytes in use in the step in which most are."""
-    starts = {first for life in lifetimes for first, _ in life.spans}
-    return max((sum(aligned(o.bytes) for o in lifetimes if o.holds(step)) for step in starts), default=0)
+    changes: Counter[int] = Counter()
+    for life in lifetimes:
+        for first, last in life.spans:
+            changes[first] += aligned(life.bytes)
+            changes[last + 1] -= aligned(life.bytes)
+    return max(accumulate(changes[step] for step in sorted(changes)), default=0)
 
 
 def pack_sharing(lifetimes: Sequence[Lifetime], shares: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -177,15 +181,14 @@ def _together(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> dict[int, 
     return found
 
 
-_Placed = tuple[int, int, int, int]
-"""Offset, where the next may begin, first and last step: in a list by their offsets."""
+_Placed = tuple[int, int, int]
+"""Offset, where the next may begin, which lifetime: in a list by their offsets."""
 
 
-def _lowest_place(lifetime: Lifetime, placed: Sequence[_Placed]) -> int:
-    place, size, first, last = 0, lifetime.bytes, lifetime.first, lifetime.last
-    parts = lifetime.parts
-    for offset, end, begins, ends in placed:
-        if begins <= last and first <= ends and (not parts or any(begins <= b and a <= ends for a, b in parts)):
+def _lowest_place(size: int, met: Collection[int], placed: Sequence[_Placed]) -> int:
+    place = 0
+    for offset, end, other in placed:
+        if other in met:
             if place + size <= offset:
                 break
             place = max(place, end)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from npukit.accel.interface import Accelerator
+from npukit.accel.interface import Accelerator, Cost
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
@@ -52,6 +52,7 @@ class Emitter:
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
+        self._costs: dict[tuple[str, Box], Cost] = {}
         numbered = enumerate(assignments)
         self._regions = [regions_of(graph, assignment, ends, frame, between) for frame, assignment in numbered]
 
@@ -134,7 +135,7 @@ class Emitter:
         self.traffic.wait_for(pe, *reads)
         self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
-        cost = engine.cost(self.graph.net, op, box)
+        cost = self.cost(op, box)
         scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
@@ -153,6 +154,12 @@ class Emitter:
             program.use(held, step)
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, (target,))
+
+    def cost(self, op: Op, box: Box) -> Cost:
+        """Of a tile or a piece of one: each is asked for once, whatever frames and groups of PEs compute it."""
+        if (op.name, box) not in self._costs:
+            self._costs[op.name, box] = self.engines[op.engine].cost(self.graph.net, op, box)
+        return self._costs[op.name, box]
 
     def command_bytes(self, op: Op) -> int:
         """Of a tile's constants what holds addresses: each tile of each frame has its own."""

@@ -31,6 +31,10 @@ class Region:
     owned: Box | None = None
     needs: tuple[tuple[int, Box], ...] = ()
 
+    def __hash__(self) -> int:
+        """Of what tells the regions of a plan apart: there are millions of look-ups."""
+        return hash((self.frame, self.pe, self.tensor, self.number))
+
     @property
     def name(self) -> str:
         return self.named(self.tensor)

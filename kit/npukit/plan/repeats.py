@@ -30,7 +30,9 @@ def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
 
     What is done again is written in one piece, and takes one row instead of all of its own.
     """
-    tried = [list(_stretches(likes, rows, shortest)) for shortest in SHORTEST]
+    numbers: dict[Hashable, int] = {}
+    numbered = [numbers.setdefault(like, len(numbers)) for like in likes]
+    tried = [list(_stretches(numbered, rows, shortest)) for shortest in SHORTEST]
     return min(tried, key=lambda each: rows_of(each, rows))
 
 

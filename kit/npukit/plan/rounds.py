@@ -233,12 +233,12 @@ class _RoundEmitter:
 
     def _source(self, op: Op, box: Box) -> Block:
         """The constants of a box in DRAM."""
-        form = self._engines[op.engine].cost(self._graph.net, op, box).constants_form
+        form = self.emitter.cost(op, box).constants_form
         return Block(streamed_name(op.name, box, form), self._size(op, box))
 
     def _size(self, op: Op, box: Box) -> int:
         """The constants of a box but for the command, which holds addresses and stays in the image."""
-        return self._engines[op.engine].cost(self._graph.net, op, box).constant_bytes - self.emitter.command_bytes(op)
+        return self.emitter.cost(op, box).constant_bytes - self.emitter.command_bytes(op)
 
     def dram(self) -> Iterator[Buffer]:
         """What lies in DRAM: the slices, then the inputs of every frame."""
