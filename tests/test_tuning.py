@@ -17,11 +17,11 @@ from npukit import api
 from npukit.errors import NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.trial import Trial
-from npukit.net.importer.loops import AS_WRITTEN, Blocking
+from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
 from npukit.options import OWN_PLAN
 from npukit.plan.advice import SPACIOUS, spelled, splits_of, worth_of
 from npukit.project.build_folder import GOLDEN, Build
-from npukit.tuner import knobs
+from npukit.tuner import knobs, loop_searches
 from npukit.tuning import VARIABLE, Database, Finding, default_path, load_database
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
@@ -63,15 +63,11 @@ def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_choices_are_texts_that_read_back() -> None:
-    for blocking in (Blocking(1, 4, 2), Blocking(0, 4, 1, 2, 4)):
-        assert Blocking.parse(str(blocking)) == blocking
     assert splits_of(spelled(((1, 2, 1, 8), (), (4,)))) == ((1, 2, 1, 8), (), (4,))
     assert worth_of("code 0.25") == 0.25
     for read, text in ((worth_of, "code -1"), (splits_of, "splits 1x0"), (splits_of, "splits a"), (worth_of, "x 1")):
         with pytest.raises(NpukitError, match="is no finding"):
             read(text)
-    with pytest.raises(NpukitError, match="is no blocking"):
-        Blocking.parse("4 sums")
 
 
 @pytest.fixture
@@ -130,6 +126,7 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
 ) -> None:
     """Each kernel alone may be faster and the whole slower."""
     monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    monkeypatch.setattr(loop_searches, "TRIALS", 0)
     monkeypatch.setattr(knobs, "WORTHS", ())
     layers = [name for knob in knobs.knobs_of(in_float) for name in knob.layers]
     baseline = Trial("cycles", 100, dict.fromkeys(layers, 100), True)
@@ -162,6 +159,7 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
 ) -> None:
     """The model is not asked for: the build folder is enough."""
     monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4, 1, 1, 2),))
+    monkeypatch.setattr(loop_searches, "TRIALS", 0)
     before = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)
 
     tuned = api.tune(in_float.folder)
@@ -175,6 +173,34 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
     assert following.manifest.build_id == api.load(in_float.folder).manifest.build_id
     assert found.is_file()
     assert api.tune(in_float.folder).trials == 0, "nothing is tried twice"
+
+
+def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_search(
+    in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knobs, "BLOCKINGS", ())
+    monkeypatch.setattr(loop_searches, "TRIALS", 2)
+    built = copied(in_float, tmp_path / "out")
+    before = api.run(built.folder, inputs=built.folder / GOLDEN)
+    tuned = api.tune(built.folder)
+    assert tuned.trials == 2, "a trial tries a tiling of each kernel"
+    assert tuned.after < 0.9 * tuned.before
+    assert any(kernel.choice.startswith("tiles ") for kernel in tuned.kernels)
+    after = api.run(built.folder, inputs=built.folder / GOLDEN)
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    assert api.tune(built.folder).trials == 0, "nothing is tried twice"
+
+    monkeypatch.setattr("npukit.tuner.loop_searches.LoopSearches.proposals", None)
+    following = api.build(FLOAT, output=tmp_path / "next", options=IN_FLOAT)
+    assert following.manifest.build_id == api.load(built.folder).manifest.build_id
+
+
+def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: Path, tmp_path: Path) -> None:
+    key = next(knob.key for knob in knobs.knobs_of(in_float) if "conv2d" in knob.what)
+    Database({key: Finding("conv2d", "tiles 1x3x1x1/7x1x1", 1, 2)}).save(found)
+    with pytest.raises(NpukitError, match="is no arrangement of these loops") as caught:
+        api.build(FLOAT, output=tmp_path / "out", options=IN_FLOAT)
+    assert caught.value.tries
 
 
 def test_an_int8_network_on_the_core_is_never_slower_and_the_next_build_is_the_same(

@@ -10,7 +10,8 @@ from npukit.accel.core_kernels import Taste, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of, with_core
 from npukit.board.board import Board
-from npukit.net.importer.loops import AS_WRITTEN, Blocking, Kernel, load_kernels
+from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
+from npukit.net.importer.loops import Kernel, load_kernels
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.advice import (
@@ -116,13 +117,13 @@ class Recipe:
         return Advice(Taste({op: each for op, each in worth.items() if each != 1}, spacious), splits)
 
     def net(self, net: Net, kernels: Mapping[str, Kernel]) -> Net:
-        """The net with TVM's loops blocked as chosen."""
+        """The net with TVM's loops arranged as chosen."""
         from npukit.net.importer.lowering import code_again
 
         code: dict[str, TvmCode] = {}
         ops = {op.name: op for op in net.ops}
         for key, kernel in kernels.items():
-            made = code_again(kernel, Blocking.parse(self.choices[key]))
+            made = code_again(kernel, arrangement_of(self.choices[key]))
             for name in kernel.layers:
                 before = ops[name].attributes
                 assert isinstance(before, TvmCode)

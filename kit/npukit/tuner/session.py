@@ -5,26 +5,30 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from npukit.errors import NpukitError
 from npukit.farm.trials import Measurer
+from npukit.measure.cases import load_cases
 from npukit.measure.trial import Trial
 from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
 from npukit.plan.advice import Advice
 from npukit.progress import Progress, Silent
-from npukit.project.build_folder import Build, replace_build
+from npukit.project.build_folder import GOLDEN, Build, replace_build
 from npukit.tuner.knobs import OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
+from npukit.tuner.loop_searches import LoopSearches
 from npukit.tuner.mappings import MappingSearch
 from npukit.tuning import Database, Finding, load_database
 
 BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
 Choices = Mapping[str, str]
 """By the keys of knobs."""
+NO_BUILD = Trial("", 0, {}, exact=False)
+"""Of choices that fit nowhere."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Tuner:
         self._path, self._database = database, load_database(database)
         self._measurer, self._build_again, self._progress = measurer, build_again, progress
         self._trials: dict[bytes, Trial] = {}
+        self._searches: LoopSearches | None = None
 
     def run(self, budget_seconds: float) -> Tuned:
         """Try what has not been tried, until the time is over; leave the build as fast as is known."""
@@ -81,13 +86,13 @@ class Tuner:
         self._progress.stage("measure the build as it is")
         (baseline,) = self._measured([self._build])
         trials, best = 0, baseline.cost
-        proposals = self._proposals(started + budget_seconds)
+        proposals = self._proposals(started + budget_seconds, baseline)
         while monotonic() - started < budget_seconds:
             batch = list(islice(proposals, self._measurer.boards))
             if not batch:
                 break
             trials += len(batch)
-            for choices, trial in zip(batch, self._tried(batch, trials, best, baseline.unit), strict=True):
+            for choices, trial in self._tried(batch, trials, best, baseline.unit):
                 self._learn(baseline, choices, trial)
                 best = min(best, trial.cost) if trial.exact else best
         after = self._finish(baseline)
@@ -95,9 +100,14 @@ class Tuner:
         seconds = round(monotonic() - started, 1)
         return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
 
-    def _proposals(self, deadline: float) -> Iterator[Choices]:
+    def _proposals(self, deadline: float, baseline: Trial) -> Iterator[Choices]:
         """What was not tried: the next choice of all that layers are measured by at once, then the whole frame's."""
         yield from self._together([knob for knob in self._knobs.values() if knob.layers])
+        if self._loops:
+            self._searches = LoopSearches(
+                self._loops, lambda key: self._finding(self._knobs[key], baseline), baseline.cost
+            )
+            yield from self._searches.proposals(deadline)
         for knob in (each for each in self._knobs.values() if not each.layers):
             yield from self._together([knob])
             if knob.usual == OWN_SPLITS:
@@ -115,19 +125,37 @@ class Tuner:
         found = self._database.findings.get(key)
         return found.tried if found else ()
 
-    def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> list[Trial]:
+    def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
+        """Each with what it came to; choices that make no build together, each by itself."""
         what = ", ".join(dict.fromkeys(choice.split()[0] for choices in batch for choice in choices.values()))
         self._progress.stage(f"trial {number}: {what}; so far {best:,} {unit}")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
-            builds = [self._built(choices, Path(scratch) / str(index)) for index, choices in enumerate(batch)]
-            return self._measured(builds)
+            places = (Path(scratch) / str(index) for index in count())
+            tried = [each for choices in batch for each in self._builds(choices, places)]
+            trials = iter(self._measured([build for _, build in tried if build]))
+            yield from ((choices, next(trials) if build else NO_BUILD) for choices, build in tried)
+
+    def _builds(self, choices: Choices, places: Iterator[Path]) -> Iterator[tuple[Choices, Build | None]]:
+        try:
+            yield choices, self._built(choices, next(places))
+        except NpukitError:
+            if len(choices) == 1:
+                yield choices, None
+                return
+            for key, choice in choices.items():
+                yield from self._builds({key: choice}, places)
 
     def _measured(self, builds: Sequence[Build]) -> list[Trial]:
         """Builds with the same bytes cost the same."""
         new = list({build.manifest.build_id: build for build in builds if build.build_id not in self._trials}.values())
         for build, trial in zip(new, self._measurer.measure(new) if new else [], strict=True):
-            self._trials[build.build_id] = trial
+            self._trials[build.build_id] = replace(trial, exact=trial.exact and self._is_same(build))
         return [self._trials[build.build_id] for build in builds]
+
+    def _is_same(self, build: Build) -> bool:
+        """Whether a trial's reference, which runs the code of its own loops, is that of the build as it was."""
+        ours, theirs = (load_cases(each.folder / GOLDEN, self._net, None).expected for each in (self._build, build))
+        return all(ours[index].tobytes() == theirs[index].tobytes() for index in ours)
 
     def _built(self, choices: Choices, folder: Path) -> Build:
         """With these choices, and the best known of the others."""
@@ -146,6 +174,8 @@ class Tuner:
             known, cost = self._finding(knob, baseline), _cost(knob, trial)
             best = replace(known, choice=choice, cost=cost) if trial.exact and cost < known.cost else known
             learnt[key] = replace(best, tried=(*known.tried, choice))
+            if self._searches and trial.exact:
+                self._searches.tell(key, choice, cost)
         self._keep(Database({**load_database(self._path).findings, **self._database.findings, **learnt}))
 
     def _keep(self, database: Database) -> None:

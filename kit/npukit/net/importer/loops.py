@@ -1,12 +1,11 @@
-"""The loops that TVM schedules for what has no integer op: how they are blocked, and what tuning needs to know of them.
+"""The kernels that TVM makes of what has no integer op: the findings they take, and what tuning needs to know of them.
 
-While `scheduling` is open, kernels take the blocking that tuning found for them and leave what they were made from.
+While `scheduling` is open, kernels take the arrangement that tuning found for them and leave what they were made from.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,43 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from npukit.errors import NpukitError
+from npukit.net.importer.arrangements import AS_WRITTEN, Arrangement, arrangement_of
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
 from npukit.tuning import NOTHING_FOUND, Database
 
 FILE = "loops.json"
-_SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a turn(?:, (\d+) rows along loop (\d+))?")
-
-
-@dataclass(frozen=True)
-class Blocking:
-    """How the loops of a sum are arranged: `factor` neighbours are summed side by side, `unroll` terms are written out.
-
-    Neighbours along the innermost loop around the sum, or along the `axis`-th outside it; `rows` of them along the
-    `across`-th, which share what each loads. The order in which each sum is taken never changes, so neither does a bit
-    of it.
-    """
-
-    axis: int = 0
-    factor: int = 1
-    unroll: int = 1
-    across: int = 0
-    rows: int = 1
-
-    def __str__(self) -> str:
-        rows = f", {self.rows} rows along loop {self.across}" if self.rows > 1 else ""
-        return f"{self.factor} sums side by side along loop {self.axis}, {self.unroll} terms a turn{rows}"
-
-    @classmethod
-    def parse(cls, text: str) -> Blocking:
-        match = _SPELLED.fullmatch(text)
-        if match is None:
-            raise NpukitError(f"{text!r} is no blocking of loops", tries=["remove the file of tuning results"])
-        factor, axis, unroll, rows, across = (int(number) if number else 0 for number in match.groups())
-        return cls(axis, factor, unroll, across, rows or 1)
-
-
-AS_WRITTEN = Blocking()
 
 
 @dataclass(frozen=True)
@@ -71,9 +39,9 @@ class Scheduling:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
 
-    def blocking(self, key: str) -> Blocking:
+    def arrangement(self, key: str) -> Arrangement:
         choice = self.database.choice(key)
-        return Blocking.parse(choice) if choice else AS_WRITTEN
+        return arrangement_of(choice) if choice else AS_WRITTEN
 
     def kernels_of(self, net: Net) -> dict[str, Kernel]:
         """The kernels that compute layers of the net."""

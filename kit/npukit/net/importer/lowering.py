@@ -18,21 +18,18 @@ from tvm.ir import IRModule, PointerType, PrimType
 from npukit.errors import NpukitError
 from npukit.net.c_function import MATH
 from npukit.net.importer import loops
-from npukit.net.importer.loops import Blocking, Kernel
+from npukit.net.importer.arrangements import Arrangement
+from npukit.net.importer.loops import Kernel
+from npukit.net.importer.schedules import ISLAND, name_of, opened, scheduled
 
 transforms: Any = relax.transform
 backend: Any = relax.backend
 schedules: Any = s_tir.transform
 passes: Any = tirx.transform
 
-ISLAND = "island"
-"""What the Relax function that is to be lowered is called."""
-
-LARGEST_LOCAL = 64
+LARGEST_LOCAL = 128
 """Bytes of an array that stays on the stack; the others are in the workspace."""
 ALIGNMENT = 8
-_REDUCTION = 2
-"""TVM's number of the axes that are summed over."""
 
 _BODY = re.compile(rf"^[^\n]*\b{ISLAND}\([^\n]*\) \{{\n(.*?)^\}}", re.M | re.S)
 _WORK = re.compile(r"(\w+)\* (\w+) = \(\(\1\*\)\(\(void\*\)\(\(char\*\)work \+ (\d+)\)\)\);")
@@ -62,16 +59,21 @@ def _noted(module: IRModule, function: Any) -> Code:
     """As tuning found it best, and left for who tunes it."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
-    code = _printed(_scheduled(function, tuning.blocking(key)))
-    tuning.kernels[key] = Kernel(_name(_schedule(function)), tvm.ir.save_json(module))
+    code = _printed(scheduled(function, tuning.arrangement(key)))
+    tuning.kernels[key] = Kernel(name_of(opened(function)), tvm.ir.save_json(module))
     tuning.code[key] = code.body
     return code
 
 
-def code_again(kernel: Kernel, blocking: Blocking) -> Code:
-    """The code of a kernel with another blocking."""
+def code_again(kernel: Kernel, arrangement: Arrangement) -> Code:
+    """The code of a kernel with its loops arranged otherwise."""
+    return _printed(scheduled(function_of(kernel), arrangement))
+
+
+def function_of(kernel: Kernel) -> Any:
+    """The loops of a kernel as TVM writes them."""
     module: Any = tvm.ir.load_json(kernel.relax)
-    return _printed(_scheduled(_fused(module), blocking))
+    return _fused(module)
 
 
 def key_of(function: Any, board: str) -> str:
@@ -98,108 +100,6 @@ def _fused(module: IRModule) -> Any:
     if not isinstance(function, tirx.PrimFunc):
         raise NpukitError("TVM does not make loops of it")
     return function
-
-
-def _schedule(function: Any) -> Any:
-    module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
-    return s_tir.Schedule(module, error_render_level="none")
-
-
-def _scheduled(function: Any, blocking: Blocking) -> Any:
-    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read."""
-    schedule = _schedule(function)
-    for block in _blocks(schedule):
-        readers = schedule.get_consumers(block)
-        if len(readers) == 1 or (readers and _is_cheap(schedule.get(block))):
-            if not _try(schedule.compute_inline, block):
-                _try(schedule.reverse_compute_inline, block)
-        elif not readers:
-            _try(schedule.reverse_compute_inline, block)
-    for block in _blocks(schedule):
-        _place_reduction(schedule, block, blocking)
-    return schedule.mod
-
-
-def _name(schedule: Any) -> str:
-    """The kernel's largest loops, for people."""
-    sums = [block for block in _blocks(schedule) if _is_sum(schedule, block)]
-    names = [schedule.get(block).name_hint for block in sums or _blocks(schedule)]
-    return names[0] if names else ISLAND
-
-
-def _is_sum(schedule: Any, block: Any) -> bool:
-    return any(int(axis.iter_type) == _REDUCTION for axis in schedule.get(block).iter_vars)
-
-
-def _blocks(schedule: Any) -> list[Any]:
-    return list(schedule.get_child_blocks(schedule.get_sblock("root", ISLAND)))
-
-
-def _place_reduction(schedule: Any, block: Any, blocking: Blocking) -> None:
-    """Each sum begins before its loop, and goes on to its one reader as soon as it is complete."""
-    loops, kinds = schedule.get_loops(block), [int(axis.iter_type) for axis in schedule.get(block).iter_vars]
-    if _REDUCTION not in kinds or len(loops) != len(kinds):
-        return
-    outer = kinds.index(_REDUCTION)
-    readers = schedule.get_consumers(block)
-    spatial, sums = _blocked(schedule, loops[:outer], loops[outer:], blocking)
-    if spatial and len(readers) == 1:
-        _try(schedule.reverse_compute_at, readers[0], spatial[-1])
-    _try(schedule.decompose_reduction, block, sums[0])
-    if blocking.factor > 1:
-        _unroll_what_is_short(schedule, blocking)
-
-
-def _blocked(
-    schedule: Any, spatial: Sequence[Any], sums: Sequence[Any], blocking: Blocking
-) -> tuple[list[Any], list[Any]]:
-    """The loops around a sum and those of the sum, some of the former inside the latter, written out."""
-    outside, inside, terms = list(spatial), [], list(sums)
-    for axis, factor in ((blocking.across, blocking.rows), (blocking.axis, blocking.factor)):
-        place = len(spatial) - 1 - axis
-        if _divides(schedule, spatial, place, factor):
-            outside[place], written_out = schedule.split(spatial[place], [None, factor])
-            inside.append(written_out)
-    if _divides(schedule, sums, len(sums) - 1, blocking.unroll):
-        terms[-1], written_out = schedule.split(sums[-1], [None, blocking.unroll])
-        inside = [written_out, *inside]
-    if inside:
-        schedule.reorder(*outside, *terms, *inside)
-        for loop in inside:
-            schedule.unroll(loop)
-    return outside, [*terms, *inside]
-
-
-def _divides(schedule: Any, loops: Sequence[Any], place: int, factor: int) -> bool:
-    return factor > 1 and 0 <= place < len(loops) and int(schedule.get(loops[place]).extent) % factor == 0
-
-
-def _unroll_what_is_short(schedule: Any, blocking: Blocking) -> None:
-    """The loops that begin the sums side by side, and those that read them."""
-    longest, deepest = max(blocking.factor, blocking.rows), 2 if blocking.rows > 1 else 1
-    for block in _blocks(schedule):
-        for loop in schedule.get_loops(block)[-deepest:]:
-            if int(schedule.get(loop).extent) <= longest and int(schedule.get(loop).kind) == 0:
-                _try(schedule.unroll, loop)
-
-
-def _try(primitive: Any, *arguments: Any) -> bool:
-    try:
-        primitive(*arguments)
-    except s_tir.ScheduleError:
-        return False
-    return True
-
-
-def _is_cheap(block: Any) -> bool:
-    """No calls, no division."""
-    costly: list[Any] = []
-
-    def note(node: Any) -> None:
-        costly.append(node)
-
-    tvm_ffi.structural_walk(block.body, ((tvm.ir.Call, tirx.Div), note))
-    return not costly
 
 
 def _printed(module: IRModule) -> Code:

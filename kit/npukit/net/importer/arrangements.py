@@ -1,0 +1,130 @@
+"""How the loops of a kernel may be arranged, each as a text that people can read and findings keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from npukit.errors import NpukitError
+
+TILES, _APART = "tiles", " on arrays made before"
+_NEST = r"(?:-|[1-9]\d*(?:x[1-9]\d*)*)/[1-9]\d*(?:x[1-9]\d*)*"
+_TILED = re.compile(rf"{TILES}((?: {_NEST})+)({_APART})?")
+_SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a turn(?:, (\d+) rows along loop (\d+))?")
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Of one sum: how many turns of each loop around it, and of each loop over its terms, are inside all others."""
+
+    inside: tuple[int, ...]
+    terms: tuple[int, ...]
+
+
+class Arrangement(Protocol):
+    """How a kernel's loops are arranged. The order in which each sum is taken never changes, nor does a bit of it."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether what a sum reads is made before it where that takes more than an addition or so."""
+        ...
+
+    def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:
+        """Of sum `number`, whose loops have these extents."""
+        ...
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The same for all sums: `factor` neighbours are summed side by side, `unroll` terms are written out.
+
+    Neighbours along the innermost loop around the sum, or along the `axis`-th outside it; `rows` of them along the
+    `across`-th, which share what each loads. What does not divide a loop leaves it as it is.
+    """
+
+    axis: int = 0
+    factor: int = 1
+    unroll: int = 1
+    across: int = 0
+    rows: int = 1
+    apart = False
+
+    def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:
+        del number
+        inside, terms = [1] * len(around), [1] * len(over)
+        for axis, factor in ((self.across, self.rows), (self.axis, self.factor)):
+            if axis < len(around) and around[-1 - axis] % factor == 0 and factor > 1:
+                inside[-1 - axis] = factor
+        if over[-1] % self.unroll == 0:
+            terms[-1] = self.unroll
+        return Nest(tuple(inside), tuple(terms))
+
+    def __str__(self) -> str:
+        rows = f", {self.rows} rows along loop {self.across}" if self.rows > 1 else ""
+        return f"{self.factor} sums side by side along loop {self.axis}, {self.unroll} terms a turn{rows}"
+
+    @classmethod
+    def parse(cls, text: str) -> Blocking:
+        match = _SPELLED.fullmatch(text)
+        if match is None:
+            raise _unreadable(text)
+        factor, axis, unroll, rows, across = (int(number) if number else 0 for number in match.groups())
+        return cls(axis, factor, unroll, across, rows or 1)
+
+
+AS_WRITTEN = Blocking()
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Each sum by itself, as TVM's MetaSchedule found it: `tiles 1x5x1x8/1x4 1x16/1 on arrays made before`."""
+
+    sums: tuple[Nest, ...]
+    apart: bool = False
+
+    def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:
+        found = self.sums[number] if number < len(self.sums) else None
+        if found is None or not (_fits(found.inside, around) and _fits(found.terms, over) and _in_order(found, over)):
+            raise _unreadable(str(self))
+        return found
+
+    def __str__(self) -> str:
+        sums = " ".join(f"{_times(nest.inside)}/{_times(nest.terms)}" for nest in self.sums)
+        return f"{TILES} {sums}{_APART if self.apart else ''}"
+
+    @classmethod
+    def parse(cls, text: str) -> Tiling:
+        match = _TILED.fullmatch(text)
+        if match is None:
+            raise _unreadable(text)
+        pairs = [part.split("/") for part in match[1].split()]
+        return cls(tuple(Nest(_factors(inside), _factors(terms)) for inside, terms in pairs), bool(match[2]))
+
+
+def arrangement_of(choice: str) -> Blocking | Tiling:
+    """What a finding chooses."""
+    return Tiling.parse(choice) if choice.startswith(f"{TILES} ") else Blocking.parse(choice)
+
+
+def _fits(factors: Sequence[int], loops: Sequence[int]) -> bool:
+    return len(factors) == len(loops) and not any(size % turns for turns, size in zip(factors, loops, strict=True))
+
+
+def _in_order(nest: Nest, over: Sequence[int]) -> bool:
+    """Whether the terms keep their order: a loop over them is split only if those inside it are inside altogether."""
+    split = next((place for place, turns in enumerate(nest.terms) if turns > 1), len(over))
+    return all(turns == size for turns, size in list(zip(nest.terms, over, strict=True))[split + 1 :])
+
+
+def _times(factors: Sequence[int]) -> str:
+    return "x".join(map(str, factors)) or "-"
+
+
+def _factors(text: str) -> tuple[int, ...]:
+    return () if text == "-" else tuple(map(int, text.split("x")))
+
+
+def _unreadable(choice: str) -> NpukitError:
+    return NpukitError(f"{choice!r} is no arrangement of these loops", tries=["remove the file of tuning results"])

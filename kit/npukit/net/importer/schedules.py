@@ -1,0 +1,158 @@
+"""How the loops of a kernel that TVM makes are arranged: what is computed where it is read, and how sums are blocked.
+
+No sum is ever taken in another order, so that no arrangement changes a bit of what a kernel computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import IRModule
+
+from npukit.net.importer.arrangements import Arrangement, Nest
+
+ISLAND = "island"
+"""What the function that is to be lowered is called."""
+
+_REDUCTION = 2
+"""TVM's number of the axes that are summed over."""
+
+
+def scheduled(function: Any, arrangement: Arrangement) -> IRModule:
+    """The function's loops, arranged."""
+    schedule = opened(function)
+    inline(schedule, arrangement.apart)
+    for number, block in enumerate(sums_of(schedule)):
+        _place(schedule, block, number, arrangement)
+    return schedule.mod
+
+
+def opened(function: Any) -> Any:
+    """A schedule of the function, as yet as TVM wrote it."""
+    module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
+    return s_tir.Schedule(module, error_render_level="none")
+
+
+def inline(schedule: Any, apart: bool) -> None:
+    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read.
+
+    If `apart`, what is not cheap and read by a sum, such as a padded image, is an array of its own all the same.
+    """
+    for block in _blocks(schedule):
+        readers, cheap = schedule.get_consumers(block), is_cheap(schedule.get(block))
+        kept = apart and not cheap and any(is_sum(schedule, reader) for reader in readers)
+        if not kept and (len(readers) == 1 or (readers and cheap)):
+            if not _try(schedule.compute_inline, block):
+                _try(schedule.reverse_compute_inline, block)
+        elif not readers:
+            _try(schedule.reverse_compute_inline, block)
+
+
+def name_of(schedule: Any) -> str:
+    """The kernel's largest loops, for people."""
+    names = [schedule.get(block).name_hint for block in sums_of(schedule) or _blocks(schedule)]
+    return names[0] if names else ISLAND
+
+
+def sums_of(schedule: Any) -> list[Any]:
+    """The blocks that sum, or take a maximum, in their order."""
+    return [block for block in _blocks(schedule) if is_sum(schedule, block)]
+
+
+def is_sum(schedule: Any, block: Any) -> bool:
+    return _REDUCTION in _kinds(schedule, block)
+
+
+def loops_of(schedule: Any, block: Any) -> tuple[list[Any], list[Any]] | None:
+    """The loops around a sum and those over its terms; None if it is no plain nest of loops."""
+    loops, kinds = list(schedule.get_loops(block)), _kinds(schedule, block)
+    first = kinds.index(_REDUCTION)
+    return (loops[:first], loops[first:]) if len(loops) == len(kinds) else None
+
+
+def extents(schedule: Any, loops: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(int(schedule.get(loop).extent) for loop in loops)
+
+
+def _kinds(schedule: Any, block: Any) -> list[int]:
+    return [int(axis.iter_type) for axis in schedule.get(block).iter_vars]
+
+
+def _blocks(schedule: Any) -> list[Any]:
+    return list(schedule.get_child_blocks(schedule.get_sblock("root", ISLAND)))
+
+
+def _place(schedule: Any, block: Any, number: int, arrangement: Arrangement) -> None:
+    """Each sum begins before its loop, and goes on to its one reader as soon as it is complete."""
+    loops = loops_of(schedule, block)
+    if loops is None:
+        return
+    around, over = loops
+    nest = arrangement.nest(number, extents(schedule, around), extents(schedule, over))
+    readers = schedule.get_consumers(block)
+    outside, terms = _nested(schedule, around, over, nest)
+    moved = outside and len(readers) == 1 and _try(schedule.reverse_compute_at, readers[0], outside[-1])
+    begun = _begin(schedule, block, terms[0])
+    if prod(nest.inside) > 1:
+        for other in [*begun, *(readers if moved else [])]:
+            _unroll_what_is_short(schedule, schedule.get_loops(other)[len(outside) :], max(nest.inside))
+
+
+def _begin(schedule: Any, block: Any, loop: Any) -> list[Any]:
+    """The block that begins the sums, before that loop, if TVM can part it from the rest."""
+    try:
+        return [schedule.decompose_reduction(block, loop)]
+    except s_tir.ScheduleError:
+        return []
+
+
+def _nested(schedule: Any, around: Sequence[Any], over: Sequence[Any], nest: Nest) -> tuple[list[Any], list[Any]]:
+    """The loops around a sum and those of the sum, some of both inside all others, written out."""
+    outside, inside = _split(schedule, around, nest.inside)
+    terms, written_out = _split(schedule, over, nest.terms)
+    innermost = [*written_out, *inside]
+    if innermost:
+        schedule.reorder(*outside, *terms, *innermost)
+        for loop in innermost:
+            schedule.unroll(loop)
+    return outside, [*terms, *innermost]
+
+
+def _split(schedule: Any, loops: Sequence[Any], factors: Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """What is left of each loop, and the loops of so many turns split from them."""
+    outer, inner = list(loops), []
+    for place, factor in enumerate(factors):
+        if factor > 1:
+            outer[place], turns = schedule.split(loops[place], [None, factor])
+            inner.append(turns)
+    return outer, inner
+
+
+def _unroll_what_is_short(schedule: Any, loops: Sequence[Any], longest: int) -> None:
+    for loop in loops:
+        if int(schedule.get(loop).extent) <= longest and int(schedule.get(loop).kind) == 0:
+            _try(schedule.unroll, loop)
+
+
+def _try(primitive: Any, *arguments: Any) -> bool:
+    try:
+        primitive(*arguments)
+    except s_tir.ScheduleError:
+        return False
+    return True
+
+
+def is_cheap(block: Any) -> bool:
+    """No calls, no division."""
+    costly: list[Any] = []
+
+    def note(node: Any) -> None:
+        costly.append(node)
+
+    tvm_ffi.structural_walk(block.body, ((tvm.ir.Call, tirx.Div), note))
+    return not costly

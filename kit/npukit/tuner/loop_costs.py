@@ -1,0 +1,92 @@
+"""What an arrangement of a kernel's loops lets expect on the core: instructions a term of a sum, before any trial.
+
+A term is a product and a sum; what it reads is loaded once for all terms written out side by side that share it. More
+sums side by side than the core has registers for are loaded and stored term by term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf, prod
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+
+from npukit.net.importer.arrangements import Nest, Tiling
+from npukit.net.importer.schedules import extents, is_cheap, loops_of, sums_of
+
+REGISTERS = 28
+"""For sums and what they read; the others hold what is on its way."""
+TURN = 8
+"""Instructions of a turn of the innermost loop besides its terms."""
+COSTLY = 6
+"""Times as much as a load takes what is computed where it is read."""
+MOST_TERMS = 128
+"""Written out: more would not fit an instruction cache, nor pay."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A block that sums: the extents of the loops around it and over its terms, and what a term reads.
+
+    Of each tensor it reads, the loops that its place depends on, axis by axis.
+    """
+
+    name: str
+    around: tuple[int, ...]
+    over: tuple[int, ...]
+    reads: tuple[tuple[tuple[int, ...], ...], ...]
+    cheap: bool
+
+
+def sums_in(schedule: Any) -> list[Sum] | None:
+    """The sums of an inlined kernel; None if not all are plain nests of loops."""
+    found = [_sum(schedule, block) for block in sums_of(schedule)]
+    return None if None in found else [each for each in found if each]
+
+
+def _sum(schedule: Any, block: Any) -> Sum | None:
+    loops = loops_of(schedule, block)
+    if loops is None:
+        return None
+    body = schedule.get(block)
+    places = {axis.var: number for number, axis in enumerate(body.iter_vars)}
+    reads = tuple(tuple(_axes(part.min, places) for part in region.region) for region in body.reads)
+    around, over = (extents(schedule, each) for each in loops)
+    return Sum(body.name_hint, around, over, reads, is_cheap(body))
+
+
+def _axes(index: Any, places: Mapping[Any, int]) -> tuple[int, ...]:
+    """The loops that an index depends on."""
+    found: set[int] = set()
+
+    def note(var: Any) -> None:
+        if var in places:
+            found.add(places[var])
+
+    tvm_ffi.structural_walk(index, (tirx.Var, note))
+    return tuple(sorted(found))
+
+
+def predicted(sums: Sequence[Sum], tiling: Tiling) -> float:
+    """Instructions, for comparison alone."""
+    return sum(map(_of_sum, sums, tiling.sums))
+
+
+def _of_sum(each: Sum, nest: Nest) -> float:
+    factors = (*nest.inside, *nest.terms)
+    terms, side_by_side = prod(factors), prod(nest.inside)
+    if terms > MOST_TERMS:
+        return inf
+    loads = sum(map(partial(_loaded, factors), each.reads))
+    spilt = max(0, side_by_side + min(loads, side_by_side) - REGISTERS)
+    turn = 2 * terms + loads * (1 if each.cheap else COSTLY) + 2 * spilt * prod(nest.terms) + TURN
+    return prod((*each.around, *each.over)) * turn / terms
+
+
+def _loaded(factors: Sequence[int], axes: Sequence[Sequence[int]]) -> int:
+    """Different places of a tensor that a turn reads: windows that lie side by side share theirs."""
+    return prod(1 + sum(factors[loop] - 1 for loop in loops) for loops in axes)

@@ -1,0 +1,70 @@
+"""MetaSchedule's searches of all kernels whose loops matter, side by side: a trial measures a proposal for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import cycle
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from npukit.net.importer.arrangements import TILES, arrangement_of
+from npukit.net.importer.loops import Kernel
+from npukit.tuning import Finding
+
+if TYPE_CHECKING:
+    from npukit.tuner.meta_schedule import LoopSearch
+
+TRIALS = 48
+"""Proposals tried of one kernel, in all sessions together."""
+WORTH_IT = 0.02
+"""Part of a frame that a kernel must take to be searched."""
+
+
+class LoopSearches:
+    """Of those kernels that take a part of a frame worth the search, as their findings have them."""
+
+    def __init__(self, kernels: Mapping[str, Kernel], found: Callable[[str], Finding], frame: int) -> None:
+        costs = {key: found(key).cost for key in kernels}
+        self._hot = [key for key in sorted(kernels, key=lambda key: -costs[key]) if costs[key] > WORTH_IT * frame]
+        self._kernels, self._found = kernels, found
+        self._asked: dict[tuple[str, str], LoopSearch] = {}
+
+    def proposals(self, deadline: float) -> Iterator[dict[str, str]]:
+        """A choice for each kernel that has any left, until none has or time is over."""
+        asking = {key: self._asking(key) for key in self._hot}
+        while monotonic() < deadline:
+            wanted: dict[str, str] = {}
+            for key in self._hot:
+                choice = next(asking[key], None) if monotonic() < deadline else None
+                if choice:
+                    wanted[key] = choice
+            if not wanted:
+                return
+            yield wanted
+
+    def tell(self, key: str, choice: str, cost: int) -> None:
+        """What a proposal cost; nothing is told of other choices."""
+        search = self._asked.get((key, choice))
+        if search:
+            search.tell(choice, cost)
+
+    def _asking(self, key: str) -> Iterator[str]:
+        """The proposals of a kernel's searches in turn."""
+        from npukit.tuner.meta_schedule import searches_for
+
+        found = self._found(key)
+        left = TRIALS - sum(choice.startswith(f"{TILES} ") for choice in found.tried)
+        searches = (
+            searches_for(self._kernels[key], arrangement_of(found.choice), found.cost, found.tried) if left > 0 else []
+        )
+        over: set[int] = set()
+        for number, search in cycle(enumerate(searches)):
+            choice = None if number in over else search.ask()
+            if choice is None:
+                over.add(number)
+            else:
+                self._asked[key, choice] = search
+                left -= 1
+                yield choice
+            if left <= 0 or len(over) == len(searches):
+                return

@@ -1,0 +1,185 @@
+"""TVM's MetaSchedule as a source of arrangements for one kernel's loops.
+
+Its evolutionary search proposes, and is told what a proposal cost. It builds and runs nothing: TVM's own builders and
+runners measure on the host, and its usual callbacks delete the folder around each artifact.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import isfinite
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import tvm
+from tvm.ir.utils import derived_object
+from tvm.s_tir import meta_schedule
+
+from npukit.net.importer.arrangements import Arrangement, Nest, Tiling
+from npukit.net.importer.loops import Kernel
+from npukit.net.importer.lowering import function_of
+from npukit.net.importer.schedules import ISLAND, inline, loops_of, opened
+from npukit.tuner.loop_costs import Sum, predicted, sums_in
+
+ms: Any = meta_schedule
+
+AT_A_TIME = 4
+"""Proposals made before what the others cost is looked at."""
+POPULATION, GENERATIONS = 64, 2
+GREED = 0.25
+"""Part of the proposals that are picked at random."""
+MOST_INSIDE = 64
+"""Turns of a loop that may be inside."""
+IN_VAIN = 30
+"""Proposals in a row that are known already: then the search is taken to be at its end."""
+NANO = 1e-9
+"""MetaSchedule counts seconds; only which are more matters."""
+
+
+def searches_for(kernel: Kernel, best: Arrangement, cost: int, known: Iterable[str]) -> list[LoopSearch]:
+    """One for each way to have what the sums read; none for a kernel that sums nothing."""
+    found: list[LoopSearch] = []
+    function, tried = function_of(kernel), set(known)
+    for apart in (False, True):
+        search = LoopSearch(function, apart, tried)
+        if search.sums and search.sums not in [other.sums for other in found]:
+            search.begin(best, cost)
+            found.append(search)
+    return found
+
+
+class LoopSearch:
+    """Of a kernel whose sums read what is made where it is read, or before. `known` is not proposed again."""
+
+    def __init__(self, function: Any, apart: bool, known: set[str]) -> None:
+        schedule = opened(function)
+        inline(schedule, apart)
+        self._inlined, self._apart, self._known = tvm.ir.save_json(schedule.mod), apart, known
+        self.sums: Sequence[Sum] = sums_in(schedule) or ()
+        self._waiting = deque[str]()
+        self._asked: dict[str, Any] = {}
+
+    def begin(self, best: Arrangement, cost: int) -> None:
+        """From the best that is known."""
+        space = self._space(None)
+        self._context = self._opened(space)
+        self._database = ms.database.MemoryDatabase()
+        self._workload = self._database.commit_workload(self._context.mod)
+        if best.apart == self._apart:
+            self._record(self._space(best).trace, cost)
+        self._context.pre_tuning(1 << 20, AT_A_TIME, [space], self._database, _Expected(self))
+
+    def _opened(self, space: Any) -> Any:
+        """MetaSchedule's context of a search in a space."""
+        strategy = ms.search_strategy.EvolutionarySearch(
+            population_size=POPULATION, init_min_unmeasured=1, genetic_num_iters=GENERATIONS, eps_greedy=GREED
+        )
+        mutators = {ms.mutator.MutateTileSize(): 1.0}
+        with _without_intrinsics():
+            return ms.TuneContext(
+                self._module(),
+                target=tvm.target.Target("c"),
+                space_generator=ms.space_generator.ScheduleFn(lambda _: space, [], [], mutators),
+                search_strategy=strategy,
+                rand_state=1 + len(self._known),
+                num_threads=1,
+            )
+
+    def ask(self) -> str | None:
+        """What to try next, or None at the end."""
+        for _ in range(IN_VAIN):
+            if not self._waiting and not self._generate():
+                return None
+            choice = self._waiting.popleft() if self._waiting else None
+            if choice and choice not in self._known:
+                self._known.add(choice)
+                return choice
+        return None
+
+    def tell(self, choice: str, cost: int) -> None:
+        """What a proposal cost."""
+        self._record(self._asked[choice], cost)
+
+    def _module(self) -> Any:
+        """Of its own each time: a schedule may change the module that it is made of."""
+        return tvm.ir.load_json(self._inlined)
+
+    def expected(self, trace: Any) -> float:
+        return predicted(self.sums, self._tiling(trace))
+
+    def _generate(self) -> bool:
+        """Whether there is more. The search asks for results in its own order, but looks only at what is recorded."""
+        candidates = self._context.generate_measure_candidates()
+        if not candidates:
+            return False
+        self._context.notify_runner_results(candidates, [ms.runner.RunnerResult(None, "later")] * len(candidates))
+        for trace in (candidate.sch.trace for candidate in candidates):
+            tiling = self._tiling(trace)
+            if isfinite(predicted(self.sums, tiling)):
+                self._asked[str(tiling)] = trace
+                self._waiting.append(str(tiling))
+        return True
+
+    def _record(self, trace: Any, cost: int) -> None:
+        record = ms.database.TuningRecord(trace, self._workload, [cost * NANO], self._context.target, [])
+        self._database.commit_tuning_record(record)
+
+    def _space(self, decided: Arrangement | None) -> Any:
+        """What may be chosen, as a schedule: how each loop of each sum is cut in two."""
+        schedule = opened(self._module()[ISLAND])
+        for number, each in enumerate(self.sums):
+            nest = decided.nest(number, each.around, each.over) if decided else None
+            around, over = loops_of(schedule, schedule.get_sblock(each.name, ISLAND)) or ([], [])
+            factors = (*nest.inside, *nest.terms) if nest else ()
+            for place, loop in enumerate((*around, *over)):
+                size = int(schedule.get(loop).extent)
+                decision = [size // factors[place], factors[place]] if nest else None
+                if size > 1:
+                    cut = schedule.sample_perfect_tile(loop, 2, MOST_INSIDE, decision)
+                    schedule.split(loop, cut)
+        return schedule
+
+    def _tiling(self, trace: Any) -> Tiling:
+        decided = (int(trace.decisions[each][1]) for each in trace.insts if each in trace.decisions)
+        sums = []
+        for each in self.sums:
+            inside, terms = ([next(decided) if size > 1 else 1 for size in loops] for loops in (each.around, each.over))
+            sums.append(Nest(tuple(inside), _in_order(terms, each.over)))
+        return Tiling(tuple(sums), self._apart)
+
+
+@contextmanager
+def _without_intrinsics() -> Iterator[None]:
+    """A context imports all tensor instructions of all GPUs, which takes half a minute; none is of use here."""
+    name = "tvm.s_tir.tensor_intrin"
+    with patch.dict(sys.modules, {name: ModuleType(name)}):
+        yield
+
+
+def _in_order(terms: Sequence[int], over: Sequence[int]) -> tuple[int, ...]:
+    """As many terms as can be inside with the others in their order: a loop is cut only if those in it are whole."""
+    whole = [tuple(terms[place + 1 :]) == tuple(over[place + 1 :]) for place in range(len(terms))]
+    return tuple(turns if able else 1 for turns, able in zip(terms, whole, strict=True))
+
+
+@derived_object
+class _Expected(ms.cost_model.PyCostModel):
+    """What the core's instructions let expect, in place of a model that must first be taught by thousands of trials."""
+
+    def __init__(self, search: LoopSearch) -> None:
+        super().__init__()
+        self._search = search
+
+    def load(self, path: str) -> None: ...
+
+    def save(self, path: str) -> None: ...
+
+    def update(self, context: Any, candidates: Any, results: Any) -> None: ...
+
+    def predict(self, context: Any, candidates: Any) -> Any:
+        del context
+        return [1 / self._search.expected(candidate.sch.trace) for candidate in candidates]
