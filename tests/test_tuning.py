@@ -237,6 +237,21 @@ def test_a_mapping_is_never_slower_and_the_next_build_has_it(
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
+def test_a_round_is_never_slower_and_the_next_build_has_it(
+    found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knobs, "WORTHS", ())
+    monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
+    monkeypatch.setattr("npukit.tuner.mappings.MappingSearch._improved", lambda search: False)
+    options = api.Options(pes=2, objective="throughput")
+    built = api.build(INT8, output=tmp_path / "out", options=options)
+    tuned = api.tune(built.folder)
+    assert tuned.trials > 0
+    assert tuned.after <= tuned.before
+    following = api.build(INT8, output=tmp_path / "next", options=options)
+    assert following.manifest.build_id == api.load(built.folder).manifest.build_id
+
+
 def test_findings_of_others_are_merged_and_used_without_a_trial(on_core: Build, found: Path, tmp_path: Path) -> None:
     built = copied(on_core, tmp_path / "out")
     theirs = tmp_path / "theirs.json"

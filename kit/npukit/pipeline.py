@@ -166,7 +166,7 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
     if options.plan:
         planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
     else:
-        advised = advice_for(load_database(default_path()), net, board, options.pes)
+        advised = advice_for(load_database(default_path()), net, board, options.objective, options.pes)
         planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
     return Compiled(prepared, board, planned, options)
 

@@ -1,20 +1,21 @@
 """What tuning advises the planner: by kernels and shapes for the core, by whole networks for the PEs of a board.
 
-What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`.
+What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a round
+(`round_choice.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from npukit.accel.core_kernels import Taste
 from npukit.board.board import Board
-from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.placement import pes_in_order
+from npukit.plan.round_choice import ROUNDS, RoundChoice, read_splits, spelled_splits, unreadable
 from npukit.plan.splits import CORE, Split
 from npukit.tuning import Database
 
@@ -23,23 +24,30 @@ CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
 
 @dataclass(frozen=True)
 class Advice:
-    """For one network on one board. Without splits the planner finds its own."""
+    """For one network on one board. Without splits or a round the planner finds its own."""
 
     taste: Taste = field(default_factory=Taste)
     splits: tuple[Split, ...] = ()
     """Of each op that is a step."""
+    round: RoundChoice | None = None
+    """For throughput."""
 
 
 NO_ADVICE = Advice()
 
 
-def advice_for(database: Database, net: Net, board: Board, max_pes: int | None) -> Advice:
+def advice_for(database: Database, net: Net, board: Board, objective: str, max_pes: int | None) -> Advice:
     """What the findings say of this network."""
     found = {op.name: database.choice(kernel_key(net, op, board)) for op in core_ops(net)}
     worth = {name: worth_of(choice) for name, choice in found.items() if choice}
-    whole = database.choice(network_key(net, board, max_pes)) or ""
+    return advice_of(worth, database.choice(network_key(net, board, objective, max_pes)) or "")
+
+
+def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
+    """Of what a byte of each op's code is worth, and the choice for the whole network."""
     splits = splits_of(whole) if whole.startswith(SPLITS) else ()
-    return Advice(Taste(worth, spacious=whole == SPACIOUS), splits)
+    wanted = RoundChoice.parse(whole) if whole.startswith(ROUNDS) else None
+    return Advice(Taste(worth, spacious=whole == SPACIOUS), splits, wanted)
 
 
 def core_ops(net: Net) -> list[Op]:
@@ -57,12 +65,14 @@ def kernel_name(net: Net, op: Op, board: Board) -> str:
     return f"{op.kind} {_shape(net, op.inputs[0])} -> {_shape(net, op.output)} on {board.name}"
 
 
-def network_key(net: Net, board: Board, max_pes: int | None) -> str:
-    """What the mapping of a network depends on: its ops and who reads what, every figure of the board, the PEs."""
+def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> str:
+    """What the mapping of a network depends on: its ops and who reads what, every figure of the board, the PEs, and
+    whether it is a frame's or a round's."""
     places = {name: str(index) for index, name in enumerate((*net.inputs, *(o for op in net.ops for o in op.outputs)))}
     reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
     pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
-    return _digest([board.model_dump_json(), pes, *reads, *(_described(net, op) for op in net.ops)])
+    whole = ["rounds"] if objective == "throughput" else []
+    return _digest([board.model_dump_json(), pes, *whole, *reads, *(_described(net, op) for op in net.ops)])
 
 
 def worth_of(choice: str) -> float:
@@ -72,26 +82,18 @@ def worth_of(choice: str) -> float:
             return float(number)
     except ValueError:
         pass
-    raise _unreadable(choice)
+    raise unreadable(choice)
 
 
 def spelled(splits: Sequence[Split]) -> str:
-    return " ".join([SPLITS, *("x".join(map(str, split)) or "-" for split in splits)])
+    return f"{SPLITS} {spelled_splits(splits)}"
 
 
 def splits_of(choice: str) -> tuple[Split, ...]:
-    word, *parts = choice.split()
-    try:
-        found = tuple(() if part == "-" else tuple(map(int, part.split("x"))) for part in parts)
-    except ValueError as error:
-        raise _unreadable(choice) from error
-    if word != SPLITS or any(number < 1 for split in found for number in split):
-        raise _unreadable(choice)
-    return found
-
-
-def _unreadable(choice: str) -> NpukitError:
-    return NpukitError(f"{choice!r} is no finding of npukit tune", tries=["remove the file of tuning results"])
+    word, _, part = choice.partition(" ")
+    if word != SPLITS:
+        raise unreadable(choice)
+    return read_splits(part, choice)
 
 
 def _described(net: Net, op: Op) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Generic, TypeVar
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
+from npukit.plan.advice import spelled
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import missing_bytes
@@ -24,46 +26,29 @@ MappingOf = tuple[Split, ...]
 """The split of each op."""
 
 
+Choice = TypeVar("Choice")
+
+
 @dataclass(frozen=True)
-class Candidate:
-    splits: MappingOf
+class Candidate(Generic[Choice]):
+    choice: Choice
     cycles: int
 
 
-class Alternatives:
-    """Of one net on the PEs of an order."""
+class Neighbours:
+    """Mappings that differ in one op, or in a run of ops of one shape that are split alike."""
 
-    def __init__(self, graph: Graph, board: Board, engines: Mapping[str, Accelerator], order: Sequence[int]) -> None:
-        self._graph, self._board, self._engines, self._order = graph, board, engines, order
-        self._splits = Splits(graph, engines, len(order))
-        self._choices = cache(lambda index: self._splits.candidates(index, WIDTH))
+    def __init__(self, graph: Graph, splits: Splits) -> None:
+        self._graph, self._splits = graph, splits
+        self._choices = cache(lambda index: splits.candidates(index, WIDTH))
 
-    def plan(self, splits: MappingOf) -> Plan | None:
-        """The plan with these splits, or None if they are not this net's or do not fit."""
-        ops = len(self._graph.ops)
-        if len(splits) != ops or not all(self._splits.is_possible(i, split) for i, split in enumerate(splits)):
-            return None
-        assignment = self._splits.assignment(self._order, splits)
-        plan = planned(self._graph, self._board, self._engines, assignment)
-        return None if missing_bytes(self._board, plan) else plan
-
-    def searched(self) -> Iterator[Candidate]:
-        """What the planner's search finds where moving data weighs more or less; its own answer first."""
-        for weight in WEIGHTS:
-            effort = effort_on(self._order)
-            search = LatencySearch(self._graph, self._board, self._engines, self._order, effort, moves_weigh=weight)
-            yield from self._candidate(search.best_splits())
-
-    def neighbours(self, splits: MappingOf, known: Callable[[MappingOf], bool]) -> Iterator[Candidate]:
-        """The same but for one op, or for a run of ops of one shape that are split alike; the most promising first.
-
-        Without those that are known.
-        """
+    def of(self, splits: MappingOf) -> Iterator[MappingOf]:
+        """The most promising first."""
         for place in range(WIDTH):
             for first in range(len(splits)):
                 changed = self._changed(splits, first, place)
-                if changed and not known(changed):
-                    yield from self._candidate(changed)
+                if changed:
+                    yield changed
 
     def _changed(self, splits: MappingOf, first: int, place: int) -> MappingOf | None:
         """Op number `first` in its `place`-th best split, and the ops behind it that are as it was."""
@@ -82,7 +67,44 @@ class Alternatives:
         same_shape = self._graph.shape(ops[first].output) == self._graph.shape(ops[other].output)
         return same_shape and splits[first] == splits[other]
 
-    def _candidate(self, splits: MappingOf) -> Iterator[Candidate]:
+
+def are_possible(graph: Graph, splits: Splits, wanted: MappingOf) -> bool:
+    """Whether they are splits of this net."""
+    return len(wanted) == len(graph.ops) and all(splits.is_possible(i, split) for i, split in enumerate(wanted))
+
+
+class Alternatives:
+    """Of one frame of a net on the PEs of an order."""
+
+    spelled = staticmethod(spelled)
+
+    def __init__(self, graph: Graph, board: Board, engines: Mapping[str, Accelerator], order: Sequence[int]) -> None:
+        self._graph, self._board, self._engines, self._order = graph, board, engines, order
+        self._splits = Splits(graph, engines, len(order))
+        self._neighbours = Neighbours(graph, self._splits)
+
+    def plan(self, splits: MappingOf) -> Plan | None:
+        """The plan with these splits, or None if they are not this net's or do not fit."""
+        if not are_possible(self._graph, self._splits, splits):
+            return None
+        assignment = self._splits.assignment(self._order, splits)
+        plan = planned(self._graph, self._board, self._engines, assignment)
+        return None if missing_bytes(self._board, plan) else plan
+
+    def searched(self) -> Iterator[Candidate[MappingOf]]:
+        """What the planner's search finds where moving data weighs more or less; its own answer first."""
+        for weight in WEIGHTS:
+            effort = effort_on(self._order)
+            search = LatencySearch(self._graph, self._board, self._engines, self._order, effort, moves_weigh=weight)
+            yield from self._candidate(search.best_splits())
+
+    def neighbours(self, splits: MappingOf, known: Callable[[MappingOf], bool]) -> Iterator[Candidate[MappingOf]]:
+        """Without those that are known."""
+        for changed in self._neighbours.of(splits):
+            if not known(changed):
+                yield from self._candidate(changed)
+
+    def _candidate(self, splits: MappingOf) -> Iterator[Candidate[MappingOf]]:
         """Nothing if it does not fit."""
         plan = self.plan(splits)
         if plan:

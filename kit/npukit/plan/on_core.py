@@ -18,7 +18,7 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import shortfall, with_code
 from npukit.plan.pins import read_pins
 from npukit.plan.plan import PePlan, Plan
-from npukit.plan.planner import closest_plan, plan_as_split, plan_network, plan_with_pins
+from npukit.plan.planner import closest_plan, plan_as_round, plan_as_split, plan_network, plan_with_pins
 
 Engines = Mapping[str, Accelerator]
 _MADE = "plain C: made by TVM"
@@ -49,12 +49,21 @@ def plan_with_kernels(
                 return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
 
     def planned(known: Engines) -> Plan:
-        advised = None
-        if taken.splits and objective == "latency":
-            advised = plan_as_split(net, board, known, taken.splits, max_pes)
+        advised = _as_advised(net, board, known, objective, max_pes, taken)
         return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes)
 
     return _on_mesh(net, board, engines, planned, taken.taste)
+
+
+def _as_advised(
+    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice
+) -> Plan | None:
+    """The plan with the mapping that tuning found, if it found one and that fits."""
+    if advice.splits and objective == "latency":
+        return plan_as_split(net, board, engines, advice.splits, max_pes)
+    if advice.round and objective == "throughput":
+        return plan_as_round(net, board, engines, advice.round, max_pes)
+    return None
 
 
 def plan_as_pinned(

@@ -16,6 +16,8 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
+from npukit.plan.round_alternatives import RoundAlternatives
+from npukit.plan.round_choice import RoundChoice
 from npukit.plan.search import completed_plan, fastest_plan, smallest_plan
 from npukit.plan.splits import Split
 from npukit.plan.throughput import densest_plan
@@ -76,6 +78,13 @@ def plan_as_split(
 ) -> Plan | None:
     """The plan of a frame with the ops split so, or None if they cannot be or it does not fit."""
     return Alternatives(Graph(net), board, engines, pes_in_order(board)[:max_pes]).plan(splits)
+
+
+def plan_as_round(
+    net: Net, board: Board, engines: Mapping[str, Accelerator], choice: RoundChoice, max_pes: int | None
+) -> Plan | None:
+    """The plan of such a round, or None if it is none of this net or does not fit."""
+    return RoundAlternatives(Graph(net), board, engines, pes_in_order(board)[:max_pes], None).plan(choice)
 
 
 def plan_with_pins(

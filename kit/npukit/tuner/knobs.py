@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from npukit.accel.core_kernels import Taste, core_kernels_alone
+from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of, with_core
 from npukit.board.board import Board
@@ -16,18 +16,19 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.advice import (
     SPACIOUS,
-    SPLITS,
     Advice,
+    advice_of,
     core_ops,
     kernel_key,
     kernel_name,
     network_key,
-    splits_of,
     worth_of,
 )
 from npukit.plan.alternatives import Alternatives
 from npukit.plan.graph import Graph
 from npukit.plan.placement import pes_in_order
+from npukit.plan.round_alternatives import RoundAlternatives
+from npukit.plan.search import SMALL_MESH
 from npukit.project.build_folder import Build
 
 BLOCKINGS = (
@@ -43,7 +44,7 @@ USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
 """How many times as much as usual a byte of code must save."""
 THRIFTY = "thrifty"
 """Of a network on one core: layouts that save memory. The alternative is `spacious`."""
-OWN_SPLITS = "the planner's own splits"
+OWN_SPLITS, OWN_ROUND = "the planner's own splits", "the planner's own round"
 
 
 @dataclass(frozen=True)
@@ -84,18 +85,23 @@ def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterabl
 
 def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
     """Layouts between kernels, if it is all on one core; the mapping of a frame, if several PEs share it."""
-    plan, key = build.plan(), network_key(net, build.board, build.manifest.options.get("pes"))
+    plan, options = build.plan(), build.manifest.options
+    key = network_key(net, build.board, options.get("objective", "latency"), options.get("pes"))
     what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
     if layouts and len(plan.pes) == 1 and all(op.engine == "cpu" for op in net.ops):
         yield Knob(key, what.replace(" 1 PEs", " one PE"), THRIFTY, (SPACIOUS,))
     if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
         yield Knob(key, what, OWN_SPLITS, ())
+    if 1 < len(plan.pes) <= SMALL_MESH and plan.objective == "throughput" and plan.frames > 1 and len(plan.chips) <= 1:
+        yield Knob(key, f"rounds of {what}", OWN_ROUND, ())
 
 
-def alternatives_of(build: Build, net: Net) -> Alternatives:
-    """Of a frame whose ops on the core have their kernels in assembly."""
+def alternatives_of(build: Build, net: Net) -> Alternatives | RoundAlternatives:
+    """Of a frame, or a round of frames, whose ops on the core have their kernels in assembly."""
     order = pes_in_order(build.board)[: build.manifest.options.get("pes")]
-    engines = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}
+    engines, plan = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}, build.plan()
+    if plan.objective == "throughput":
+        return RoundAlternatives(Graph(net), build.board, engines, order, plan)
     return Alternatives(Graph(net), build.board, engines, order)
 
 
@@ -107,14 +113,13 @@ class Recipe:
 
     def advice(self, knobs: Iterable[Knob]) -> Advice:
         worth: dict[str, float] = {}
-        spacious, splits = False, ()
+        whole = ""
         for knob in knobs:
             choice = self.choices[knob.key]
             if knob.usual == USUAL_CODE:
                 worth |= dict.fromkeys(knob.layers, worth_of(choice))
-            spacious = spacious or choice == SPACIOUS
-            splits = splits_of(choice) if choice.startswith(f"{SPLITS} ") else splits
-        return Advice(Taste({op: each for op, each in worth.items() if each != 1}, spacious), splits)
+            whole = whole if knob.layers else choice
+        return advice_of({op: each for op, each in worth.items() if each != 1}, whole)
 
     def net(self, net: Net, kernels: Mapping[str, Kernel]) -> Net:
         """The net with TVM's loops arranged as chosen."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
+from typing import Any, Protocol
 
-from npukit.plan.advice import spelled
-from npukit.plan.alternatives import Alternatives, Candidate, MappingOf
+from npukit.plan.alternatives import Candidate
 from npukit.progress import Progress
 
 CLOSE = 1.02
@@ -17,19 +17,31 @@ MEASURED_LAST = 4
 """Of the best predicted when no neighbour is better."""
 
 
+class Choosable(Protocol):
+    """Mappings of one kind: what to begin with, what is beside one of them, and how one is spelled."""
+
+    def searched(self) -> Iterator[Candidate[Any]]: ...
+
+    def neighbours(self, choice: Any, known: Callable[[Any], bool], /) -> Iterator[Candidate[Any]]: ...
+
+    def spelled(self, choice: Any, /) -> str: ...
+
+
 class MappingSearch:
     """Proposals, the best first; each is simulated once."""
 
-    def __init__(self, alternatives: Alternatives, deadline: float, progress: Progress) -> None:
+    def __init__(self, alternatives: Choosable, deadline: float, progress: Progress) -> None:
         self._alternatives, self._deadline, self._progress = alternatives, deadline, progress
-        self._found: dict[MappingOf, int] = {}
-        self._proposed: set[MappingOf] = set()
+        self._found: dict[Any, int] = {}
+        self._proposed: set[Any] = set()
 
     def proposals(self) -> Iterator[str]:
         for candidate in self._alternatives.searched():
             self._take(candidate)
             if self._late():
                 return
+        if not self._found:
+            return
         yield from self._best(2)
         while self._improved() and not self._late():
             yield from self._best(1)
@@ -46,23 +58,23 @@ class MappingSearch:
                 return better
         return False
 
-    def _unseen(self, start: MappingOf) -> Iterator[Candidate]:
+    def _unseen(self, start: Any) -> Iterator[Candidate[Any]]:
         return self._alternatives.neighbours(start, self._found.__contains__)
 
-    def _take(self, candidate: Candidate) -> None:
-        self._found.setdefault(candidate.splits, candidate.cycles)
+    def _take(self, candidate: Candidate[Any]) -> None:
+        self._found.setdefault(candidate.choice, candidate.cycles)
 
     def _late(self) -> bool:
         return monotonic() > self._deadline
 
-    def _ranked(self) -> list[MappingOf]:
-        return sorted(self._found, key=lambda splits: (self._found[splits], splits))
+    def _ranked(self) -> list[Any]:
+        return sorted(self._found, key=lambda choice: (self._found[choice], self._alternatives.spelled(choice)))
 
     def _best(self, count: int) -> Iterator[str]:
         """So many of the best predicted that were not proposed."""
         ranked = self._ranked()
         least = self._found[ranked[0]]
-        for splits in [each for each in ranked if each not in self._proposed][:count]:
-            if self._found[splits] <= CLOSE * least:
-                self._proposed.add(splits)
-                yield spelled(splits)
+        for choice in [each for each in ranked if each not in self._proposed][:count]:
+            if self._found[choice] <= CLOSE * least:
+                self._proposed.add(choice)
+                yield self._alternatives.spelled(choice)

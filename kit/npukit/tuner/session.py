@@ -19,7 +19,7 @@ from npukit.net.net import Net
 from npukit.plan.advice import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build
-from npukit.tuner.knobs import OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
+from npukit.tuner.knobs import OWN_ROUND, OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
 from npukit.tuner.loop_searches import LoopSearches
 from npukit.tuner.mappings import MappingSearch
 from npukit.tuning import Database, Finding, load_database
@@ -110,7 +110,7 @@ class Tuner:
             yield from self._searches.proposals(deadline)
         for knob in (each for each in self._knobs.values() if not each.layers):
             yield from self._together([knob])
-            if knob.usual == OWN_SPLITS:
+            if knob.usual in (OWN_SPLITS, OWN_ROUND):
                 search = MappingSearch(alternatives_of(self._build, self._net), deadline, self._progress)
                 yield from ({knob.key: s} for s in search.proposals() if s not in self._tried_of(knob.key))
 
@@ -214,7 +214,7 @@ class Tuner:
 def _no_mapping(build: Build) -> str:
     """Why the mapping is not searched."""
     if build.plan().frames > 1:
-        return "and rounds of frames were compared by simulation while they were planned"
+        return "and rounds of frames on so many PEs were compared by simulation while they were planned"
     return "no mesh"
 
 
