@@ -70,7 +70,6 @@ def test_a_build_takes_the_round_that_was_found_without_a_search(
     on_two: RoundAlternatives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
-    monkeypatch.setattr("npukit.plan.throughput.densest_plan", None)
     monkeypatch.setattr("npukit.plan.planner.OBJECTIVES", {})
     choice = replace(next(on_two.searched()).choice, lanes=2)
     board = load_board("pe-mesh")
