@@ -15,13 +15,13 @@ import pytest
 from helpers import CHECKOUT
 from npukit import api
 from npukit.errors import NpukitError
-from npukit.library.sources import CORTEX_M, PORTABLE, library
+from npukit.library.sources import CORTEX_M, EXAMPLE, PORTABLE, library
 from npukit.project.build_folder import Build
 from npukit.project.toolchain import TARGET_FLAGS, find_toolchain
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 STRICT = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
-STRICT += ["-fno-strict-aliasing", "-ffp-contract=off"]
+STRICT += ["-fno-strict-aliasing", "-ffp-contract=off", "-I."]
 
 
 def host_compiler() -> list[str]:
@@ -49,7 +49,7 @@ def test_the_example_says_on_the_host_what_the_network_says(accelerated: Build, 
 
 def test_the_example_notices_a_wrong_weight(accelerated: Build, tmp_path: Path) -> None:
     exported = api.export(accelerated.folder, tmp_path / "lib", portable=True)
-    file = tmp_path / "lib/main.c"
+    file = tmp_path / "lib" / EXAMPLE
     before, wanted = file.read_text().split("wanted_", 1)
     declaration, values = wanted.split("{\n", 1)
     first = values.split(",", 1)[0].strip()
@@ -65,11 +65,57 @@ def test_it_compiles_for_cortex_m(on_core: Build, tmp_path: Path, portable: bool
     assert made.kind == (PORTABLE if portable else CORTEX_M)
     assert ("routines.S" in made.files) != portable
     for name, text in made.files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     toolchain = find_toolchain()
     flags = [*TARGET_FLAGS[toolchain.name].split(), *STRICT, "-ffreestanding", f"-I{CHECKOUT / 'firmware/libc'}"]
     for source in (name for name in made.files if name.endswith((".c", ".S"))):
-        subprocess.run([*toolchain.command, *flags, "-c", source, "-o", f"{source}.o"], cwd=tmp_path, check=True)
+        subprocess.run(
+            [*toolchain.command, *flags, "-c", source, "-o", f"{Path(source).stem}.o"], cwd=tmp_path, check=True
+        )
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="there is no cmake")
+def test_cmake_makes_the_library_and_its_example_passes(on_core: Build, tmp_path: Path) -> None:
+    api.export(on_core.folder, tmp_path / "lib", portable=True)
+    for words in (["-S", "lib", "-B", "made"], ["--build", "made"]):
+        subprocess.run(["cmake", *words], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "made/libdigits_int8.a").is_file()
+    subprocess.run(["ctest", "--test-dir", "made"], cwd=tmp_path, check=True, capture_output=True)
+
+
+ZEPHYR = """
+cmake_minimum_required(VERSION 3.20)
+project(app C ASM)
+foreach(name zephyr_library_named zephyr_library_sources zephyr_library_compile_options zephyr_include_directories)
+  function(${name})
+    message("${CMAKE_CURRENT_FUNCTION}: ${ARGN}")
+  endfunction()
+endforeach()
+add_subdirectory(lib)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="there is no cmake")
+def test_in_zephyr_it_is_a_module_with_the_sources(on_core: Build, tmp_path: Path) -> None:
+    """Zephyr's own functions are played; they say what they were called with."""
+    api.export(on_core.folder, tmp_path / "lib")
+    assert "cmake: ." in (tmp_path / "lib/zephyr/module.yml").read_text()
+    (tmp_path / "CMakeLists.txt").write_text(ZEPHYR)
+    said = subprocess.run(["cmake", "-S", ".", "-B", "made"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "zephyr_library_named: digits_int8" in said.stderr
+    assert "zephyr_library_sources: digits_int8.c;kernels.c;constants.c;routines.S" in said.stderr
+
+
+def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) -> None:
+    """All C of a library's folder is compiled, that of its examples is not."""
+    api.export(on_core.folder, tmp_path / "lib")
+    properties = dict(line.split("=", 1) for line in (tmp_path / "lib/library.properties").read_text().splitlines())
+    assert properties["name"] == "digits_int8"
+    assert properties["includes"] == "digits_int8.h"
+    assert properties["architectures"] == "*"
+    assert all("int main(" not in file.read_text() for file in (tmp_path / "lib").glob("*.c"))
+    assert "int main(" in (tmp_path / "lib" / EXAMPLE).read_text()
 
 
 def test_a_driver_is_not_torn_out_of_its_firmware(accelerated: Build, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from npukit.library.sources import CORTEX_M, Library
+from npukit.library.sources import CORTEX_M, EXAMPLE, Library
 from npukit.project.build_folder import Build
 
 VERSION = 7
@@ -32,9 +32,10 @@ def archive(build: Build, made: Library) -> bytes:
 def _members(build: Build, made: Library) -> Iterator[tuple[str, str]]:
     yield "metadata.json", json.dumps(_metadata(build, made), indent=2, sort_keys=True) + "\n"
     yield "src/net.txt", (build.folder / "net.txt").read_text()
-    for name, text in made.files.items():
-        folder = "include" if name.endswith(".h") else "src"
-        yield f"codegen/host/{folder}/{name}" if name.endswith((".c", ".h", ".S")) else name, text
+    yield "README.md", made.files["README.md"]
+    yield EXAMPLE, made.files[EXAMPLE]
+    for name in (name for name in made.files if name.endswith((".c", ".h", ".S")) and name != EXAMPLE):
+        yield f"codegen/host/{'include' if name.endswith('.h') else 'src'}/{name}", made.files[name]
 
 
 def _metadata(build: Build, made: Library) -> Mapping[str, Any]:

@@ -37,6 +37,9 @@ ROOM = 1 << 28
 
 LINE = 116
 
+EXAMPLE = "examples/selftest/main.c"
+"""In a folder of its own: an Arduino library compiles all C beside its header, and has a main already."""
+
 CORTEX_M, PORTABLE = "Cortex-M4", "portable C"
 
 
@@ -66,8 +69,11 @@ def _templates(name: str) -> dict[str, str]:
     return {
         "library.h.j2": f"{name}.h",
         "library.c.j2": f"{name}.c",
-        "main.c.j2": "main.c",
+        "main.c.j2": EXAMPLE,
         "Makefile.j2": "Makefile",
+        "CMakeLists.txt.j2": "CMakeLists.txt",
+        "module.yml.j2": "zephyr/module.yml",
+        "library.properties.j2": "library.properties",
         "README.md.j2": "README.md",
     }
 

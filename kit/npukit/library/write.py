@@ -58,6 +58,7 @@ def _write_folder(output: Path, files: dict[str, str]) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent.resolve()))
     try:
         for name, text in files.items():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             (scratch / name).write_text(text)
         scratch.chmod(0o755)
         if output.exists():
