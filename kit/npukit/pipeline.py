@@ -21,6 +21,7 @@ from npukit.codegen.generate import generate
 from npukit.codegen.streamed import dram_image
 from npukit.emulator.renode.render import objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
+from npukit.errors import DoesNotFit
 from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.importer.loops import Kernel, load_kernels, save_kernels, scheduling
@@ -29,13 +30,15 @@ from npukit.net.ops import TvmCode
 from npukit.net.store import save_net
 from npukit.options import Options
 from npukit.plan.advice import Advice, advice_for
-from npukit.plan.on_core import Planned, plan_as_pinned, plan_with_kernels
+from npukit.plan.on_core import Planned, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.overlap import in_overlapping_order
+from npukit.plan.pins import with_sums
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
 from npukit.plan.rate import reaches, refuse_missed_rate
 from npukit.plan.search import SMALL_MESH
 from npukit.plan.store import save_plan
+from npukit.plan.sums import cut_as_wanted, spread, worth_trying
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, keep_models
 from npukit.project.build_folder import (
@@ -161,14 +164,33 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
 
 
 def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    net, engines = prepared.net, prepared.engines
     progress.stage(f"plan for {board.name}{_if_long(board, options)}")
     if options.plan:
+        prepared = replace(prepared, net=with_sums(prepared.net, prepared.engines, options.plan))
+        net, engines = prepared.net, prepared.engines
         planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
-    else:
-        advised = advice_for(load_database(default_path()), net, board, options.objective, options.pes)
-        planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
-    return Compiled(prepared, board, planned, options)
+        return Compiled(prepared, board, planned, options)
+    advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
+    net, engines = prepared.net, prepared.engines
+    planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
+    return _or_in_sums(Compiled(prepared, board, planned, options))
+
+
+def _or_in_sums(compiled: Compiled) -> Compiled:
+    """Or with sums made in parts, if there are any for which that may be worth it, and it is."""
+    prepared, options, board = compiled.prepared, compiled.options, compiled.board
+    pes = options.pes or len(compiled.plan.pes)
+    wanted = worth_trying(prepared.net, pes) if options.objective == "latency" else {}
+    if not wanted:
+        return compiled
+    cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
+    pins = spread(cut.net, wanted, pes_in_order(board)[:pes])
+    try:
+        planned = plan_around(cut.net, board, cut.engines, pins, pes)
+    except DoesNotFit:
+        return compiled
+    other = Compiled(cut, board, planned, options)
+    return min(compiled, other, key=lambda each: each.plan.predicted.latency_cycles)
 
 
 def _if_long(board: Board, options: Options) -> str:

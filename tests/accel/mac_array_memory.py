@@ -38,17 +38,19 @@ class Memory:
 
     def operand(self, symbol: str, tensor: Tensor, box: Box, held: Box) -> Operand:
         """A box of a tensor inside a dense buffer that holds another."""
-        strides = [prod(held.shape[axis + 1 :]) for axis in range(len(held.shape))]
-        self.take(symbol, held.elements, 1)
+        item = np.dtype(tensor.dtype).itemsize
+        strides = [item * prod(held.shape[axis + 1 :]) for axis in range(len(held.shape))]
+        self.take(symbol, item * held.elements, item)
         begin = sum(map(int.__mul__, box.offset_in(held), strides))
         image = len(held.shape) == 4
-        pixel = held.shape[-1]
+        pixel = item * held.shape[-1]
         row = held.shape[2] * pixel if image else pixel * prod(held.shape[:-1])
         return Operand(tensor, box, Address(symbol, begin), row, pixel)
 
     def bytes_of(self, operand: Operand) -> np.ndarray:
-        """Where its elements lie, in the shape of its box."""
-        shape = operand.box.shape
+        """Where the bytes of its elements lie, in the shape of its box."""
+        *rest, channels = operand.box.shape
+        shape = (*rest, channels * np.dtype(operand.tensor.dtype).itemsize)
         height, width = (shape[1], shape[2]) if len(shape) == 4 else (1, prod(shape[:-1]))
         y, x, c = np.ogrid[:height, :width, : shape[-1]]
         first = self.places[operand.address.symbol] + operand.address.offset

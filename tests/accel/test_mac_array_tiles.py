@@ -20,6 +20,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net, Op, fuse
 from npukit.net.ops import Conv2d, DepthwiseConv2d
 from npukit.net.reference.interpreter import evaluate
+from npukit.net.sums import cut_in_sums
 from npukit.plan.receptive import cuttable_axes, needs
 from plan.networks import Builder
 
@@ -35,6 +36,8 @@ KINDS = (
     "residual",
     "depthwise residual",
     "dense residual",
+    "sums",
+    "dense sums",
 )
 sizes, channels = st.integers(1, 9), st.sampled_from([1, 3, 4, 7, 16, 17, 24, 33])
 
@@ -47,11 +50,11 @@ def net_of(kind: str, data: st.DataObject) -> Net:
     made = data.draw(channels)
     x = b.input(*shape) if "dense" not in kind else b.input(*features(data))
     match kind:
-        case "conv2d":
+        case "conv2d" | "sums":
             y = b.conv(x, made, (kernel, data.draw(st.integers(1, 4))), stride)
         case "depthwise_conv2d":
             y = b.depthwise(x, kernel, stride)
-        case "dense":
+        case "dense" | "dense sums":
             y = b.dense(x, made)
         case "add":
             y = b.add(x, b.input(*shape))
@@ -68,7 +71,18 @@ def net_of(kind: str, data: st.DataObject) -> Net:
             y = b.add(*data.draw(st.permutations([x, b.depthwise(x, kernel)])))
     net = b.net(y)
     net = net.with_ops(tuple(varied(op, net, data) for op in net.ops))
+    if "sums" in kind:
+        return one_of_its_sums(net, data)
     return net.with_ops((fuse(net.ops),)) if len(net.ops) > 1 else net
+
+
+def one_of_its_sums(net: Net, data: st.DataObject) -> Net:
+    """Over some of the channels of the only op's input."""
+    (op,), depth = net.ops, net.tensor(net.inputs[0]).shape[-1]
+    if depth == 1:
+        return net
+    cut = cut_in_sums(net, op.name, data.draw(st.integers(2, min(depth, 5))))
+    return cut.alone(data.draw(st.sampled_from([each for each in cut.ops if each.kind == "sums"])))
 
 
 def features(data: st.DataObject) -> tuple[int, ...]:
@@ -132,7 +146,7 @@ def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
     before, end = memory.sram.copy(), memory.free
     cycles = memory.run(ARRAY.lower(Tile("tile", net, op, result, tuple(operands))))
     places = memory.bytes_of(result)
-    assert np.array_equal(memory.sram[places].view(np.int8), cut(values[op.output], box))
+    assert np.array_equal(memory.sram[places].view(output.dtype), cut(values[op.output], box))
     assert cycles == ARRAY.cost(net, op, box).cycles
     outside = np.setdiff1d(np.arange(96, end), places)
     assert np.array_equal(memory.sram[outside], before[outside]), "it wrote beside its tile"

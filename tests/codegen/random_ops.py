@@ -67,11 +67,16 @@ class Bundle:
         return (-128, 127) if self.pick(0, 1) else (self.pick(-128, -20), self.pick(20, 127))
 
     def add(
-        self, attributes: ops.Attributes, *inputs: str, quantization: Quantization | None = None, dtype: str = "int8"
+        self,
+        attributes: ops.Attributes,
+        *inputs: str,
+        quantization: Quantization | None = None,
+        dtype: str = "int8",
+        plain: bool = False,
     ) -> None:
-        """The op, with an output of the shape it must have."""
+        """The op, with an output of the shape it must have; `plain` numbers have no scale."""
         name = f"{attributes.kind}_{len(self.ops)}"
-        self.tensors[name] = Tensor(name, (), dtype, quantization or self.quantization())
+        self.tensors[name] = Tensor(name, (), dtype, None if plain else quantization or self.quantization())
         op = Op(name, attributes, inputs, (name,))
         shape = output_shape(self.net([op]), op)
         self.tensors[name] = Tensor(name, shape, dtype, self.tensors[name].quantization)
@@ -259,6 +264,29 @@ def quantize(bundle: Bundle) -> None:
     bundle.add(ops.Quantize(), source, *constants)
 
 
+def sums(bundle: Bundle) -> None:
+    """Of a convolution, or of a dense layer."""
+    window, depth = bundle.pair(1, 3), bundle.pick(1, 4)
+    shape, source = _image(bundle, depth + bundle.pick(0, 5))
+    first, images = bundle.pick(0, shape[3] - depth), bundle.pick(0, 1)
+    weights = bundle.constant(
+        bundle.int8((bundle.pick(1, 9), *(window if images else ()), depth)), bundle.quantization()
+    )
+    padding = _padding(bundle, window) if images else (0, 0, 0, 0)
+    strides = bundle.pair(1, 2) if images else (1, 1)
+    bundle.add(ops.Sums(first, strides, padding), source, weights, dtype="int32", plain=True)
+
+
+def total(bundle: Bundle) -> None:
+    shape = (1, bundle.pick(1, 4), bundle.pick(1, 4), bundle.pick(1, 9))
+    parts = [bundle.tensor(shape, None, "int32") for _ in range(bundle.pick(1, 3))]
+    bundle.inputs += parts
+    low = bundle.pick(-20, 2)
+    numbers = ((-(1 << 20), 1 << 20), (1 << 30, (1 << 31) - 1), (low, low if low < 0 else 2))
+    constants = [bundle.random.integers(a, b + 1, shape[3]).astype(np.int32) for a, b in numbers]
+    bundle.add(ops.Total(bundle.clamp()), *parts, *(bundle.constant(value, None) for value in constants))
+
+
 def top_k(bundle: Bundle) -> None:
     shape = tuple(bundle.pick(1, 9) for _ in range(bundle.pick(1, 4)))
     source, values = bundle.activation(shape), bool(bundle.pick(0, 1))
@@ -304,7 +332,9 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "slice": slice_,
     "softmax": softmax,
     "subtract": _arithmetic(ops.Subtract),
+    "sums": sums,
     "top_k": top_k,
+    "total": total,
     "transpose": transpose,
     "transpose_conv2d": transpose_conv2d,
 }

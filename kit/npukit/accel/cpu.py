@@ -46,7 +46,9 @@ from npukit.net.ops import (
     ResizeNearest,
     Softmax,
     Subtract,
+    Sums,
     TopK,
+    Total,
     TransposeConv2d,
     TvmCode,
 )
@@ -71,7 +73,9 @@ _CYCLES = {
     "slice": (2, 0),
     "softmax": (76, 0),
     "subtract": (55, 0),
+    "sums": (20, 4),
     "top_k": (25, 11),
+    "total": (33, 3),
     "transpose_conv2d": (60, 8),
 }
 """For each element of the output, and for each product in it. Measured on the emulator where the sample networks have
@@ -136,6 +140,12 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
         case Softmax():
             table = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta).astype(np.int32)
             return (_array(prefix, "exp", table, "exp(-d) in Q0.31 for d steps below the largest"),)
+        case Sums():
+            chosen = net.constants[op.inputs[1]][output.start[-1] : output.stop[-1]]
+            return (_array(prefix, "weights", chosen, "weights of some input channels, output channel by channel"),)
+        case Total():
+            named = zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True)
+            return tuple(_array(prefix, role, net.constants[name], "of each channel") for role, name in named)
         case Quantize():
             offset, step = (net.constants[name] for name in op.inputs[1:])
             return (
@@ -206,8 +216,10 @@ def _products(net: Net, op: Op) -> int:
     """Products, or what takes as long, for one element of the output."""
     source = net.tensor(op.inputs[0])
     match op.attributes:
-        case Conv2d() | Dense():
+        case Conv2d() | Dense() | Sums():
             return net.tensor(op.inputs[1]).elements // net.tensor(op.output).shape[-1]
+        case Total():
+            return len(op.inputs) - 3
         case TransposeConv2d(strides=strides):
             return net.tensor(op.inputs[1]).elements // (net.tensor(op.output).shape[-1] * strides[0] * strides[1])
         case DepthwiseConv2d():

@@ -7,7 +7,7 @@ from math import prod
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, Pair
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, Pair, Sums
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Window:
 def window_of(net: Net, op: Op) -> Window:
     """The op's window; a dense layer has one of a single pixel, a mean over the pixels one of all of them."""
     attributes = op.attributes
-    if isinstance(attributes, Conv2d | DepthwiseConv2d):
+    filtered = isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
+    if filtered and len(net.tensor(op.inputs[1]).shape) == 4:
         height, width = net.tensor(op.inputs[1]).shape[1:3]
         return Window((height, width), attributes.strides, attributes.dilation, attributes.padding[:2])
     if isinstance(attributes, AveragePool | MaxPool):
@@ -68,5 +69,6 @@ def window_of(net: Net, op: Op) -> Window:
 
 
 def depth_of(net: Net, op: Op) -> int:
-    """Products in one sum of a convolution of one group, or of a dense layer."""
-    return window_of(net, op).taps * net.tensor(op.inputs[0]).shape[-1]
+    """Products in one sum of a convolution of one group, or of a dense layer, or of some of its channels."""
+    channels = net.tensor(op.inputs[1 if isinstance(op.attributes, Sums) else 0]).shape[-1]
+    return window_of(net, op).taps * channels

@@ -40,7 +40,9 @@ KERNELS: Mapping[str, Callable[..., None]] = {
     "slice": movement.slice_,
     "softmax": softmax.softmax,
     "subtract": elementwise.subtract,
+    "sums": filters.sums,
     "top_k": movement.top_k,
+    "total": filters.total,
     "transpose": movement.transpose,
     "transpose_conv2d": transposed.transpose_conv2d,
 }

@@ -25,6 +25,8 @@ OPERANDS = {
     **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
     **dict.fromkeys(("concat", "tvm_code"), (1, 1 << 16)),
     "quantize": (3, 3),
+    "sums": (2, 2),
+    "total": (4, 1 << 16),
 }
 """How few and how many inputs each kind takes, if not just one."""
 
@@ -38,7 +40,7 @@ UNCHANGED = (
 )
 """Kinds whose inputs and output are quantised alike."""
 
-FREE = ("argmax", "quantize", "reshape", "slice", "top_k", "transpose", "tvm_code")
+FREE = ("argmax", "quantize", "reshape", "slice", "sums", "top_k", "total", "transpose", "tvm_code")
 """Kinds that need no quantisation."""
 
 
@@ -160,10 +162,26 @@ def _check_types(net: Net, op: Op) -> None:
             raise NpukitError(f"{name!r} needs one scale and one zero point")
     if op.kind == "quantize" and not (net.tensor(op.output).dtype == "int8" and _whole(net.tensor(op.output))):
         raise NpukitError("its result must be int8 with one scale and one zero point")
+    if op.kind in ("sums", "total"):
+        _check_sums(net, op)
     if op.kind in UNCHANGED:
         _check_unchanged(net, op)
     if op.kind in WEIGHTED:
         _check_weights(net, op)
+
+
+def _check_sums(net: Net, op: Op) -> None:
+    """Sums are plain int32; what is summed up and what comes of it is int8 with one scale."""
+    if op.kind == "sums":
+        outer, plain = op.inputs[0], op.outputs
+        if op.inputs[1] not in net.constants or net.tensor(op.inputs[1]).dtype != "int8":
+            raise NpukitError("its weights must be int8 constants")
+    else:
+        outer, plain = op.output, op.inputs
+    if net.tensor(outer).dtype != "int8" or not _whole(net.tensor(outer)):
+        raise NpukitError(f"{outer!r} must be int8 with one scale and one zero point")
+    if any(net.tensor(name).dtype != "int32" or net.tensor(name).quantization for name in plain):
+        raise NpukitError("its sums, biases, multipliers and shifts must be int32 without a scale")
 
 
 def _whole(tensor: Tensor) -> bool:

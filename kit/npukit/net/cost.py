@@ -22,7 +22,7 @@ def _macs(net: Net, op: Op) -> int:
 
 
 def _per_output(net: Net, op: Op) -> int:
-    if op.kind in ("conv2d", "dense"):
+    if op.kind in ("conv2d", "dense", "sums"):
         return prod(net.tensor(op.inputs[1]).shape[1:])
     if op.kind == "depthwise_conv2d":
         return prod(net.tensor(op.inputs[1]).shape[1:3])

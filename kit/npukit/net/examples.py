@@ -16,6 +16,8 @@ _DEPTHWISE = "constant w: int8[1,1,1,4] scale 1.0 zero 0 = [1, 1, 1, 1]"
 _MATRIX = "constant w: int8[4,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]"
 _SLOPES = "constant w: int8[1,1,1,4] scale 0.5 zero 0 = [1, 1, 1, 1]"
 
+_TOTAL = (("b", 3), ("m", 1 << 30), ("s", 0))
+
 _CODE = 'tvm_code(x) what="dequantize" code="for (int i = 0; i < 16; ++i) { output[i] = (float)p0[i]; }"'
 
 _RESULTS: Mapping[str, tuple[str, str]] = {
@@ -43,18 +45,27 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
     "slice": ("int8[1,1,2,4] scale 0.5 zero 0", "slice(x) begin=[0, 0, 0, 0] end=[1, 1, 2, 4] strides=[1, 1, 1, 1]"),
     "softmax": ("int8[1,2,2,4] scale 0.00390625 zero -128", "softmax(x)"),
     "subtract": (_IMAGE, "subtract(x, x)"),
+    "sums": ("int32[1,2,2,4]", "sums(x, w)"),
     "top_k": ("int32[1,2,2,2]", "top_k(x) count=2"),
+    "total": ("int8[1,2,2,4] scale 0.5 zero 0", "total(x, x, b, m, s)"),
     "transpose": (_IMAGE, "transpose(x) axes=[0, 2, 1, 3]"),
     "transpose_conv2d": (_IMAGE, "transpose_conv2d(x, w)"),
     "tvm_code": ("float32[1,2,2,4]", _CODE),
 }
-_SOURCES: Mapping[str, str] = {"dense": _ROWS, "matmul": _ROWS, "quantize": "float32[1,2,2,4]"}
+_SOURCES: Mapping[str, str] = {
+    "dense": _ROWS,
+    "matmul": _ROWS,
+    "quantize": "float32[1,2,2,4]",
+    "total": "int32[1,2,2,4]",
+}
 _CONSTANTS: Mapping[str, str] = {
     "conv2d": _KERNEL,
     "dense": _MATRIX,
     "depthwise_conv2d": _DEPTHWISE,
     "prelu": _SLOPES,
     "quantize": "constant o: float32[1] = [0.5]\nconstant s: float32[4] = [1.0, 2.0, 3.0, 4.0]",
+    "sums": _KERNEL,
+    "total": "\n".join(f"constant {name}: int32[4] = [{value}, {value}, {value}, {value}]" for name, value in _TOTAL),
     "transpose_conv2d": _KERNEL,
 }
 

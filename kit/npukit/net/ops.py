@@ -52,6 +52,31 @@ class Dense(Attributes):
 
 
 @dataclass(frozen=True)
+class Sums(Attributes):
+    """inputs: activation, weights as a conv2d's of one group or as a dense layer's, of its channels from `first` on.
+
+    What those channels add to each output, int32, inputs without their zero point: no bias, nothing requantised.
+    """
+
+    kind: ClassVar[str] = "sums"
+    first: int = 0
+    strides: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+
+
+@dataclass(frozen=True)
+class Total(Attributes):
+    """inputs: sums of one shape, then biases, multipliers and shifts, an int32 for each channel.
+
+    The sum of sums and bias, requantised.
+    """
+
+    kind: ClassVar[str] = "total"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
 class Add(Attributes):
     """inputs: two activations (or one constant)."""
 

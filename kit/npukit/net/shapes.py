@@ -21,6 +21,7 @@ from npukit.net.ops import (
     ResizeBilinear,
     ResizeNearest,
     Slice,
+    Sums,
     TopK,
     Transpose,
     TransposeConv2d,
@@ -82,6 +83,27 @@ def _dense(net: Net, op: Op) -> Shape:
     if len(weights) != 2 or not shape or shape[-1] != weights[1]:
         raise NpukitError(f"weights {list(weights)} do not suit an input of shape {list(shape)}")
     return *shape[:-1], weights[0]
+
+
+def _sums(net: Net, op: Op) -> Shape:
+    """As a convolution or a dense layer of the channels that the weights have."""
+    attributes, shape, weights = op.attributes, net.tensor(op.inputs[0]).shape, net.tensor(op.inputs[1]).shape
+    assert isinstance(attributes, Sums)
+    if not shape or not 0 <= attributes.first <= shape[-1] - weights[-1] or len(weights) not in (2, len(shape)):
+        raise NpukitError(f"weights {list(weights)} from channel {attributes.first} on do not suit {list(shape)}")
+    if len(weights) == 2:
+        return *shape[:-1], weights[0]
+    rows, columns = windows(
+        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
+    )
+    return shape[0], rows, columns, weights[0]
+
+
+def _total(net: Net, op: Op) -> Shape:
+    *sums, bias, multipliers, shifts = (net.tensor(name).shape for name in op.inputs)
+    if len({*sums}) != 1 or {bias, multipliers, shifts} != {sums[0][-1:]}:
+        raise NpukitError("its sums, or its biases, multipliers and shifts, have different shapes")
+    return sums[0]
 
 
 def _pool(net: Net, op: Op) -> Shape:
@@ -263,7 +285,9 @@ RULES: Mapping[str, Callable[[Net, Op], Shape]] = {
     "slice": _slice,
     "softmax": _same,
     "subtract": _broadcast,
+    "sums": _sums,
     "top_k": _top_k,
+    "total": _total,
     "transpose": _transpose,
     "transpose_conv2d": _transpose_conv2d,
     "tvm_code": _stated,

@@ -14,6 +14,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.advice import NO_ADVICE, Advice
+from npukit.plan.assignment import Assignment
 from npukit.plan.graph import Graph
 from npukit.plan.memory import shortfall, with_code
 from npukit.plan.pins import read_pins
@@ -75,7 +76,11 @@ def plan_as_pinned(
             f"plan {source} says where a frame's ops run, which --objective {objective} would change",
             tries=["--objective latency"],
         )
-    pins = read_pins(source, Graph(net), board)
+    return plan_around(net, board, engines, read_pins(source, Graph(net), board), max_pes)
+
+
+def plan_around(net: Net, board: Board, engines: Engines, pins: Assignment, max_pes: int | None) -> Planned:
+    """With some ops where they are pinned."""
     return _on_mesh(net, board, engines, lambda known: plan_with_pins(net, board, known, pins, max_pes))
 
 

@@ -14,16 +14,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
-from npukit.net.net import Op
+from npukit.net.net import Net, Op
 from npukit.plan.assignment import Assignment, Tile, fault_of
 from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.placement import pes_in_order
 from npukit.plan.receptive import cuttable_axes
 from npukit.plan.splits import CORE
+from npukit.plan.sums import cut_as_wanted
 
 GROUP = "npukit.mappers"
 """Entry points that are mappers."""
@@ -49,12 +51,19 @@ class TilePin(_Strict):
 class OpPin(_Strict):
     """Who computes an op: each tile by itself, or PEs that cut the output into `parts` along each axis.
 
-    Without parts the last axis that is long enough is cut, which is that of the channels.
+    Without parts the last axis that is long enough is cut, which is that of the channels. With `sums` the op is made
+    of so many others, each of which sums up over some of its input channels (`net/sums.py`), and adds their results.
     """
 
     pes: tuple[int, ...] = ()
     parts: tuple[int, ...] = ()
     tiles: tuple[TilePin, ...] = ()
+    sums: int = 1
+
+    @property
+    def places(self) -> bool:
+        """Whether it says who computes the op."""
+        return bool(self.pes or self.parts or self.tiles)
 
 
 class PinFile(_Strict):
@@ -67,7 +76,8 @@ def read_pins(source: str, graph: Graph, board: Board) -> Assignment:
     """The tiles that a file, or the mapper of that name, gives; checked against the net and the board."""
     live = pes_in_order(board)
     if source.endswith(SUFFIXES):
-        pins = {name: _tiles(graph, name, pin, source) for name, pin in _read(Path(source)).ops.items()}
+        named = {name: pin for name, pin in _read(Path(source)).ops.items() if pin.places or pin.sums < 2}
+        pins = {name: _tiles(graph, name, pin, source) for name, pin in named.items()}
     else:
         pins = {name: tuple(tiles) for name, tiles in _mapper(source)(graph, board, live).items()}
     for name, tiles in pins.items():
@@ -76,6 +86,17 @@ def read_pins(source: str, graph: Graph, board: Board) -> Assignment:
         if fault:
             raise _wrong(source, name, fault)
     return pins
+
+
+def with_sums(net: Net, engines: Mapping[str, Accelerator], source: str) -> Net:
+    """The net with the ops cut along their input channels as the file, or the mapper's `sums` by op, says."""
+    if source.endswith(SUFFIXES):
+        wanted = {name: pin.sums for name, pin in _read(Path(source)).ops.items() if pin.sums > 1}
+    else:
+        wanted = getattr(_mapper(source), "sums", {})
+    for name in wanted:
+        _op(Graph(net), name, source)
+    return cut_as_wanted(net, engines, wanted)
 
 
 def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:

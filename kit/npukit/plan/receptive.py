@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Fused, Net, Op
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, Pair, Sums
 
 Index = TypeVar("Index", int, np.ndarray)
 
@@ -22,18 +22,23 @@ Index = TypeVar("Index", int, np.ndarray)
 class AxisRule:
     """Along an axis of an input: [start * stride - before, (stop - 1) * stride - before + reach) of output axis `axis`.
 
-    Without an axis, all of it.
+    Without an axis, all of it, or `only` from there to there.
     """
 
     axis: int | None = None
     stride: int = 1
     before: int = 0
     reach: int = 1
+    only: Pair | None = None
 
     def span(self, start: Index, stop: Index, size: int) -> tuple[Index, Index]:
         """Of an output span, where the input has `size` positions."""
         first = start * self.stride - self.before
         return _clip(first, size), _clip((stop - 1) * self.stride - self.before + self.reach, size)
+
+    def all_of(self, size: int) -> Pair:
+        """Of an axis of so many positions, without an output axis."""
+        return self.only or (0, size)
 
 
 InputRule = tuple[AxisRule, ...]
@@ -55,7 +60,7 @@ def needs_of_many(rule: InputRule, outputs: np.ndarray, shape: Sequence[int]) ->
     result = np.empty((len(outputs), len(shape), 2), np.int64)
     for axis, (axis_rule, size) in enumerate(zip(rule, shape, strict=True)):
         if axis_rule.axis is None:
-            result[:, axis] = 0, size
+            result[:, axis] = axis_rule.all_of(size)
         else:
             span = axis_rule.span(outputs[:, axis_rule.axis, 0], outputs[:, axis_rule.axis, 1], size)
             result[:, axis, 0], result[:, axis, 1] = span
@@ -71,6 +76,8 @@ def input_rules(net: Net, op: Op) -> list[InputRule]:
     window = _window(net, op)
     if window is not None and rank == 4:
         return [window]
+    if isinstance(op.attributes, Sums):
+        return [(*_same(range(rank - 1)), _summed(net, op))]
     if op.kind == "dense" and len(shapes) == 1 and len(shapes[0]) == rank:
         return [(*_same(range(rank - 1)), AxisRule())]
     if isinstance(op.attributes, Mean):
@@ -104,7 +111,7 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
     if op.parts != (op,):
         return cuttable_axes(net, op.parts[0]) if _cuttable_parts(net, op) else ()
     shape = net.tensor(op.output).shape
-    if op.kind == "dense":
+    if op.kind == "dense" or (isinstance(op.attributes, Sums) and len(shape) != 4):
         return (len(shape) - 1,)
     if isinstance(op.attributes, Mean):
         return (len(shape) - 1,) if len(shape) - 1 not in op.attributes.axes else ()
@@ -115,6 +122,8 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
 
 def _channels_are_free(net: Net, op: Op) -> bool:
     """Whether a range of output channels is computed like any other: no groups, no depth multiplier."""
+    if isinstance(op.attributes, Sums):
+        return True
     channels = net.tensor(op.inputs[0]).shape[-1]
     if isinstance(op.attributes, Conv2d):
         return net.tensor(op.inputs[1]).shape[-1] == channels
@@ -123,7 +132,9 @@ def _channels_are_free(net: Net, op: Op) -> bool:
 
 def _window(net: Net, op: Op) -> InputRule | None:
     attributes = op.attributes
-    if isinstance(attributes, Conv2d | DepthwiseConv2d):
+    if isinstance(attributes, Conv2d | DepthwiseConv2d | Sums):
+        if len(net.tensor(op.inputs[1]).shape) != 4:
+            return None
         kernel, dilation = net.tensor(op.inputs[1]).shape[1:3], attributes.dilation
     elif isinstance(attributes, AveragePool | MaxPool):
         kernel, dilation = attributes.window, (1, 1)
@@ -133,8 +144,17 @@ def _window(net: Net, op: Op) -> InputRule | None:
         AxisRule(i + 1, attributes.strides[i], attributes.padding[i], (kernel[i] - 1) * dilation[i] + 1)
         for i in range(2)
     )
+    if isinstance(attributes, Sums):
+        return AxisRule(0), rows, columns, _summed(net, op)
     mixes = isinstance(attributes, Conv2d) or not _channels_are_free(net, op)
     return AxisRule(0), rows, columns, AxisRule() if mixes else AxisRule(3)
+
+
+def _summed(net: Net, op: Op) -> AxisRule:
+    """The channels that are summed up over."""
+    assert isinstance(op.attributes, Sums)
+    first = op.attributes.first
+    return AxisRule(only=(first, first + net.tensor(op.inputs[1]).shape[-1]))
 
 
 def _broadcast(shape: Sequence[int], output: Sequence[int]) -> InputRule:
@@ -152,7 +172,7 @@ def _same(axes: Sequence[int]) -> InputRule:
 
 def _apply(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
     spans = [
-        (0, size) if r.axis is None else r.span(output.start[r.axis], output.stop[r.axis], size)
+        r.all_of(size) if r.axis is None else r.span(output.start[r.axis], output.stop[r.axis], size)
         for r, size in zip(rule, shape, strict=True)
     ]
     return Box(tuple(start for start, _ in spans), tuple(stop for _, stop in spans))

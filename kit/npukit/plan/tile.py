@@ -10,11 +10,11 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Attributes, DepthwiseConv2d, Padding
+from npukit.net.ops import Attributes, DepthwiseConv2d, Padding, Sums
 from npukit.net.tensor import Quantization, Tensor
 from npukit.plan.receptive import input_rules, needs
 
-FILTERED = ("conv2d", "depthwise_conv2d", "dense")
+FILTERED = ("conv2d", "depthwise_conv2d", "dense", "sums")
 
 
 def tile_net(net: Net, op: Op, output: Box) -> Net:
@@ -85,6 +85,8 @@ def _constant_tensor(net: Net, op: Op, name: str, value: np.ndarray, output: Box
 
 def _padded(net: Net, op: Op, output: Box, source: Box) -> Attributes:
     attributes: Any = op.attributes
+    if isinstance(attributes, Sums):
+        attributes = replace(attributes, first=0)
     if not hasattr(attributes, "padding") or len(output.start) != 4:
         return attributes
     rule = input_rules(net, op)[0]

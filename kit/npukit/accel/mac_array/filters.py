@@ -9,7 +9,7 @@ import numpy as np
 from npukit.accel.geometry import window_of
 from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.net.net import Net, Op
-from npukit.net.ops import DepthwiseConv2d, Mean
+from npukit.net.ops import DepthwiseConv2d, Mean, Sums
 from npukit.net.requantize import mean_rescaling, multiply_by_quantized_multiplier, requantization
 
 
@@ -57,7 +57,8 @@ def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
     """The op's filter, channels that would overflow but can only give one value replaced by that value."""
     if op.kind == Mean.kind:
         return _sums(net, op)
-    return _settle(_raw_filter(net, op), net, op, accumulator_bits)
+    raw = _raw_filter(net, op)
+    return raw if isinstance(op.attributes, Sums) else _settle(raw, net, op, accumulator_bits)
 
 
 def _sums(net: Net, op: Op) -> Filter:
@@ -77,8 +78,10 @@ def _raw_filter(net: Net, op: Op) -> Filter:
     bias = np.zeros(len(weights), np.int64) if given is None else given.astype(np.int64)
     quantization = net.tensor(op.inputs[0]).quantization
     zero = quantization.zero_point if quantization else 0
-    scaling = requantization(net, op)
     folded = bias - zero * weights.astype(np.int64).sum(1)
+    if isinstance(op.attributes, Sums):
+        return Filter(weights, folded, np.zeros_like(folded), np.zeros_like(folded))
+    scaling = requantization(net, op)
     return Filter(weights, folded, np.asarray(scaling.multipliers, np.int64), np.asarray(scaling.shifts, np.int64))
 
 

@@ -63,6 +63,14 @@ def _convolution(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered
     return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", flags)
 
 
+def _sums(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
+    """A convolution that leaves its accumulators."""
+    chosen = _chosen_channels(tile, filters)
+    wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
+    block, pixels = (figures.lanes, " | MAC_ARRAY_PIXELS") if wide else (figures.width, "")
+    return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", (("flags", f"MAC_ARRAY_RAW{pixels}"),))
+
+
 def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
     return _filtered(tile, _chosen_channels(tile, filters), figures.width, "MAC_ARRAY_DEPTHWISE", ())
 
@@ -165,4 +173,5 @@ _LOWERINGS = {
     "average_pool": _pool,
     "max_pool": _pool,
     "mean": _depthwise,
+    "sums": _sums,
 }

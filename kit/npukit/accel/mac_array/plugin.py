@@ -84,7 +84,7 @@ class MacArray:
     def _form(self, net: Net, op: Op, plane: Plane) -> str | None:
         """Of weights and parameters all that depends on the shape of the tile."""
         main = op.parts[0]
-        filtered = main.kind in ("conv2d", "depthwise_conv2d", "dense")
+        filtered = main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums")
         return f"blocks of {self._filter_form(net, main, plane)[1]}" if filtered else None
 
     def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.accel.geometry import Plane, depth_of, window_of
-from npukit.accel.mac_array.cycles import WRITE_BACK, Figures
+from npukit.accel.mac_array.cycles import RAW_WRITE_BACK, WRITE_BACK, Figures
 from npukit.net.net import Net, Op
 
 
@@ -27,5 +27,5 @@ def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
         return figures.pool(plane.pixels, plane.channels, taps)
     depth = depth_of(net, main)
     choice = along_pixels(figures, plane, depth)
-    write_back = WRITE_BACK * (1 + residual)
+    write_back = RAW_WRITE_BACK if kind == "sums" else WRITE_BACK * (1 + residual)
     return figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice, write_back=write_back)

@@ -9,7 +9,7 @@ from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
 from npukit.accel.mac_array.in_parts import parts_for
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Mean
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Mean, Sums
 
 LARGEST_BYTE = 255
 
@@ -33,7 +33,8 @@ def _refusal(net: Net, op: Op, figures: Figures) -> str | None:
 
 
 def _int8(net: Net, op: Op, _: Figures) -> str | None:
-    wrong = [n for n in (op.inputs[0], op.output) if net.tensor(n).dtype != "int8"]
+    asked = (op.inputs[0],) if isinstance(op.attributes, Sums) else (op.inputs[0], op.output)
+    wrong = [n for n in asked if net.tensor(n).dtype != "int8"]
     return f"{wrong[0]} is {net.tensor(wrong[0]).dtype}, the MAC array takes int8" if wrong else None
 
 
@@ -59,8 +60,8 @@ def _multiplier_one(net: Net, op: Op, _: Figures) -> str | None:
 def _small_window(net: Net, op: Op, _: Figures) -> str | None:
     attributes = op.attributes
     sizes: list[int] = []
-    if isinstance(attributes, Conv2d | DepthwiseConv2d):
-        sizes = [*net.tensor(op.inputs[1]).shape[1:3], *attributes.strides, *attributes.dilation, *attributes.padding]
+    if isinstance(attributes, Conv2d | DepthwiseConv2d | Sums):
+        sizes = [*window_of(net, op).kernel, *attributes.strides, *attributes.dilation, *attributes.padding]
     elif isinstance(attributes, AveragePool | MaxPool):
         sizes = [*attributes.window, *attributes.strides, *attributes.padding]
     elif isinstance(attributes, Mean):
@@ -108,4 +109,5 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
     Mean: (_over_pixels, _small_window),
+    Sums: (_constant_weights, _small_window, _bounded),
 }

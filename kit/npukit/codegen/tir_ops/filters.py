@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir_ops.finish import Finish, wide
+from npukit.codegen.tir_ops.finish import Finish, Kept, Sink, wide
+from npukit.codegen.tir_ops.fixed_point import clamp, requantize, scale_down
 from npukit.codegen.tir_ops.layout import Layout
 from npukit.codegen.tir_ops.pixels import each_pixel
 from npukit.codegen.tir_ops.window import inside, sweeps_of
-from npukit.codegen.tvm_door import Array, Expr, Local, let, loop, quotient
+from npukit.codegen.tvm_door import Array, Expr, Local, cast, let, loop, quotient
+from npukit.net.ops import Sums, Total
 from npukit.net.requantize import quantization
 
 LANES = 4
@@ -20,7 +22,37 @@ Block = Callable[[list[Expr]], None]
 
 def conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
     *constants, output = rest
-    finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
+    _convolution(tile, source, weights, output, Finish(tile, tuple(constants)))
+
+
+def dense(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
+    *constants, output = rest
+    _products(tile, source, weights, output, Finish(tile, tuple(constants)))
+
+
+def sums(tile: Tile, source: Array, weights: Array, output: Array) -> None:
+    """Of the channels that the tile's input has."""
+    windows = len(tile.net.tensor(tile.op.inputs[1]).shape) == 4
+    (_convolution if windows else _products)(tile, source, weights, output, Kept())
+
+
+def total(tile: Tile, *arrays: Array) -> None:
+    *parts, bias, multipliers, shifts, output = arrays
+    attributes, zero = tile.op.attributes, quantization(tile.net, tile.op.output).zero_point
+    assert isinstance(attributes, Total)
+    given, made = [Layout.of(operand) for operand in tile.inputs], Layout.of(tile.output)
+    only_right = bool((tile.net.constants[tile.op.inputs[-1]] <= 0).all())
+    scale = (lambda value, factor, shift: scale_down(value, factor, 0 - shift)) if only_right else requantize
+    with each_pixel(made) as place, loop("c", 0, made.channels) as c:
+        whole = let("whole", bias[c])
+        for part, layout in zip(parts, given, strict=True):
+            whole = let("whole", whole + part[layout.index(*place, c)])
+        scaled = scale(whole, multipliers[c], shifts[c]) + zero
+        output[made.index(*place, c)] = cast("int8", clamp(scaled, attributes.clamp))
+
+
+def _convolution(tile: Tile, source: Array, weights: Array, output: Array, finish: Sink) -> None:
+    zero = quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
     sweep_y, sweep_x = sweeps_of(tile)
@@ -55,9 +87,8 @@ def depthwise_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
             finish.store(output, made.index(n, y, x), channels, sums)
 
 
-def dense(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
-    *constants, output = rest
-    finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
+def _products(tile: Tile, source: Array, weights: Array, output: Array, finish: Sink) -> None:
+    zero = quantization(tile.net, tile.op.inputs[0]).zero_point
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     depth = tile.net.tensor(tile.op.inputs[1]).shape[1]
     with each_pixel(made) as place:
@@ -83,6 +114,8 @@ def _lanes(tile: Tile) -> int:
 
 
 def _groups(tile: Tile) -> int:
+    if isinstance(tile.op.attributes, Sums):
+        return 1
     return tile.net.tensor(tile.op.inputs[0]).shape[3] // tile.net.tensor(tile.op.inputs[1]).shape[3]
 
 

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir_ops.fixed_point import clamp, requantize, scale_down
 from npukit.codegen.tvm_door import Array, Expr, Local, cast
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, TransposeConv2d
 from npukit.net.requantize import quantization, requantization
+
+
+class Sink(Protocol):
+    """What becomes of a filter's sums."""
+
+    def start(self, channels: Sequence[Expr]) -> list[Local]: ...
+
+    def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None: ...
+
+
+class Kept:
+    """They are the result."""
+
+    def start(self, channels: Sequence[Expr]) -> list[Local]:
+        return [Local("sum", "int32", 0) for _ in channels]
+
+    def store(self, output: Array, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
+        for channel, total in zip(channels, sums, strict=True):
+            output[place + channel] = total.value
 
 
 class Finish:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tvm_door import Expr, let, loop, quotient, select
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Sweep:
 def sweeps_of(tile: Tile) -> tuple[Sweep, Sweep]:
     """Along rows, and along pixels."""
     attributes, source, result = tile.op.attributes, tile.inputs[0].box, tile.output.box
-    assert isinstance(attributes, Conv2d | DepthwiseConv2d | AveragePool | MaxPool)
+    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums | AveragePool | MaxPool)
     taps, dilation = window_of(tile)
     rows, columns = (
         Sweep(
@@ -82,7 +82,7 @@ def window_of(tile: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
     attributes = tile.op.attributes
     if isinstance(attributes, AveragePool | MaxPool):
         return attributes.window, (1, 1)
-    assert isinstance(attributes, Conv2d | DepthwiseConv2d)
+    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
     _, height, width, _ = tile.net.tensor(tile.op.inputs[1]).shape
     return (height, width), attributes.dilation
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, TransposeConv2d
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
 from npukit.net.reference.window import merge_cases, padded, split_cases, taps
 from npukit.net.requantize import (
     matmul_rescaling,
@@ -77,6 +77,30 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     zero = quantization(net, op.inputs[0]).zero_point
     sums = (data.astype(np.float64) - zero) @ weights.T.astype(np.float64)
     return finish(net, op, sums.astype(np.int64), operands[2:], attributes.clamp)
+
+
+def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """What the channels of the weights add to a convolution or a dense layer."""
+    attributes, weights = op.attributes, operands[1]
+    assert isinstance(attributes, Sums)
+    zero = quantization(net, op.inputs[0]).zero_point
+    data = operands[0][..., attributes.first : attributes.first + weights.shape[-1]]
+    if weights.ndim == 2:
+        return ((data.astype(np.float64) - zero) @ weights.T.astype(np.float64)).astype(np.int32)
+    shape = net.tensor(op.output).shape
+    source = padded(merge_cases(data), attributes.padding, zero)
+    found = taps(source, weights.shape[1:3], attributes.strides, attributes.dilation, shape[1:3])
+    columns = np.stack([tap for _, _, tap in found], axis=3)
+    return split_cases(_grouped_product(columns.astype(np.float64) - zero, weights).astype(np.int32), shape)
+
+
+def total(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    attributes = op.attributes
+    assert isinstance(attributes, Total)
+    *parts, bias, multipliers, shifts = operands
+    whole = sum(part.astype(np.int64) for part in parts) + bias.astype(np.int64)
+    scaled = multiply_by_quantized_multiplier(whole, multipliers, shifts)
+    return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
 
 
 def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,0 +1,95 @@
+"""Splits along input channels: an op becomes several, each of which sums up over some of them, and one that adds.
+
+Then what makes sums may be anywhere, as any op, and holds that part of the weights and of the input alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import Conv2d, Dense, Sums, Total
+from npukit.net.requantize import requantization
+from npukit.net.tensor import Tensor
+
+
+def cut_in_sums(net: Net, name: str, parts: int) -> Net:
+    """The net in which the sums of a convolution or dense layer are made in so many parts, and then added by the core.
+
+    They are ops called `NAME_sums_0` and so on, on the engine of the op; what adds them has its name.
+    """
+    op = next(op for op in net.ops if op.name == name)
+    reason = _refusal(net, op, parts)
+    if reason:
+        raise NpukitError(f"{name} cannot be cut into {parts} sums: {reason}", tries=["leave its sums whole"])
+    tensors, constants = dict(net.tensors), dict(net.constants)
+    made = list(_sums(net, op, parts, tensors, constants))
+    total = _total(net, op, [each.output for each in made], tensors, constants)
+    ops = tuple(new for each in net.ops for new in ([*made, total] if each is op else [each]))
+    return _without_unread(replace(net, ops=ops, tensors=tensors, constants=constants))
+
+
+def name_of_part(name: str, number: int) -> str:
+    """Of the op that makes one of the parts."""
+    return f"{name}_sums_{number}"
+
+
+def _refusal(net: Net, op: Op, parts: int) -> str | None:
+    if op.parts != (op,):
+        return f"it is one with what follows ({op.title})"
+    if not isinstance(op.attributes, Conv2d | Dense):
+        return f"only convolutions and dense layers have such sums, and it is a {op.kind}"
+    depth, weights = net.tensor(op.inputs[0]).shape[-1], net.tensor(op.inputs[1]).shape
+    if weights[-1] != depth:
+        return "it has groups"
+    return None if 2 <= parts <= depth else f"its input has {depth} channels"
+
+
+def _sums(net: Net, op: Op, parts: int, tensors: dict[str, Tensor], constants: dict[str, np.ndarray]) -> Iterator[Op]:
+    """The ops that sum up, with what they read and write."""
+    weights, shape = net.constants[op.inputs[1]], net.tensor(op.output).shape
+    depth = weights.shape[-1]
+    for number in range(parts):
+        first, stop = depth * number // parts, depth * (number + 1) // parts
+        chosen, output = f"{op.inputs[1]}_sums_{number}", f"{op.output}_sums_{number}"
+        constants[chosen] = np.ascontiguousarray(weights[..., first:stop])
+        tensors[chosen] = replace(net.tensor(op.inputs[1]), name=chosen, shape=constants[chosen].shape)
+        tensors[output] = Tensor(output, shape, "int32")
+        made = replace(op, name=name_of_part(op.name, number), attributes=_window(op, first))
+        yield replace(made, inputs=(op.inputs[0], chosen), outputs=(output,))
+
+
+def _window(op: Op, first: int) -> Sums:
+    if isinstance(op.attributes, Conv2d):
+        return Sums(first, op.attributes.strides, op.attributes.padding, op.attributes.dilation)
+    return Sums(first)
+
+
+def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], constants: dict[str, np.ndarray]) -> Op:
+    """The op that adds them up."""
+    assert isinstance(op.attributes, Conv2d | Dense)
+    bias, factors = net.constant(op, 2), requantization(net, op)
+    channels = net.tensor(op.output).shape[-1:]
+    values = {
+        "bias": np.zeros(channels, np.int32) if bias is None else bias,
+        "multipliers": factors.multipliers,
+        "shifts": factors.shifts,
+    }
+    names = [f"{op.output}_{role}" for role in values]
+    for name, value in zip(names, values.values(), strict=True):
+        constants[name] = value.astype(np.int32)
+        tensors[name] = Tensor(name, channels, "int32")
+    reason = "sums are added by the core"
+    return replace(op, attributes=Total(op.attributes.clamp), inputs=(*sums, *names), engine="cpu", reason=reason)
+
+
+def _without_unread(net: Net) -> Net:
+    """Without constants that no op reads any more."""
+    read = {name for op in net.ops for part in op.parts for name in part.inputs}
+    unread = net.constants.keys() - read
+    tensors = {name: tensor for name, tensor in net.tensors.items() if name not in unread}
+    return replace(net, tensors=tensors, constants={n: v for n, v in net.constants.items() if n in read})
