@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helpers import DIGITS
+from end_to_end.builds import DIGITS
 from npukit import api
 
 PLAN = """
