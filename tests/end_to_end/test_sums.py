@@ -31,4 +31,4 @@ def test_the_digits_with_sums_in_parts(tmp_path: Path) -> None:
     assert [op.name for op in built.net().ops if op.kind == "total"] == ["conv2d_2", "dense_0"]
     found = api.validate(tmp_path / "out", inputs=DIGITS / "digits.npz", cases=2)
     assert found.passed
-    assert found.tiles_checked == 2 * 13
+    assert found.layers_checked == 2 * 12
