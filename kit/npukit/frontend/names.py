@@ -55,7 +55,9 @@ NAMES: Mapping[str, Names] = {
     "slice": _names("SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "Slice Split"),
     "softmax": _names("SOFTMAX", "QLinearSoftmax Softmax"),
     "subtract": _names("SUB", "Sub"),
+    "sums": Names(),
     "top_k": Names(),
+    "total": Names(),
     "transpose": _names("BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TRANSPOSE", "Transpose"),
     "transpose_conv2d": _names("TRANSPOSE_CONV", "ConvTranspose"),
     "tvm_code": _names(
