@@ -87,7 +87,9 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
     """For each pair that would crowd a PE's memory so many bands that it does not, or as many as there can be."""
     room = board.memory_for("activations").size * CROWDED
     found: dict[str, int] = {}
-    for first, second in _pairs(graph, assignment):
+    for first, second in _pairs(graph):
+        if not _have_all_channels(graph, assignment, first, second):
+            continue
         middle = max(_needed_bytes(graph, second, tile) for tile in assignment[second.name])
         rest = max(_needed_bytes(graph, first, tile) for tile in assignment[first.name])
         rest += max(tile.box.elements for tile in assignment[second.name]) * graph.element_bytes(second.output)
@@ -99,17 +101,22 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
     return found
 
 
-def _pairs(graph: Graph, assignment: Assignment) -> Iterator[tuple[Op, Op]]:
+def narrowed(graph: Graph) -> frozenset[str]:
+    """The tensors that bands could keep from ever being whole, if no tile of them is cut along its channels."""
+    return frozenset(first.output for first, _ in _pairs(graph))
+
+
+def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
     """Ops that follow each other and may take turns. None is in two pairs."""
     taken = None
     for first, second in pairwise(graph.ops):
-        if first is not taken and _may_take_turns(graph, first, second, assignment):
+        if first is not taken and _may_take_turns(graph, first, second):
             taken = second
             yield first, second
 
 
-def _may_take_turns(graph: Graph, first: Op, second: Op, assignment: Assignment) -> bool:
-    """Whether nobody else reads what is between, whose channels stay apart, and each tile has all channels."""
+def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
+    """Whether nobody else reads what is between, whose channels stay apart."""
     shape = graph.shape(first.output)
     if CORE in (first.engine, second.engine) or len(shape) != 4 or first.output in graph.outputs:
         return False
@@ -117,8 +124,12 @@ def _may_take_turns(graph: Graph, first: Op, second: Op, assignment: Assignment)
         return False
     rule = input_rules(graph.net, second)[0]
     channelwise = rule[-1].axis == 3 and graph.shape(second.output)[-1] == shape[-1]
-    whole = all(tile.box.shape[-1] == shape[-1] for op in (first, second) for tile in assignment[op.name])
-    return channelwise and whole and all(3 in cuttable_axes(graph.net, op) for op in (first, second))
+    return channelwise and all(3 in cuttable_axes(graph.net, op) for op in (first, second))
+
+
+def _have_all_channels(graph: Graph, assignment: Assignment, *ops: Op) -> bool:
+    """Whether no tile is cut along them."""
+    return all(tile.box.shape[-1] == graph.shape(op.output)[-1] for op in ops for tile in assignment[op.name])
 
 
 def _needed_bytes(graph: Graph, op: Op, tile: Tile) -> int:

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.board.board import Noc
-from npukit.plan.boxes import Boxes, extents, meetings, volumes
+from npukit.plan.boxes import Boxes, extents, hull, meetings, volumes
 from npukit.plan.cost import SEND_CYCLES, WAIT_CYCLES
+
+LOCAL_PASSES = 2
+"""A copy within a PE's memory reads it and writes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,32 +33,63 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
     """Cycles from the last tile computed to the last need met; box i lies on PE i of the order."""
     pieces = meetings(owned, needed)
     moved = volumes(pieces) > 0
-    common = range(min(moved.shape))
-    moved[common, common] = False
+    places = np.arange(min(moved.shape))
+    shared = places[_may_share(owned[places], needed[places])]
+    moved[shared, shared] = False
     if not moved.any():
         return 0
+    held_sources, held_needs = owned.copy(), needed.copy()
+    held_sources[shared] = held_needs[shared] = hull(owned[shared], needed[shared])
     needs, sources = np.nonzero(moved)
-    flits = _flits(pieces[needs, sources], owned[sources], needed[needs], element_bytes, noc.port_bytes_per_cycle)
-    received = np.bincount(needs, flits).max()
-    first = _first_of_each_multicast(pieces[needs, sources], sources)
-    sending = np.bincount(sources[first], flits[first] + noc.setup_cycles).max()
+    boxes, targets = pieces[needs, sources], held_needs[needs]
+    descriptors, flits = copies_of_many(boxes, held_sources[sources], targets, element_bytes, noc.port_bytes_per_cycle)
+    local = needs == sources
+    received = np.bincount(needs, np.where(local, 0, flits)).max()
+    taken = flits * np.where(local, LOCAL_PASSES, 1) + descriptors * noc.setup_cycles
+    first = _first_of_each_multicast(boxes, sources, targets, local)
+    sending = np.bincount(sources[first], taken[first]).max()
     hops = int(distances.hops[needs, sources].max())
-    return int(SEND_CYCLES + max(sending, received) + hops * noc.hop_cycles + WAIT_CYCLES)
+    waits = 2 * WAIT_CYCLES  # for what arrives, and until what was sent has left
+    return int(SEND_CYCLES + max(sending, received) + hops * noc.hop_cycles + waits)
 
 
-def _first_of_each_multicast(pieces: Boxes, sources: np.ndarray) -> np.ndarray:
-    """One index of each set of equal pieces of one source."""
-    rows = np.concatenate([sources[:, None], pieces.reshape(len(pieces), -1)], axis=1)
+def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:
+    """Whether a PE's tile and what it needs of the tensor are one region: see `regions.py`."""
+    return volumes(hull(owned, needed)) <= volumes(owned) + volumes(needed)
+
+
+def _first_of_each_multicast(boxes: Boxes, sources: np.ndarray, targets: Boxes, local: np.ndarray) -> np.ndarray:
+    """One index of each set of equal pieces of one source, for targets with equal strides."""
+    strides = np.where(extents(boxes) < extents(targets), extents(targets), 0)
+    rows = np.concatenate([sources[:, None], local[:, None], boxes.reshape(len(boxes), -1), strides], axis=1)
     weights = np.cumprod(np.concatenate([[1], rows.max(0)[:-1] + 1]), dtype=np.int64)
     return np.unique(rows @ weights, return_index=True)[1]
 
 
-def _flits(pieces: Boxes, owned: Boxes, needed: Boxes, element_bytes: int, flit_bytes: int) -> np.ndarray:
-    """Of each piece, copied from a dense buffer of the owned box to one of the needed box."""
-    sizes, sources, targets = extents(pieces), extents(owned), extents(needed)
+def copies_of_many(
+    pieces: Boxes, owned: Boxes, needed: Boxes, element_bytes: int, flit_bytes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Descriptors and flits of each piece, from a dense buffer of the owned box to one of the needed: `copies.py`."""
+    sizes, strides = extents(pieces), [_strides(extents(boxes), element_bytes) for boxes in (owned, needed)]
     row = np.full(len(pieces), element_bytes, np.int64)
-    dense = np.ones(len(pieces), bool)
+    rows, longest, count = np.ones_like(row), np.ones_like(row), np.ones_like(row)
+    step = [np.zeros_like(row), np.zeros_like(row)]
     for axis in reversed(range(sizes.shape[1])):
-        row = np.where(dense, row * sizes[:, axis], row)
-        dense &= (sizes[:, axis] == sources[:, axis]) & (sizes[:, axis] == targets[:, axis])
-    return sizes.prod(1) * element_bytes // row * -(-row // flit_bytes)
+        size = sizes[:, axis]
+        many, no_loop = size > 1, step[0] == 0
+        in_row = many & no_loop & np.all([each[:, axis] == row for each in strides], axis=0)
+        goes_on = (
+            many & ~no_loop & np.all([a[:, axis] == count * b for a, b in zip(strides, step, strict=True)], axis=0)
+        )
+        begins = many & ~in_row & ~goes_on
+        row = np.where(in_row, row * size, row)
+        rows = np.where(many & ~in_row, rows * size, rows)
+        count = np.where(goes_on, count * size, np.where(begins, size, count))
+        longest = np.maximum(longest, count)
+        step = [np.where(begins, each[:, axis], old) for each, old in zip(strides, step, strict=True)]
+    return rows // longest, rows * -(-row // flit_bytes)
+
+
+def _strides(sizes: np.ndarray, element_bytes: int) -> np.ndarray:
+    inner = np.concatenate([sizes[:, 1:], np.ones((len(sizes), 1), np.int64)], axis=1)
+    return element_bytes * np.cumprod(inner[:, ::-1], axis=1)[:, ::-1]

@@ -16,6 +16,7 @@ import numpy as np
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment
+from npukit.plan.bands import narrowed
 from npukit.plan.cost import CHAIN_CYCLES
 from npukit.plan.exchange import Distances, exchange_cycles
 from npukit.plan.graph import Graph
@@ -65,7 +66,7 @@ class LatencySearch:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
         self._moves_weigh = moves_weigh
-        self._splits = Splits(graph, engines, len(order), room, slices)
+        self._splits = Splits(graph, engines, len(order), room, slices, narrowed(graph))
         self._distances = _distances(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)

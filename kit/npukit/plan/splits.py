@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -32,11 +32,18 @@ class Splits:
     """The splits of the ops of one net for at most so many PEs, and their tiles and costs."""
 
     def __init__(
-        self, graph: Graph, engines: Mapping[str, Accelerator], pes: int, room: int | None = None, slices: int = 0
+        self,
+        graph: Graph,
+        engines: Mapping[str, Accelerator],
+        pes: int,
+        room: int | None = None,
+        slices: int = 0,
+        narrowed: Collection[str] = (),
     ) -> None:
         """With a `room`, splits are none of which a PE's inputs, output and so many small slices of its constants take
-        more bytes, if others do not."""
+        more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts."""
         self._graph, self._engines, self.pes, self._room, self._slices = graph, engines, pes, room, slices
+        self._narrowed = narrowed
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self.tiles = lru_cache(maxsize=None)(self._tiles)
         self.cost = lru_cache(maxsize=None)(self._cost)
@@ -110,10 +117,15 @@ class Splits:
     def held_bytes(self, index: int, split: Split) -> int:
         """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
         op = self._graph.ops[index]
-        made = int(volumes(self.tiles(op.output, split)).max()) * self._graph.element_bytes(op.output)
-        needed = self.needs(index, split)
-        gathered = sum(int(volumes(boxes).max()) * self._graph.element_bytes(name) for name, boxes in needed)
-        return made + gathered + self._slice_bytes(index, split)
+        tensors = [(op.output, self.tiles(op.output, split)), *self.needs(index, split)]
+        held = sum(self._bytes(name, int(volumes(boxes).max()), split) for name, boxes in tensors)
+        return held + self._slice_bytes(index, split)
+
+    def _bytes(self, tensor: str, elements: int, split: Split) -> int:
+        """Of so many elements of an op's input or output."""
+        channels = self._graph.shape(tensor)[-1] if tensor in self._narrowed and split[-1] == 1 else 0
+        band = elements * WIDE_GRAIN // channels if channels > WIDE_GRAIN else elements
+        return band * self._graph.element_bytes(tensor)
 
     def _slice_bytes(self, index: int, split: Split) -> int:
         """Their bytes: of sixteen channels each if those have more than a small one."""
