@@ -41,7 +41,8 @@ def boxes_in_boxes(draw: st.DrawFn) -> tuple[Box, Box, Box]:
 @given(boxes_in_boxes())
 def test_copies_are_counted_as_they_are_made(boxes: tuple[Box, Box, Box]) -> None:
     made = copies(*boxes, 1)
-    descriptors, flits = copies_of_many(*(from_boxes([box]) for box in boxes), 1, 16)
+    piece, source, target = (from_boxes([box]) for box in boxes)
+    descriptors, flits = copies_of_many(piece, source, target, 1, 16)
     assert (descriptors[0], flits[0]) == (len(made), sum(copy.flits for copy in made))
 
 

@@ -13,3 +13,12 @@ SEND_CYCLES = 30
 
 WAIT_CYCLES = 30
 """To look at a flag, and again after waking."""
+
+ROW_CYCLES = 40
+"""From a row to the next of a program that is a table."""
+
+SIGNAL_CYCLES = 77
+"""To tell one PE something, in a program that is a table."""
+
+PATCH_CYCLES = 45
+"""To set in a command what the pieces of a layer that share it have otherwise."""

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-import numpy as np
-
 from npukit.board.board import Board
 from npukit.net.net import Net
-from npukit.plan.copies import copies
-from npukit.plan.cost import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.cost import CHAIN_CYCLES, PATCH_CYCLES, ROW_CYCLES, SEND_CYCLES, SIGNAL_CYCLES, WAIT_CYCLES
+from npukit.plan.memory import is_table
 from npukit.plan.network import Network
-from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Compute, Join, Message, PePlan, Plan, Send, Step, Wait
+from npukit.plan.packets import Packet, packets_of
+from npukit.plan.plan import DRAM, SENT_FLAG, Compute, Join, PePlan, Plan, Send, Step, Wait
 from npukit.plan.routes import Link
 
 CORE = "cpu"
@@ -52,25 +51,22 @@ class Simulated:
 @dataclass
 class _Pe:
     plan: PePlan
+    is_table: bool
     step: int = 0
     frames: int = 0
     asleep: bool = False
     flags: Counter[int] = field(default_factory=Counter)
-    queue: deque[_Packet] = field(default_factory=deque)
+    queue: deque[Packet] = field(default_factory=deque)
     sending: bool = False
     port: list[tuple[int, int]] = field(default_factory=list)
     computing: int = 0
     at_work: set[str] = field(default_factory=set)
     """Accelerators that have been started and run on."""
 
-
-@dataclass(frozen=True)
-class _Packet:
-    """One descriptor. The last one of a message carries the flags."""
-
-    message: Message
-    flits: int
-    last: bool
+    @property
+    def between(self) -> int:
+        """Cycles from one step to the next."""
+        return ROW_CYCLES if self.is_table else 0
 
 
 @dataclass(frozen=True)
@@ -92,11 +88,11 @@ class _Simulation:
     def __init__(self, net: Net, board: Board, plan: Plan, frames: int) -> None:
         self._frames = frames
         self._network = Network(board) if board.noc else None
-        self._pes = {pe.pe: _Pe(pe) for pe in plan.pes}
+        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), len(plan.pes))) for pe in plan.pes}
         self._root = plan.pes[0].pe
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = count()
-        self._packets = _packets(net, plan)
+        self._packets = packets_of(net, plan)
         self._ends: list[int] = []
         self._stolen: dict[tuple[int, int], int] = {}
 
@@ -114,6 +110,10 @@ class _Simulation:
 
     def _at(self, time: int, event: Callable[[int], None]) -> None:
         heapq.heappush(self._events, (time, next(self._order), event))
+
+    def _after(self, pe: _Pe, time: int) -> None:
+        """Go on when a step is done."""
+        self._at(time + pe.between, partial(self._go_on, pe))
 
     def _go_on(self, pe: _Pe, time: int) -> None:
         """The core's next step, or the next frame."""
@@ -141,7 +141,7 @@ class _Simulation:
         """A chain: all computes that follow each other on one accelerator."""
         chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
         steps = [first] if first.engine == CORE else chain
-        start = time + CHAIN_CYCLES
+        start = time + CHAIN_CYCLES + (PATCH_CYCLES if pe.is_table and first.constants else 0)
         cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
         work = _Work(first.engine, start, pe.step, cycles, first.submitted)
         pe.step += len(steps)
@@ -150,7 +150,7 @@ class _Simulation:
         self._at(start + work.cycles, partial(self._computed, pe, work, 0 if first.engine != CORE else None))
         if first.submitted:
             pe.at_work.add(first.engine)
-            self._at(start, partial(self._go_on, pe))
+            self._after(pe, start)
 
     def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
         """The end of a chain, unless DMA took port cycles from it meanwhile, which are added."""
@@ -164,7 +164,7 @@ class _Simulation:
             pe.at_work.remove(work.engine)
             self._wake(pe, time)
         else:
-            self._go_on(pe, time)
+            self._after(pe, time)
 
     def _join(self, pe: _Pe, time: int) -> None:
         """Sleep until the accelerator has done what it was given."""
@@ -173,7 +173,7 @@ class _Simulation:
         pe.asleep = step.engine in pe.at_work
         if not pe.asleep:
             pe.step += 1
-            self._at(time + WAIT_CYCLES, partial(self._go_on, pe))
+            self._after(pe, time + WAIT_CYCLES)
 
     def _wake(self, pe: _Pe, time: int) -> None:
         """Look again at what the core waits for."""
@@ -189,14 +189,37 @@ class _Simulation:
 
     def _send(self, pe: _Pe, time: int) -> None:
         """A chain of messages: all sends that follow each other."""
-        for step in _run_of(pe, lambda step: isinstance(step, Send)):
+        if self._is_told(pe, pe.plan.steps[pe.step]):
+            self._tell(pe, time)
+            return
+        for step in _run_of(pe, lambda step: isinstance(step, Send) and not self._is_told(pe, step)):
             assert isinstance(step, Send)
             pe.queue.extend(self._packets[step.message])
             pe.step += 1
         if not pe.sending:
             pe.sending = True
             self._at(time + SEND_CYCLES, partial(self._transmit, pe))
-        self._at(time + SEND_CYCLES, partial(self._go_on, pe))
+        self._after(pe, time + SEND_CYCLES)
+
+    def _tell(self, pe: _Pe, time: int) -> None:
+        """A signal: to each PE that is told something, one after the other."""
+        step = pe.plan.steps[pe.step]
+        assert isinstance(step, Send)
+        pe.step += 1
+        for signal in self._packets[step.message][0].one_by_one():
+            self._at(time + SIGNAL_CYCLES, partial(self._queue, pe, signal))
+            time += SIGNAL_CYCLES + pe.between
+        self._at(time, partial(self._go_on, pe))
+
+    def _is_told(self, pe: _Pe, step: Step) -> bool:
+        """Whether a step of a table is a signal: such programs have no descriptors for them."""
+        return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
+
+    def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
+        pe.queue.append(packet)
+        if not pe.sending:
+            pe.sending = True
+            self._transmit(pe, time)
 
     def _transmit(self, pe: _Pe, time: int) -> None:
         """The next descriptor of a PE's queue."""
@@ -211,7 +234,7 @@ class _Simulation:
         else:  # others that come before it leaves take their links before it
             self._at(leaves, partial(self._depart, pe, packet))
 
-    def _depart(self, pe: _Pe, packet: _Packet, time: int) -> None:
+    def _depart(self, pe: _Pe, packet: Packet, time: int) -> None:
         assert self._network is not None
         landings, source = packet.message.landings, packet.message.source_pe
         carried = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
@@ -223,7 +246,7 @@ class _Simulation:
             target.port.append((arrived - packet.flits, arrived))
             if packet.last:
                 self._at(arrived, partial(self._count, target, landing.flag))
-        if packet.last and source == pe.plan.pe:
+        if packet.counts_as_sent and source == pe.plan.pe:
             self._at(carried.left, partial(self._count, pe, SENT_FLAG))
         self._at(carried.left, partial(self._transmit, pe))
 
@@ -237,7 +260,7 @@ class _Simulation:
             return
         pe.flags[step.flag] -= step.count
         pe.step += 1
-        self._at(time + WAIT_CYCLES, partial(self._go_on, pe))
+        self._after(pe, time + WAIT_CYCLES)
 
 
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
@@ -275,18 +298,3 @@ def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> list[Step]:
             break
         steps.append(step)
     return steps
-
-
-def _packets(net: Net, plan: Plan) -> list[list[_Packet]]:
-    """The descriptors of each message."""
-    buffers = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers} | {(DRAM, b.name): b for b in plan.dram}
-    return [_packets_of(net, buffers, message) for message in plan.messages]
-
-
-def _packets_of(net: Net, buffers: dict[tuple[int, str], Buffer], message: Message) -> list[_Packet]:
-    landing = message.landings[0]
-    source = buffers[message.source_pe, message.source.buffer].box
-    target = buffers[landing.pe, landing.view.buffer].box
-    size = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
-    parts = copies(message.source.box, source, target, size)
-    return [_Packet(message, part.flits, part is parts[-1]) for part in parts]
