@@ -126,9 +126,25 @@ def test_the_picture_of_a_board_of_chips(measured: tuple[Build, Bench]) -> None:
     board = load_board("pe-mesh-7296")
     empty = Plan("none", board.name, "latency", ())
     picture = mesh_picture(board, built.net(), empty, {})
-    assert len(picture.cells) == 7296
-    assert len({(cell.x, cell.y) for cell in picture.cells}) == 7296
+    assert len(picture.cells) == 152, "chips that do nothing are drawn as one"
+    assert len(picture.chips) == 47
+    assert len({(chip.x, chip.y) for chip in picture.chips}) == 47
+    assert not any(chip.alike for chip in picture.chips)
     assert not picture.numbers
+    full = mesh_picture(board, built.net(), replace(empty, chips=tuple(range(48))), {0: 0.5})
+    assert [chip.title for chip in full.chips][:1] == ["chip 1, PEs 152 to 303: as chip 0"]
+    assert all(chip.alike for chip in full.chips)
+
+
+def test_many_frames_a_cycle_are_not_rounded_to_one(measured: tuple[Build, Bench]) -> None:
+    built, _ = measured
+    predicted = {"latency_cycles": 14514, "interval_cycles": 1}
+    summary = {**built.manifest.summary, "frames": 21888, "chips": 48, "predicted": predicted}
+    page = render(replace(built, manifest=built.manifest.model_copy(update={"summary": summary})), {})
+    assert "<b>0.66</b><span>cycles between frames, predicted</span>" in page
+    hertz = built.board.core.clock_hz
+    assert f"<b>{hertz / 14514 * 21888:,.0f}</b><span>frames a second" in page
+    assert "48 chips do the same, each with 456 frames of its own" in page
 
 
 def test_no_two_buffers_that_live_at_once_lie_on_each_other_in_the_map(measured: tuple[Build, Bench]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from npukit.board.board import Board
@@ -45,10 +45,25 @@ class Arrow:
 
 
 @dataclass(frozen=True)
+class Chip:
+    """A chip drawn as one: its place in squares, and whether it looks like the first one or is not used at all."""
+
+    x: int
+    y: int
+    alike: bool
+    title: str
+
+
+@dataclass(frozen=True)
 class MeshPicture:
+    """`cells` and `arrows` are of the chips that are not drawn as one."""
+
     columns: int
     rows: int
+    chip_columns: int
+    chip_rows: int
     cells: tuple[Cell, ...]
+    chips: tuple[Chip, ...]
     arrows: tuple[Arrow, ...]
     numbers: bool
     busiest: str
@@ -61,11 +76,36 @@ def mesh_picture(board: Board, net: Net, plan: Plan, shares: Mapping[int, float]
     return MeshPicture(
         columns=mesh.chips.columns * (mesh.pes.columns + GAP) - GAP,
         rows=mesh.chips.rows * (mesh.pes.rows + GAP) - GAP,
-        cells=tuple(_cell(board, pe, shares, unit) for pe in range(board.pe_count)),
+        chip_columns=mesh.pes.columns,
+        chip_rows=mesh.pes.rows,
+        cells=tuple(_cell(board, pe, shares, unit) for pe in _drawn(board, plan, shares)),
+        chips=tuple(_chips(board, plan, shares)),
         arrows=tuple(_arrow(board, link, count, max(traffic.values())) for link, count in sorted(traffic.items())),
         numbers=board.pe_count <= MOST_WITH_NUMBERS,
-        busiest=_busiest(traffic, unit),
+        busiest=_busiest(traffic, unit) + (" on each chip" if traffic and len(plan.chips) > 1 else ""),
     )
+
+
+def _drawn(board: Board, plan: Plan, shares: Mapping[int, float]) -> Iterator[int]:
+    """The PEs of chips that differ from all others."""
+    count, as_one = board.mesh.pes.count, {*plan.chips[1:], *_idle(board, plan, shares)}
+    return (pe for pe in range(board.pe_count) if pe // count not in as_one)
+
+
+def _idle(board: Board, plan: Plan, shares: Mapping[int, float]) -> list[int]:
+    """Chips but the first with no PE that is used, or dead."""
+    count = board.mesh.pes.count
+    told = {pe // count for pe in (*shares, *board.mesh.dead_pes)}
+    return [chip for chip in range(1, board.mesh.chips.count) if chip not in told and chip not in plan.chips]
+
+
+def _chips(board: Board, plan: Plan, shares: Mapping[int, float]) -> Iterator[Chip]:
+    count = board.mesh.pes.count
+    for chip in plan.chips[1:]:
+        does = f"chip {chip}, PEs {chip * count} to {(chip + 1) * count - 1}: as chip {plan.chips[0]}"
+        yield Chip(*_place(board, chip * count), True, does)
+    for chip in _idle(board, plan, shares):
+        yield Chip(*_place(board, chip * count), False, f"chip {chip}: not used")
 
 
 def _place(board: Board, pe: int) -> tuple[int, int]:

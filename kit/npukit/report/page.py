@@ -22,6 +22,10 @@ MEMORY_BARS = 8
 MEMORY_ROWS = 256
 
 
+FEW = 100
+"""Cycles between frames from which on whole ones will do."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """A number worth seeing first. `mood` is good, bad or empty."""
@@ -137,7 +141,7 @@ def _figures(
     figures = [
         *_time(summary, bench, clock_hz),
         Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))),
-        Figure("PEs used", str(summary["pes_used"])),
+        Figure("PEs used", thousands(summary["pes_used"])),
     ]
     if bench and bench["macs_per_cycle"]:
         figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
@@ -158,17 +162,23 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
         cycles = told["latency_cycles"]
         per_time = Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms")
         return [Figure(f"cycles a frame{said}", thousands(cycles)), per_time]
-    cycles = told["interval_cycles"]
+    cycles = _between_frames(told, summary["frames"])
     return [
-        Figure(f"cycles between frames{said}", thousands(cycles)),
+        Figure(f"cycles between frames{said}", f"{cycles:,.0f}" if cycles >= FEW else f"{cycles:.2f}"),
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
         Figure(f"cycles a {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
 
 
+def _between_frames(told: dict[str, Any], frames: int) -> float:
+    """Few cycles between frames, as on many chips, are not rounded to whole ones."""
+    whole = told["interval_cycles"]
+    return whole if whole >= FEW else max(told["latency_cycles"], 1) / frames
+
+
 def _unit(frames: int) -> str:
     """What the host asks for at once."""
-    return "frame" if frames == 1 else f"round of {frames} frames"
+    return "frame" if frames == 1 else f"round of {frames:,} frames"
 
 
 def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:

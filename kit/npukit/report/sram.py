@@ -58,7 +58,7 @@ def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[Block]:
         first, last = max(buffer.first, 0), min(buffer.last, steps - 1)
         x, width = first / steps * WIDTH, (last + 1 - first) / steps * WIDTH
         y, height = buffer.offset / top * HEIGHT, size / top * HEIGHT
-        label = buffer.name if width >= _LABEL_WIDTH and height >= _LABEL_HEIGHT else ""
+        label = buffer.name.split(" of frame ")[0] if width >= _LABEL_WIDTH and height >= _LABEL_HEIGHT else ""
         title = f"{buffer.name}: {size:,} bytes at {buffer.offset:,}, steps {first} to {last}"
         yield Block(round(x, 2), round(y, 2), round(width, 2), round(height, 2), names[buffer.tensor], label, title)
 

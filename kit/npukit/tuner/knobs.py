@@ -31,13 +31,8 @@ from npukit.plan.round_alternatives import RoundAlternatives
 from npukit.plan.search import SMALL_MESH
 from npukit.project.build_folder import Build
 
-BLOCKINGS = (
-    *(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2)),
-    *(Blocking(axis, 4) for axis in (0, 1)),
-    *(Blocking(1, factor, 1, 2, rows) for factor, rows in ((4, 4), (8, 2))),
-    *(Blocking(0, factor) for factor in (8, 2)),
-)
-"""What is often best, and fits most loops; whence MetaSchedule goes on, kernel by kernel."""
+BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))
+"""What is often good and fits most loops; whence MetaSchedule goes on, kernel by kernel."""
 USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
 """How many times as much as usual a byte of code must save."""
 THRIFTY = "thrifty"
