@@ -73,6 +73,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]]) -> str:
         in_short=in_short(summary, bench),
         time_note=_time_note(bench, summary["frames"]),
         unit=_unit(summary["frames"]),
+        chips=len(plan.chips),
         measured=bench,
         rows=_rows(summary, bench),
         spending=_spending(bench),
