@@ -1,6 +1,7 @@
 """A board of many chips: what it takes to plan, place and build all images, and what a run on every PE takes.
 
-    python benchmarks/whole_board.py MODEL... [--board pe-mesh-7296] [--pes N] [--emulate] [--inputs IN.npz]
+    python benchmarks/whole_board.py MODEL... [--board pe-mesh-7296] [--pes N] [--preprocess layout=NHWC]
+                                     [--emulate] [--inputs IN.npz]
 
 Time and memory are of this process and the compilers it starts, once the model has been read. With `--emulate` the
 board runs rounds of frames on the built-in emulator, every PE its code, and every output is compared with the integer
@@ -93,10 +94,11 @@ def main() -> None:
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board", default="pe-mesh-7296")
     parser.add_argument("--pes", type=int)
+    parser.add_argument("--preprocess", action="append", default=[])
     parser.add_argument("--emulate", action="store_true")
     parser.add_argument("--inputs", type=Path)
     given = parser.parse_args()
-    options = api.Options(objective="throughput", pes=given.pes)
+    options = api.Options(objective="throughput", pes=given.pes, preprocess=tuple(given.preprocess))
     for model in given.models:
         print(f"\n{model.stem} on {given.board}", flush=True)
         with tempfile.TemporaryDirectory() as folder:

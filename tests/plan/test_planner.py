@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from npukit.accel.engines import AS_ASKED, engines_of
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import Net
@@ -123,6 +124,18 @@ def test_an_op_that_no_pe_can_hold_is_why_more_pes_do_not_help() -> None:
     with pytest.raises(DoesNotFit) as refused:
         one_pe(net)
     assert any("more PEs would not help: one PE must compute softmax" in remedy for remedy in refused.value.tries)
+
+
+def test_where_the_core_s_ops_are_too_large_the_remedies_are_the_accelerator_and_a_mapping() -> None:
+    b = Builder("core")
+    net = b.net(b.conv(b.input(1, 8, 8, 64), 256, 3, engine="cpu"))
+    asked = net.with_ops(tuple(op.placed("cpu", AS_ASKED) for op in net.ops))
+    with pytest.raises(DoesNotFit) as refused:
+        plan_network(asked, BOARD, engines_of(BOARD), max_pes=1)
+    assert [remedy.split(":")[0] for remedy in refused.value.tries[:2]] == [
+        "--plan FILE (docs/mapping.md)",
+        "without --engine cpu",
+    ]
 
 
 def test_streaming_is_told_with_what_it_leaves_missing() -> None:

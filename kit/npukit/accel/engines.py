@@ -16,6 +16,9 @@ from npukit.net.ops import Reshape, TvmCode
 
 CPU = "cpu"
 
+AS_ASKED = "--engine cpu"
+"""The reason of ops that are on the core because the user leaves the accelerators out."""
+
 
 def engines_of(board: Board) -> dict[str, Accelerator]:
     """The board's accelerators in its order, then the core."""
@@ -61,7 +64,7 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
     if isinstance(op.attributes, TvmCode):
         return op.placed(CPU, op.attributes.why)
     if only_cpu:
-        return op.placed(CPU, "--engine cpu")
+        return op.placed(CPU, AS_ASKED)
     accelerators = [engine for name, engine in engines.items() if name != CPU and not engine.abilities.subgraphs]
     reasons = {engine.name: engine.refusal(net, op) for engine in accelerators}
     willing = [engine for engine in accelerators if reasons[engine.name] is None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from npukit.accel.engines import AS_ASKED
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
@@ -106,6 +107,7 @@ def _remedies(net: Net, board: Board, engines: Engines, plan: Plan) -> tuple[Rem
     return (
         *_more_pes(graph, board, engines, order, len(plan.pes)),
         *_streams(graph, board, engines, plan),
+        *_accelerated(graph, board),
         Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(board, plan):,} bytes"),
     )
 
@@ -116,7 +118,16 @@ def _more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int]
         yield Remedy("more PEs would not help", stuck)
     elif len(order) > used:
         larger = more_pes(graph, board, engines, order, used)
-        yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(board, larger))
+        if len(larger.pes) > used:
+            yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(board, larger))
+        elif any(op.engine == CORE for op in graph.ops):
+            yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
+
+
+def _accelerated(graph: Graph, board: Board) -> Iterator[Remedy]:
+    """Where the user left the accelerators out."""
+    if board.accelerator and any(op.reason == AS_ASKED for op in graph.ops):
+        yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
