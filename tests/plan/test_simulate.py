@@ -5,12 +5,14 @@ import pytest
 from npukit.board.board import Board, Grid, Noc, load_board
 from npukit.net.box import Box
 from npukit.plan.assignment import Tile, on_one_pe
-from npukit.plan.cost import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.boxes import grid, to_boxes
+from npukit.plan.cost import CHAIN_CYCLES, ROW_CYCLES, SEND_CYCLES, SIGNAL_CYCLES, WAIT_CYCLES
 from npukit.plan.emit import emit_plan
 from npukit.plan.graph import Graph
 from npukit.plan.network import Network
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM
+from npukit.plan.rounds import Round, emit_round
 from npukit.plan.routes import Routes
 from npukit.plan.simulate import simulate
 from plan.engines import engines
@@ -39,6 +41,29 @@ def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
     plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
     cycles = sum(step.cycles for step in plan.pes[0].computes())
     assert simulate(net, BOARD, plan).latency_cycles == CHAIN_CYCLES + cycles
+
+
+def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder("two")
+    net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
+    straight = simulate(net, BOARD, plan).latency_cycles
+    monkeypatch.setattr("npukit.plan.simulate.is_table", lambda *_: True)
+    assert simulate(net, BOARD, plan).latency_cycles == straight + ROW_CYCLES, "one chain is one row that waits"
+
+
+def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go and all that says there is room are signals; the last one of each counts as sent."""
+    b = Builder("two")
+    graph = Graph(b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3)))
+    rows = [tuple(map(Tile, range(4), to_boxes(grid((1, 8, 8, 16), (1, 4, 1, 1), (1, 1, 1, 1)))))] * 2
+    assignment = dict(zip([op.name for op in graph.ops], rows, strict=True))
+    plan = emit_round(graph, BOARD, engines(BOARD), Round((assignment,)))
+    straight = simulate(graph.net, BOARD, plan).latency_cycles
+    monkeypatch.setattr("npukit.plan.simulate.is_table", lambda *_: True)
+    told = [message for message in plan.messages if not message.tensor]
+    assert simulate(graph.net, BOARD, plan).latency_cycles > straight + 3 * SIGNAL_CYCLES
+    assert max(len(message.landings) for message in told) == 3
 
 
 def test_one_message_there_and_one_back() -> None:
