@@ -108,6 +108,15 @@ def test_the_remedy_it_names_works() -> None:
     assert len(plan_network(wide(128), BOARD, engines(BOARD), max_pes=pes).pes) <= pes
 
 
+def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
+    b = Builder("tiny")
+    x = b.conv(b.input(1, 8, 8, 4), 16, 3)
+    net = b.net(b.dense(b.flatten(b.mean(b.conv(b.depthwise(x), 16))), 10))
+    few, many = (plan_network(net, BOARD, engines(BOARD), max_pes=pes) for pes in (8, 16))
+    assert many.predicted.latency_cycles <= few.predicted.latency_cycles
+    assert len(many.pes) < 16
+
+
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
     """The root has no room for the output."""
     b = Builder("large")

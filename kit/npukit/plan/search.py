@@ -29,6 +29,9 @@ STREAMING_PRICES = (0.0, 0.06)
 FRUGAL = 4
 """Where nothing fits, a tile's inputs and output may take this part of a PE's memory, however much slower that is."""
 
+IDLE = 1 / 4
+"""PEs that compute less than this part of a frame's time may be too many."""
+
 SMALL_MESH = 20
 THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 """Efforts for meshes of up to SMALL_MESH PEs, and of more."""
@@ -41,7 +44,9 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
     """
     search = _search(graph, board, engines, order)
     plan = _resident(graph, board, engines, search)
-    if not missing_bytes(board, plan) or board.noc is None:
+    if not missing_bytes(board, plan):
+        return _faster_on_fewer(graph, board, engines, order, plan)
+    if board.noc is None:
         return plan
     streamed = _streamed(graph, board, engines, search)
     if streamed is None:
@@ -49,6 +54,23 @@ def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
         frugal = LatencySearch(graph, board, engines, order, effort_on(order), room=room)
         streamed = _streamed(graph, board, engines, frugal)
     return streamed or plan
+
+
+def _faster_on_fewer(graph: Graph, board: Board, engines: Engines, order: Sequence[int], best: Plan) -> Plan:
+    """The plan, or a faster one on half of these PEs, or a quarter, while they mostly wait for each other."""
+    while len(order) > 1 and _computing(best) < IDLE:
+        order = order[: len(order) // 2]
+        plan = _resident(graph, board, engines, _search(graph, board, engines, order))
+        if missing_bytes(board, plan) or plan.predicted.latency_cycles >= best.predicted.latency_cycles:
+            break
+        best = plan
+    return best
+
+
+def _computing(plan: Plan) -> float:
+    """The part of the frame in which its PEs compute, on average."""
+    cycles = sum(step.predicted_cycles for pe in plan.pes for step in pe.computes())
+    return cycles / (len(plan.pes) * max(plan.predicted.latency_cycles, 1))
 
 
 def _streamed(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan | None:
