@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from npukit.errors import NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.trial import Trial
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
+from npukit.net.net import Net
 from npukit.options import OWN_PLAN
 from npukit.plan.advice import SPACIOUS, spelled, splits_of, worth_of
 from npukit.project.build_folder import GOLDEN, Build
@@ -152,6 +153,45 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
     assert tuned.after == (whole if gain else 100)
     assert kept == ({str(Blocking(0, 4))} if gain else {str(AS_WRITTEN)})
     assert replaced == ([in_float.folder] if gain else [])
+
+
+def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_taken(
+    in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kernel fits with no other one that is changed, and its outputs are not those of the build before."""
+    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    monkeypatch.setattr(loop_searches, "TRIALS", 0)
+    odd, *others = knobs.knobs_of(in_float)
+    layers = [name for knob in (odd, *others) for name in knob.layers]
+    wrong = copied(in_float, tmp_path / "wrong")
+    arrays = dict(np.load(wrong.folder / GOLDEN))
+    np.savez(wrong.folder / GOLDEN, **{**arrays, "out0": np.nextafter(arrays["out0"], np.float32(9))})
+    usual, numbers = {op.name: op for op in in_float.net().ops}, iter(range(1, 99))
+
+    def build_again(build: Build, net: Net, *_: object) -> Build:
+        changed = {op.name for op in net.ops if op != usual[op.name]}
+        if changed > set(odd.layers):
+            raise NpukitError("it does not fit")
+        made = wrong if changed == set(odd.layers) else build
+        return replace(made, manifest=build.manifest.model_copy(update={"build_id": f"{next(numbers):032x}"}))
+
+    def measure(builds: Sequence[Build]) -> list[Trial]:
+        costs = [100 if build.build_id == in_float.build_id else 50 for build in builds]
+        return [Trial("cycles", cost, dict.fromkeys(layers, cost), True) for cost in costs]
+
+    @contextmanager
+    def measurer(on: str | None) -> Iterator[Measurer]:
+        del on
+        yield Measurer(1, measure)
+
+    monkeypatch.setattr("npukit.farm.trials.local", measurer)
+    monkeypatch.setattr("npukit.pipeline.build_again", build_again)
+    monkeypatch.setattr("npukit.tuner.session.replace_build", lambda source, output: None)
+    assert api.tune(in_float.folder).after == 50
+    findings = load_database(found).findings
+    assert findings[odd.key].choice == odd.usual
+    assert {findings[knob.key].choice for knob in others} == {str(Blocking(0, 4))}
+    assert all(str(Blocking(0, 4)) in finding.tried for finding in findings.values())
 
 
 def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(

@@ -139,7 +139,7 @@ class Tuner:
         try:
             yield choices, self._built(choices, next(places))
         except NpukitError:
-            if len(choices) == 1:
+            if len(choices) <= 1:
                 yield choices, None
                 return
             for key, choice in choices.items():
@@ -187,12 +187,12 @@ class Tuner:
         return self._database.findings.get(knob.key) or Finding(knob.what, knob.usual, cost, cost)
 
     def _finish(self, baseline: Trial) -> int:
-        """All the best together. If that is no gain after all, or not exact, nothing stays."""
+        """All the best together. If that is no gain after all, not exact, or does not fit, nothing stays."""
         self._progress.stage("the best of all together")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
-            built = self._built({}, Path(scratch) / "best")
-            (trial,) = self._measured([built])
-            if trial.exact and trial.cost <= baseline.cost:
+            ((_, built),) = self._builds({}, iter([Path(scratch) / "best"]))
+            trial = self._measured([built])[0] if built else NO_BUILD
+            if built and trial.exact and trial.cost <= baseline.cost:
                 replace_build(built.folder, self._build.folder)
                 return trial.cost
         self._forget()
