@@ -1,7 +1,8 @@
 """What an arrangement of a kernel's loops lets expect on the core: instructions a term of a sum, before any trial.
 
 A term is a product and a sum; what it reads is loaded once for all terms written out side by side that share it. More
-sums side by side than the core has registers for are loaded and stored term by term.
+sums side by side than the core has registers for are loaded and stored again and again. The numbers are those that fit
+what GCC makes of the loops.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from tvm import tirx
 from npukit.net.importer.arrangements import Nest, Tiling
 from npukit.net.importer.schedules import extents, is_cheap, loops_of, sums_of
 
-REGISTERS = 28
+REGISTERS = 29
 """For sums and what they read; the others hold what is on its way."""
-TURN = 8
+TURN = 3
 """Instructions of a turn of the innermost loop besides its terms."""
 COSTLY = 6
 """Times as much as a load takes what is computed where it is read."""
@@ -83,7 +84,8 @@ def _of_sum(each: Sum, nest: Nest) -> float:
         return inf
     loads = sum(map(partial(_loaded, factors), each.reads))
     spilt = max(0, side_by_side + min(loads, side_by_side) - REGISTERS)
-    turn = 2 * terms + loads * (1 if each.cheap else COSTLY) + 2 * spilt * prod(nest.terms) + TURN
+    spills = 2 * spilt * max(1, prod(nest.terms) / 2)
+    turn = 2 * terms + loads * (1 if each.cheap else COSTLY) + spills + TURN
     return prod((*each.around, *each.over)) * turn / terms
 
 
