@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,7 +13,6 @@ from npukit.net.arrangement import Arrangement
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import (
-    PATCHED_WORDS,
     STACK_BYTES,
     WORKER_STACK_BYTES,
     Lifetime,
@@ -93,8 +91,12 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
     alike = [tuple(likes[step] for step in unit) for unit in units]
     written = dict(zip(reversed(alike), reversed(units), strict=True)).values()
     alone = {unit.start for unit in units if len(unit) == 1} & program.pieces.keys()
-    pieces = Counter(program.pieces[unit.start] for unit in written if unit.start in alone)
-    patches = {step: PATCHED_WORDS for step in alone if pieces[program.pieces[step]] > 1}
+    pieces: dict[tuple[int, str, tuple[int, ...]], list[int]] = {}
+    for unit in written:
+        if unit.start in alone:
+            pieces.setdefault(program.pieces[unit.start], []).append(unit.start)
+    words = {piece: _patched_words(pe, steps) for piece, steps in pieces.items()}
+    patches = {step: words[program.pieces[step]] for step in alone}
     rows = [sum(program.signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
     lines = rows_of(stretches(alike, rows), rows)
     chained = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
@@ -104,6 +106,19 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
     return Orders(
         commands + sum(command for command, *_ in pieces), descriptors, table_bytes(lines, len(program.costs))
     )
+
+
+def _patched_words(pe: PePlan, steps: Sequence[int]) -> int:
+    """Of the command that these pieces use in turn those that differ: addresses of its operands and constants.
+
+    Constants are weights and parameters, and parameters of each input behind the first.
+    """
+    pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
+    offsets = {buffer.name: buffer.offset for buffer in pe.buffers}
+    views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]
+    constants = {piece.constants and offsets[piece.constants] for piece in pieces}
+    operands = sum(len(set(same)) > 1 for same in zip(*views, strict=True))
+    return operands + (len(views[0]) if len(constants) > 1 else 0)
 
 
 def _units(steps: Sequence[Step], program: Program) -> Iterator[range]:
