@@ -46,20 +46,29 @@ ROOMS = (None, 5 / 8)
 WORSE = 2
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
-MOST_WAVES = 3
+MOST_WAVES = 4
+
+FORESEEN = 0.02
+"""Part by which a whole round may take longer than one group of it lets expect."""
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A round of one wave, and the cycles that one of its groups takes alone, and that the others come later."""
+    """A round, and the cycles that one of its groups takes alone, and that the others come later."""
 
     wanted: Round
     cycles: int
     later: float
 
-    def interval(self, waves: int) -> float:
-        """Cycles between frames that so many waves let expect."""
-        return (waves * self.cycles + self.later) / (waves * len(self.wanted.groups))
+    @property
+    def interval(self) -> float:
+        """Cycles between frames that this lets expect."""
+        return (self.cycles + self.later) / (self.wanted.waves * len(self.wanted.groups))
+
+    @property
+    def best_interval(self) -> float:
+        """The same of most waves, if the others take no longer than the first, and only the first is waited for."""
+        return (self.cycles + self.later / MOST_WAVES) / (self.wanted.waves * len(self.wanted.groups))
 
 
 def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
@@ -67,18 +76,18 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     choices: list[_Choice] = []
     worse = 0
     for rounds in _rounds(graph, board, engines, order):
-        least = min((choice.interval(1) for choice in choices), default=None)
+        least = min((choice.interval for choice in choices), default=None)
         better = [choice for wanted in rounds for choice in _choices(graph, board, engines, wanted, least)]
-        worse = 0 if least is None or any(choice.interval(1) < least for choice in better) else worse + 1
+        worse = 0 if least is None or any(choice.interval < least for choice in better) else worse + 1
         choices += better
         if worse == WORSE:
             break
     found: list[Plan] = []
-    for interval, wanted in sorted(_in_waves(graph, board, engines, choices), key=lambda item: item[0]):
+    for choice in sorted(_in_waves(graph, board, engines, choices), key=lambda choice: choice.interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
-        if len(found) == COMPARED or (best is not None and interval >= best):
+        if len(found) == COMPARED or (best is not None and choice.interval >= best * (1 - FORESEEN)):
             break
-        plan = emit_round(graph, board, engines, wanted)
+        plan = emit_round(graph, board, engines, choice.wanted)
         if not missing_bytes(board, plan):
             found.append(with_predictions(graph.net, board, plan))
     return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
@@ -94,19 +103,19 @@ def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[
     return with_predictions(graph.net, board, plan)
 
 
-def _in_waves(
-    graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]
-) -> Iterator[tuple[float, Round]]:
+def _in_waves(graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]) -> Iterator[_Choice]:
     """Each choice with as many waves as one of its groups holds, if they let expect more than the best so far."""
-    best = min((choice.interval(1) for choice in choices), default=0)
-    for choice in sorted(choices, key=lambda choice: choice.interval(MOST_WAVES)):
-        yield choice.interval(1), choice.wanted
+    best = min((choice.interval for choice in choices), default=0)
+    for choice in sorted(choices, key=lambda choice: choice.best_interval):
+        yield choice
         for waves in range(2, MOST_WAVES + 1):
             alone = replace(choice.wanted, groups=choice.wanted.groups[-1:], waves=waves)
-            if choice.interval(MOST_WAVES) >= best or missing_bytes(board, emit_round(graph, board, engines, alone)):
+            if choice.best_interval >= best or missing_bytes(board, plan := emit_round(graph, board, engines, alone)):
                 break
-            best = min(best, choice.interval(waves))
-            yield choice.interval(waves), replace(choice.wanted, waves=waves)
+            cycles = simulate(graph.net, board, plan).latency_cycles
+            longer = replace(choice, wanted=replace(choice.wanted, waves=waves), cycles=cycles)
+            best = min(best, longer.interval)
+            yield longer
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
@@ -142,13 +151,19 @@ def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: 
         return
     for slice_bytes, slices in SLICES:
         alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
-        found = none_or_all_streamed(graph, board, engines, alone)
+        found = _fitting(graph, board, engines, alone)
         if found is None:
             continue
         fitting, plan = found
         cycles = simulate(graph.net, board, plan).latency_cycles
         later = (len(wanted.groups) - 1) * _input_cycles(graph, board)
         yield _Choice(replace(fitting, groups=wanted.groups), cycles, later)
+
+
+def _fitting(graph: Graph, board: Board, engines: Engines, alone: Round) -> tuple[Round, Plan] | None:
+    """In bands, which take longer, only if it does not fit without."""
+    whole = none_or_all_streamed(graph, board, engines, replace(alone, bands={}))
+    return whole or (none_or_all_streamed(graph, board, engines, alone) if alone.bands else None)
 
 
 def groups_of(
