@@ -107,16 +107,18 @@ _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
 /* A step of a frame, in programs that are a table of steps. */
 enum net_step_kind {
     NET_END,
-    NET_WAIT,   /* for `flag`, `count` times */
-    NET_SEND,   /* the messages from the descriptor at `what` on */
-    NET_SIGNAL, /* count flag `flag` of PE `count`; `what`: the message's tag and bits of net_signal */
-    NET_PATCH,  /* `what` becomes word `flag` of the command of the next step that is another */
-    NET_RUN,    /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
-    NET_SUBMIT, /* the same, and only start it */
-    NET_LINKED, /* a layer of the chain before */
-    NET_JOIN,   /* wait for what was submitted */
-    NET_AGAIN,  /* `count` steps from number `what` on, none of which is of this kind */
-    NET_CALL,   /* the core's kernel number `count` */
+    NET_WAIT,    /* for `flag`, `count` times */
+    NET_SEND,    /* the messages from the descriptor at `what` on */
+    NET_SIGNAL,  /* count flag `flag` of PE `count`; `what`: the message's tag and bits of net_signal */
+    NET_SIGNALS, /* the same of `count` PEs; the step behind it says which */
+    NET_TO,      /* `what`: the list of struct noc_destination */
+    NET_PATCH,   /* `what` becomes word `flag` of the command of the next step that is another */
+    NET_RUN,     /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
+    NET_SUBMIT,  /* the same, and only start it */
+    NET_LINKED,  /* a layer of the chain before */
+    NET_JOIN,    /* wait for what was submitted */
+    NET_AGAIN,   /* `count` steps from number `what` on, none of which is of this kind */
+    NET_CALL,    /* the core's kernel number `count` */
 };
 
 enum net_signal {

@@ -87,7 +87,7 @@ int32_t noc_send(const struct noc_descriptor *first)
     return error != 0 ? error : start(first, chain_length(first));
 }
 
-int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
+__attribute__((always_inline)) static inline int32_t signal(const struct noc_descriptor *what)
 {
     /* As many as can be on their way. What is set nowhere stays 0: to write whole descriptors takes twice as long. */
     static _Alignas(16) struct noc_descriptor signals[QUEUE];
@@ -97,14 +97,32 @@ int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
     }
     struct noc_descriptor *const signal = &signals[chains_started % QUEUE];
     signal->kind = NOC_COPY;
-    signal->tag = tag;
+    signal->options = what->options;
+    signal->tag = what->tag;
     signal->source_pe = NOC->pe;
     signal->source = signals;
-    signal->destination_pe = pe;
+    signal->destination_pe = what->destination_pe;
+    signal->destination = what->destination;
     signal->rows = 1;
-    signal->source_flag = own_flag;
-    signal->destination_flag = flag;
+    signal->source_flag = what->source_flag;
+    signal->destination_flag = what->destination_flag;
     return start(signal, 1);
+}
+
+int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
+{
+    return signal(&(struct noc_descriptor){
+        .tag = tag, .destination_pe = pe, .source_flag = own_flag, .destination_flag = flag});
+}
+
+int32_t noc_signal_all(const struct noc_destination *to, uint32_t count, uint8_t flag, uint8_t own_flag, uint16_t tag)
+{
+    return signal(&(struct noc_descriptor){.options = NOC_MULTICAST,
+                                           .tag = tag,
+                                           .destination_pe = (uint32_t)(uintptr_t)to,
+                                           .destination = count,
+                                           .source_flag = own_flag,
+                                           .destination_flag = flag});
 }
 
 static void take(uint32_t flag, uint32_t count)

@@ -54,6 +54,9 @@ int32_t noc_send(const struct noc_descriptor *first);
 /* Count `flag` of another PE, and this one's `own_flag` once that is on its way. 0, or the engine's error code. */
 int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag);
 
+/* The same of several PEs at once, whose addresses do not matter. */
+int32_t noc_signal_all(const struct noc_destination *to, uint32_t count, uint8_t flag, uint8_t own_flag, uint16_t tag);
+
 /* Sleep until `flag` has counted `count` more than all earlier waits for it took. 0, or the engine's error code, or
  * NOC_GIVEN_UP. */
 int32_t noc_wait(uint32_t flag, uint32_t count);

@@ -15,7 +15,7 @@ from npukit.codegen.parts import link_to
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.plan.copies import Copy, copies
-from npukit.plan.memory import control_bytes
+from npukit.plan.memory import MANY_TOLD, control_bytes
 from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan
 
 DESCRIPTOR_BYTES = 48
@@ -74,6 +74,16 @@ class Descriptors:
         """Whether of a message only the flags matter."""
         message = self._plan.messages[number]
         return not message.tensor and message.source_pe == self._pe
+
+    def told_at_once(self, number: int) -> Record | None:
+        """Of a signal to many PEs the list of them: one multicast tells them all."""
+        landings = self._plan.messages[number].landings
+        if len(landings) < MANY_TOLD:
+            return None
+        assert len({landing.flag for landing in landings}) == 1, "a signal counts one flag"
+        rows: tuple[Fields, ...] = tuple((("pe", self._number(each.pe)), ("address", 0)) for each in landings)
+        symbol, comment = f"{_symbol(number, 0)}_to", f"who is told by message {number}"
+        return Record(symbol, "noc_destination", rows, 4, DESTINATION_BYTES, comment, listed=True)
 
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
         """Of a signal: each PE that it goes to, the flag there, and the tag; the last one's counts as sent."""

@@ -131,7 +131,8 @@ def _records(run: Sequence[Piece], descriptors: Descriptors, templates: Template
     if used and used[0] not in commands_of(parts[0]):
         return []
     sends = [piece.message for piece in run if isinstance(piece, Send)]
-    sends = [number for number in sends if not (table and descriptors.is_signal(number))]
+    if sends and table and descriptors.is_signal(sends[0]):
+        return [told for told in map(descriptors.told_at_once, sends) if told]
     return list(chain_records(parts)) if parts else descriptors.chain(sends)
 
 

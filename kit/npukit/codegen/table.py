@@ -134,7 +134,13 @@ def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fiel
         yield _row("NET_SEND", what=Number(Address(descriptors.first(numbers[0]))))
         return
     for number in numbers:
-        for pe, flag, what in descriptors.signals(number):
+        signals, told = list(descriptors.signals(number)), descriptors.told_at_once(number)
+        if told:
+            _, flag, what = signals[-1]
+            yield _row("NET_SIGNALS", flag=flag, count=len(signals), what=what)
+            yield _row("NET_TO", what=Number(Address(told.symbol)))
+            continue
+        for pe, flag, what in signals:
             yield _row("NET_SIGNAL", flag=flag, count=pe, what=what)
 
 

@@ -25,6 +25,7 @@ from npukit.plan.memory import (
     is_table,
     memory_use,
     pack_sharing,
+    rows_of_signal,
     table_bytes,
 )
 from npukit.plan.placement import pes_in_order
@@ -97,7 +98,8 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
             pieces.setdefault(program.pieces[unit.start], []).append(unit.start)
     words = {piece: _patched_words(pe, steps) for piece, steps in pieces.items()}
     patches = {step: words[program.pieces[step]] for step in alone}
-    rows = [sum(program.signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
+    signals = {step: rows_of_signal(pes) for step, pes in program.signals.items()}
+    rows = [sum(signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
     lines = rows_of(stretches(alike, rows), rows)
     chained = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
     steps = [step for unit in written for step in unit]

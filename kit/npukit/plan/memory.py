@@ -35,6 +35,9 @@ MANY_PES = 20
 STEP_BYTES = 8
 """`struct net_step` of the firmware."""
 
+MANY_TOLD = 3
+"""From so many PEs on a signal in a table is a multicast, with a list of them."""
+
 CODE_OF_THE_LOOP = 5 << 8
 """Measured 1.0 KB."""
 
@@ -212,6 +215,11 @@ def code_bytes(tiles: int, messages: int, tensors: int) -> int:
 def is_table(steps: int, pes: int) -> bool:
     """Whether a program of so many steps is a table: sooner where there are many that differ."""
     return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES else LONG_PROGRAM) and pes > 1
+
+
+def rows_of_signal(pes: int) -> int:
+    """Of a table, for a signal to so many PEs; an entry of a list takes as much as a row."""
+    return pes + 2 if pes >= MANY_TOLD else pes
 
 
 def table_bytes(rows: int, layers: int) -> int:

@@ -15,7 +15,7 @@ from itertools import count
 from npukit.board.board import Board
 from npukit.net.net import Net
 from npukit.plan.cost import CHAIN_CYCLES, PATCH_CYCLES, ROW_CYCLES, SEND_CYCLES, SIGNAL_CYCLES, WAIT_CYCLES
-from npukit.plan.memory import is_table
+from npukit.plan.memory import MANY_TOLD, is_table
 from npukit.plan.network import Network
 from npukit.plan.packets import Packet, packets_of
 from npukit.plan.plan import DRAM, SENT_FLAG, Compute, Join, PePlan, Plan, Send, Step, Wait
@@ -206,7 +206,12 @@ class _Simulation:
         step = pe.plan.steps[pe.step]
         assert isinstance(step, Send)
         pe.step += 1
-        for signal in self._packets[step.message][0].one_by_one():
+        told = self._packets[step.message][0]
+        if len(told.message.landings) >= MANY_TOLD:  # a multicast, with a row for the list
+            signals, time = [told], time + pe.between
+        else:
+            signals = told.one_by_one()
+        for signal in signals:
             self._at(time + SIGNAL_CYCLES, partial(self._queue, pe, signal))
             time += SIGNAL_CYCLES + pe.between
         self._at(time, partial(self._go_on, pe))
