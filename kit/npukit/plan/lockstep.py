@@ -32,8 +32,8 @@ SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 18, 19, 21, 25, 30, 38, 50, 76)
 PRICE = 0.06
 """Cycles a byte of constants costs."""
 
-SLICES = ((17 << 10, 2), (9 << 10, 3), (9 << 10, 2))
-"""Bytes of slices, and how many have room."""
+SLICES = ((9 << 10, 2), (9 << 10, 3), (17 << 10, 2))
+"""Bytes of slices, and how many have room: what leaves most memory first."""
 
 LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
 
@@ -47,6 +47,12 @@ WORSE = 2
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
 MOST_WAVES = 4
+
+LENGTHENED = 3
+"""Rounds of one wave, the best, of which more waves are tried."""
+
+SETTLED = 0.94
+"""Part of what the first wave takes that each wave behind it takes at least."""
 
 FORESEEN = 0.02
 """Part by which a whole round may take longer than one group of it lets expect."""
@@ -67,8 +73,8 @@ class _Choice:
 
     @property
     def best_interval(self) -> float:
-        """The same of most waves, if the others take no longer than the first, and only the first is waited for."""
-        return (self.cycles + self.later / MOST_WAVES) / (self.wanted.waves * len(self.wanted.groups))
+        """Fewer cannot be expected of a round of one wave, however many more it gets."""
+        return SETTLED * self.cycles / len(self.wanted.groups)
 
 
 def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
@@ -98,7 +104,7 @@ def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[
     room = int(ROOMS[-1] * board.memory_for("activations").size)
     search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, room=room, slices=2)
     assignment = search.best(PRICE)
-    wanted = Round((assignment,), slice_bytes=SLICES[-1][0], slices=SLICES[-1][1])
+    wanted = Round((assignment,), slice_bytes=SLICES[0][0], slices=SLICES[0][1])
     plan = most_streamed(graph, board, engines, wanted) or emit_round(graph, board, engines, wanted)
     return with_predictions(graph.net, board, plan)
 
@@ -106,8 +112,8 @@ def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[
 def _in_waves(graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]) -> Iterator[_Choice]:
     """Each choice with as many waves as one of its groups holds, if they let expect more than the best so far."""
     best = min((choice.interval for choice in choices), default=0)
-    for choice in sorted(choices, key=lambda choice: choice.best_interval):
-        yield choice
+    yield from choices
+    for choice in sorted(choices, key=lambda choice: choice.interval)[:LENGTHENED]:
         for waves in range(2, MOST_WAVES + 1):
             alone = replace(choice.wanted, groups=choice.wanted.groups[-1:], waves=waves)
             if choice.best_interval >= best or missing_bytes(board, plan := emit_round(graph, board, engines, alone)):
@@ -153,7 +159,7 @@ def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: 
         alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
         found = _fitting(graph, board, engines, alone)
         if found is None:
-            continue
+            break
         fitting, plan = found
         cycles = simulate(graph.net, board, plan).latency_cycles
         later = (len(wanted.groups) - 1) * _input_cycles(graph, board)
