@@ -11,9 +11,11 @@ from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.net.net import Net
+from npukit.plan.assignment import Tile
+from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
-from npukit.plan.memory import missing_bytes
+from npukit.plan.memory import LAYER_BYTES, missing_bytes
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import DRAM
 from npukit.plan.rounds import Round, emit_round
@@ -68,6 +70,32 @@ def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest
     assert sum(count for count in again if isinstance(count, int)) > len(table.rows) / 2
     last = [step.op for step in plan.pes[1].computes()][-wanted.waves :]
     assert last == [net.ops[-1].name] * wanted.waves
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
+
+
+def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One multicast, with a row for the list of them; and the plan reserves what the records take, and little more."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("channels")
+    x = b.conv(b.conv(b.input(1, 6, 6, 16), 64), 64, 3)
+    net = in_overlapping_order(assign_engines(b.net(b.conv(x, 64)), engines), engines)
+    boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, (1, 1, 1, 4), (1, 1, 1, 16))) for op in net.ops}
+    group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
+    wanted = Round((group,), waves=3, streamed=frozenset(boxes), slice_bytes=SLICE_BYTES)
+    plan = emit_round(Graph(net), BOARD, engines, wanted)
+    made = gather(net, plan, plan.pes[1], engines)
+    (table,) = [record for record in made.records if record.symbol == TABLE]
+    kinds = [dict(row)["kind"] for row in table.rows]
+    assert kinds.count("NET_SIGNALS") == kinds.count("NET_TO") > 0
+    taken = sum(record.bytes for record in made.records) + LAYER_BYTES * len(made.parts)
+    reserved = plan.pes[1].orders
+    assert reserved
+    assert taken <= reserved.bytes <= 1.25 * taken
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
