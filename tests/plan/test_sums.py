@@ -92,7 +92,9 @@ def test_what_has_enough_results_for_all_pes_is_left_whole() -> None:
     first, second = (op.name for op in net.ops)
     assert worth_trying(net, 4) == {}
     assert worth_trying(net, 9) == {first: 2}
-    assert second not in worth_trying(net, 1000)
+    assert worth_trying(net, 20) == {first: 5}
+    assert second not in worth_trying(net, 20)
+    assert worth_trying(net, 152) == {}
 
 
 def test_a_file_says_it(tmp_path: Path) -> None:

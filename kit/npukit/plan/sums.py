@@ -16,6 +16,7 @@ from npukit.net.ops import Conv2d, Dense, Sums
 from npukit.net.sums import cut_in_sums, name_of_part
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.boxes import grid, to_boxes
+from npukit.plan.search import SMALL_MESH
 from npukit.plan.splits import CORE, WIDE_GRAIN
 
 PRODUCTS = 640
@@ -23,7 +24,12 @@ PRODUCTS = 640
 
 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
-    """Ops that so many PEs might compute faster with their sums in parts, and in how many."""
+    """Ops that so many PEs might compute faster with their sums in parts, and in how many.
+
+    None on a large mesh, whose search takes minutes: there one layer of few results is little of the frame.
+    """
+    if pes > SMALL_MESH:
+        return {}
     found = {op.name: _parts(net, op, pes) for op in net.ops if _has_sums(net, op)}
     return {name: parts for name, parts in found.items() if parts > 1}
 
