@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,8 +80,8 @@ def test_what_sums_nothing_has_no_search(digits: tuple[Net, dict[str, Kernel]]) 
 
 def relu() -> str:
     import tvm
-    from tvm import relax
 
+    relax: Any = tvm.relax
     builder = relax.BlockBuilder()
     given = relax.Var("x", relax.TensorType((8,), "float32"))
     with builder.function("island", [given]):
