@@ -17,7 +17,7 @@ from npukit.errors import DoesNotFit
 from npukit.plan.alternatives import Candidate, Neighbours, are_possible
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
-from npukit.plan.lockstep import engine_cycles, groups_of
+from npukit.plan.lockstep import WELL_USED, engine_cycles, groups_of
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.round_choice import RoundChoice
@@ -53,7 +53,7 @@ class RoundAlternatives:
         return plan and with_predictions(self._graph.net, self._board, plan, ROUNDS)
 
     def searched(self) -> Iterator[Candidate[RoundChoice]]:
-        """What the planner compares, on groups of any size; those whose engines have least to do first."""
+        """What the planner compares, on groups of any size that leaves few PEs over; the least busy engines first."""
         starts = sorted(self._starts(), key=self._busy)
         for start in starts:
             if self._own and self._busy(start) >= _interval(self._own):
@@ -83,7 +83,8 @@ class RoundAlternatives:
             yield replace(choice, splits=splits)
 
     def _starts(self) -> Iterator[RoundChoice]:
-        for pes in range(1, len(self._order) + 1):
+        most = len(self._order)
+        for pes in (pes for pes in range(1, most + 1) if most // pes * pes >= WELL_USED * most):
             order = self._order[:pes]
             search = LatencySearch(self._graph, self._board, self._engines, order, QUICK, fetched=True)
             slice_bytes, slices = SLICED[0]
