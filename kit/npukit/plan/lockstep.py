@@ -24,10 +24,10 @@ from npukit.plan.search import QUICK
 from npukit.plan.simulate import simulate
 from npukit.plan.streaming import most_streamed, none_or_all_streamed
 
-WELL_USED = 0.93
+WELL_USED = 0.92
 """Of the PEs, what the groups of a size must take together."""
 
-SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 18, 19, 21, 25, 30, 38, 50, 76)
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38, 50, 76)
 
 PRICE = 0.06
 """Cycles a byte of constants costs."""
@@ -40,7 +40,7 @@ LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
 COMPARED = 2
 """Whole rounds that are planned, if the first takes longer than one group of the second lets expect."""
 
-ROOMS = (None, 5 / 8)
+ROOMS = (None, 3 / 8, 5 / 8)
 """Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
 
 WORSE = 2
