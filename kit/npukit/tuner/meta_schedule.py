@@ -29,7 +29,7 @@ ms: Any = meta_schedule
 
 AT_A_TIME = 4
 """Proposals made before what the others cost is looked at."""
-POPULATION, GENERATIONS = 64, 2
+POPULATION, GENERATIONS = 128, 3
 GREED = 0.25
 """Part of the proposals that are picked at random."""
 MOST_INSIDE = 64
@@ -113,7 +113,10 @@ class LoopSearch:
 
     def _generate(self) -> bool:
         """Whether there is more. The search asks for results in its own order, but looks only at what is recorded."""
-        candidates = self._context.generate_measure_candidates()
+        try:
+            candidates = self._context.generate_measure_candidates()
+        except RuntimeError:  # TVM gives up: a kernel keeps what was found until then
+            return False
         if not candidates:
             return False
         self._context.notify_runner_results(candidates, [ms.runner.RunnerResult(None, "later")] * len(candidates))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -46,8 +47,15 @@ class Code:
 
 def code_of(module: IRModule) -> Code:
     """The C of the Relax function `island`, whose parameters are tensors."""
-    try:
+    with _faults_told():
         return _noted(module, _fused(module))
+
+
+@contextmanager
+def _faults_told() -> Iterator[None]:
+    """What TVM says of a fault, in a line."""
+    try:
+        yield
     except NpukitError:
         raise
     except Exception as fault:
@@ -67,7 +75,8 @@ def _noted(module: IRModule, function: Any) -> Code:
 
 def code_again(kernel: Kernel, arrangement: Arrangement) -> Code:
     """The code of a kernel with its loops arranged otherwise."""
-    return _printed(scheduled(function_of(kernel), arrangement))
+    with _faults_told():
+        return _printed(scheduled(function_of(kernel), arrangement))
 
 
 def function_of(kernel: Kernel) -> Any:
