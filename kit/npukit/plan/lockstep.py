@@ -73,8 +73,8 @@ class _Choice:
 
     @property
     def best_interval(self) -> float:
-        """Fewer cannot be expected of a round of one wave, however many more it gets."""
-        return SETTLED * self.cycles / len(self.wanted.groups)
+        """Fewer cannot be expected, however many more waves it gets."""
+        return SETTLED * self.cycles / (self.wanted.waves * len(self.wanted.groups))
 
 
 def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
@@ -83,7 +83,8 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     worse = 0
     for rounds in _rounds(graph, board, engines, order):
         least = min((choice.interval for choice in choices), default=None)
-        better = [choice for wanted in rounds for choice in _choices(graph, board, engines, wanted, least)]
+        tried = [_choice(graph, board, engines, wanted, least) for wanted in rounds]
+        better = [choice for choice in tried if choice]
         worse = 0 if least is None or any(choice.interval < least for choice in better) else worse + 1
         choices += better
         if worse == WORSE:
@@ -110,18 +111,39 @@ def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[
 
 
 def _in_waves(graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]) -> Iterator[_Choice]:
-    """Each choice with as many waves as one of its groups holds, if they let expect more than the best so far."""
+    """The best with as many waves as one of its groups holds, if they let expect more than the best so far.
+
+    Those in larger slices too, where these have room.
+    """
     best = min((choice.interval for choice in choices), default=0)
     yield from choices
     for choice in sorted(choices, key=lambda choice: choice.interval)[:LENGTHENED]:
+        longest: _Choice | None = choice
         for waves in range(2, MOST_WAVES + 1):
-            alone = replace(choice.wanted, groups=choice.wanted.groups[-1:], waves=waves)
-            if choice.best_interval >= best or missing_bytes(board, plan := emit_round(graph, board, engines, alone)):
+            if longest is None or choice.best_interval >= best:
                 break
-            cycles = simulate(graph.net, board, plan).latency_cycles
-            longer = replace(choice, wanted=replace(choice.wanted, waves=waves), cycles=cycles)
-            best = min(best, longer.interval)
-            yield longer
+            choice, longest = longest, _instead(graph, board, engines, longest, replace(longest.wanted, waves=waves))
+            if longest:
+                best = min(best, longest.interval)
+                yield longest
+        yield from _in_larger_slices(graph, board, engines, longest or choice)
+
+
+def _in_larger_slices(graph: Graph, board: Board, engines: Engines, choice: _Choice) -> Iterator[_Choice]:
+    for slice_bytes, slices in SLICES[1:] if choice.wanted.streamed else ():
+        wanted = replace(choice.wanted, slice_bytes=slice_bytes, slices=slices)
+        larger = _instead(graph, board, engines, choice, wanted)
+        if larger is None:
+            break
+        yield larger
+
+
+def _instead(graph: Graph, board: Board, engines: Engines, choice: _Choice, wanted: Round) -> _Choice | None:
+    """Another round of the same groups, if one of them fits."""
+    plan = emit_round(graph, board, engines, replace(wanted, groups=wanted.groups[-1:]))
+    if missing_bytes(board, plan):
+        return None
+    return replace(choice, wanted=wanted, cycles=simulate(graph.net, board, plan).latency_cycles)
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
@@ -151,19 +173,19 @@ def _assignments(
     return [assignment for place, assignment in enumerate(found) if assignment not in found[:place]]
 
 
-def _choices(graph: Graph, board: Board, engines: Engines, wanted: Round, best: float | None) -> Iterator[_Choice]:
-    """In slices of each size, if one group of it fits; nothing if its engines alone take longer than the best."""
+def _choice(graph: Graph, board: Board, engines: Engines, wanted: Round, best: float | None) -> _Choice | None:
+    """In small slices, if one group of it fits; none if its engines alone take longer than the best."""
     if best is not None and engine_cycles(graph, engines, wanted) >= best:
-        return
-    for slice_bytes, slices in SLICES:
-        alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
-        found = _fitting(graph, board, engines, alone)
-        if found is None:
-            break
-        fitting, plan = found
-        cycles = simulate(graph.net, board, plan).latency_cycles
-        later = (len(wanted.groups) - 1) * _input_cycles(graph, board)
-        yield _Choice(replace(fitting, groups=wanted.groups), cycles, later)
+        return None
+    slice_bytes, slices = SLICES[0]
+    alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
+    found = _fitting(graph, board, engines, alone)
+    if found is None:
+        return None
+    fitting, plan = found
+    cycles = simulate(graph.net, board, plan).latency_cycles
+    later = (len(wanted.groups) - 1) * _input_cycles(graph, board)
+    return _Choice(replace(fitting, groups=wanted.groups), cycles, later)
 
 
 def _fitting(graph: Graph, board: Board, engines: Engines, alone: Round) -> tuple[Round, Plan] | None:
