@@ -48,7 +48,8 @@ The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator:
 `python benchmarks/scaling.py FOLDER_OF_MODELS`.
 Cycles are those of one frame (latency), or between frames of rounds in steady state (throughput); predicted are the
 plan's. Every output is compared with TensorFlow Lite Micro's (but for the digits), and every tile of every layer with
-the integer reference. A planner that may use so many PEs for one frame may find fewer faster."""
+the integer reference. A planner that may use so many PEs for one frame may find fewer faster. "At" names an earlier
+commit at which a row was measured by the same command; rows that are missing were not measured."""
 
 Row = Mapping[str, Any]
 
@@ -116,9 +117,10 @@ def line(name: str, pes: int, row: Row, alone: Row) -> str:
     gain = f"{alone['cycles'] / row['cycles']:.2f}" if pes > 1 and "cycles" in alone else ""
     equal = "equal" if row["equal"] else "DIFFERENT"
     streamed = ", constants streamed" if row["streams"] else ""
+    state = f"; at {row['state']}" if "state" in row else ""
     return (
         f"| {NETWORKS[name]}{streamed} | {pes} | {row['pes']} | {row['frames']} | {row['cycles']:,} |"
-        f" {row['predicted']:,} | {error} | {gain} | {row['compared']} frames, {row['tiles']:,} tiles {equal} |"
+        f" {row['predicted']:,} | {error} | {gain} | {row['compared']} frames, {row['tiles']:,} tiles {equal}{state} |"
     )
 
 
