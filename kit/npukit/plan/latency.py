@@ -8,7 +8,7 @@ enters as a price on constants, raised until the plan fits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,10 +20,8 @@ from npukit.plan.bands import narrowed
 from npukit.plan.cost import CHAIN_CYCLES
 from npukit.plan.exchange import Distances, exchange_cycles
 from npukit.plan.graph import Graph
-from npukit.plan.splits import Split, Splits
-
-Layout = tuple[tuple[str, Split], ...]
-"""The live tensors and how each is spread."""
+from npukit.plan.occupied import Layout, Occupied
+from npukit.plan.splits import SMALL_SLICE, Split, Splits
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,15 @@ class _State:
     constants: int
     splits: tuple[Split, ...]
     """Of each op so far."""
+    crowded: int = 0
+    """Bytes by which PEs' memories are too small for the tensors and slices that live at once, over all ops."""
 
 
 class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
-    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
-    inputs and the output of a tile may take, with so many small `slices` of its constants. `moves_weigh` so many times
+    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that all
+    tensors of a PE may take at once, with so many small `slices` of constants. `moves_weigh` so many times
     what they are estimated to cost: other weights find other assignments, for who compares them by simulation.
     """
 
@@ -61,12 +61,15 @@ class LatencySearch:
         fetched: bool = False,
         room: int | None = None,
         slices: int = 0,
+        slice_size: int = SMALL_SLICE,
         moves_weigh: float = 1.0,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
         self._moves_weigh = moves_weigh
-        self._splits = Splits(graph, engines, len(order), room, slices, narrowed(graph))
+        self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
+        self._room = room
+        self._occupied = Occupied(graph, self._splits, self._free)
         self._distances = _distances(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
@@ -98,7 +101,8 @@ class LatencySearch:
                     self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split)
                 )
                 cycles = state.cycles + moved + cost.cycles + (CHAIN_CYCLES if moved or not index else 0)
-                after = _State(cycles, state.constants + cost.constant_bytes, (*state.splits, split))
+                crowded = state.crowded + self._missing_bytes(index, layout, split)
+                after = _State(cycles, state.constants + cost.constant_bytes, (*state.splits, split), crowded)
                 spread[self._graph.ops[index].output] = split
                 key = tuple((name, spread[name]) for name in self._live_after[index])
                 if key not in found or _priced(after, price) < _priced(found[key], price):
@@ -114,7 +118,12 @@ class LatencySearch:
             owned = self._splits.tiles(name, spread[name])
             if noc:
                 moved += exchange_cycles(noc, self._distances, owned, whole, self._graph.element_bytes(name))
-        return _State(state.cycles + moved, state.constants, state.splits)
+        return replace(state, cycles=state.cycles + moved)
+
+    def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:
+        if self._room is None:
+            return 0
+        return max(self._occupied.bytes(index, layout, split) - self._room, 0)
 
     def _live(self, index: int) -> tuple[str, ...]:
         """Tensors made by then and read later, in a fixed order."""
@@ -139,8 +148,9 @@ class LatencySearch:
         return int(moved * self._moves_weigh)
 
 
-def _priced(state: _State, price: float) -> float:
-    return state.cycles + price * state.constants
+def _priced(state: _State, price: float) -> tuple[int, float]:
+    """What fits first."""
+    return state.crowded, state.cycles + price * state.constants
 
 
 def _distances(board: Board, order: Sequence[int]) -> Distances:

@@ -21,12 +21,12 @@ from npukit.plan.transfers import Transfer, copies_to, transfers_of
 
 Engines = Mapping[str, Accelerator]
 
-Within = Callable[[Box], bool]
-"""Which boxes of a tensor are meant."""
+Chosen = Callable[[Transfer], bool]
+"""Which transfers of a tensor are meant."""
 
 
-def whatever(box: Box) -> bool:
-    del box
+def every(transfer: Transfer) -> bool:
+    del transfer
     return True
 
 
@@ -44,17 +44,23 @@ class Emitter:
         between: Collection[str] = (),
         waves: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
+        *,
+        compact: bool = False,
     ) -> None:
-        """`others`: PEs that have programs too. Of tensors `between` ops that take turns nobody holds all."""
+        """`others`: PEs that have programs too. Of tensors `between` ops that take turns nobody holds all.
+
+        `compact`: where tiles lie when memory is short (`regions_of`).
+        """
         self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
         pes = {tile.pe for assignment in assignments for tiles in assignment.values() for tile in tiles} | set(others)
+        self._compact = compact
         flags, frames = board.noc.flags if board.noc else 0, len(assignments) // waves
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
         self._costs: dict[tuple[str, Box], Cost] = {}
         numbered = enumerate(assignments)
-        self._regions = [regions_of(graph, assignment, ends, frame, between) for frame, assignment in numbered]
+        self.regions = [regions_of(graph, assignment, ends, frame, between, compact=compact) for frame, assignment in numbered]
 
     def emit_frame(self, frame: int) -> None:
         self.bring_inputs(frame)
@@ -78,13 +84,13 @@ class Emitter:
                 flag = self.traffic.programs[pe].flags[held] if part else None
                 self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
 
-    def ask(self, frames: Sequence[int], tensor: str, within: Within = whatever) -> None:
+    def ask(self, frames: Sequence[int], tensor: str, chosen: Chosen = every) -> None:
         """Each PE that others send something of a tensor tells them, from here on, that it has room for these frames'.
 
-        Else what arrives has its place from the last time on that its sender heard of the PE. Only of boxes `within`.
+        Else what arrives has its place from the last time on that its sender heard of the PE. Only for those `chosen`.
         """
         asked: dict[int, list[int]] = {}
-        for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, within)):
+        for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, chosen)):
             for pe, _ in parcel.destinations:
                 if pe != parcel.sender:
                     asked.setdefault(pe, []).append(parcel.sender)
@@ -93,10 +99,10 @@ class Emitter:
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
-    def send(self, frame: int, tensor: str, within: Within = whatever) -> None:
-        """All that others need of a tensor, and other regions of the same PE. Only boxes `within`."""
+    def send(self, frame: int, tensor: str, chosen: Chosen = every) -> None:
+        """All that others need of a tensor, and other regions of the same PE. Only those `chosen`."""
         room = self._room.get((frame, tensor))
-        for same in self._by_number(self._all_parcels(frame, tensor, within)):
+        for same in self._by_number(self._all_parcels(frame, tensor, chosen)):
             if room:
                 for parcel in same:
                     self.traffic.wait_for(parcel.sender, room)
@@ -105,9 +111,9 @@ class Emitter:
     def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
-    def _all_parcels(self, frame: int, tensor: str, within: Within = whatever) -> list[Parcel]:
-        transfers = transfers_of(self.graph, self._regions[frame], tensor)
-        return [parcel for transfer in transfers if within(transfer.box) for parcel in self._parcels(transfer)]
+    def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
+        transfers = transfers_of(self.graph, self.regions[frame], tensor, apart=self._compact)
+        return [parcel for transfer in transfers if chosen(transfer) for parcel in self._parcels(transfer)]
 
     @staticmethod
     def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
@@ -170,7 +176,7 @@ class Emitter:
         return self.traffic.programs[pe]
 
     def _held(self, frame: int, pe: int, tensor: str) -> tuple[Region, ...]:
-        return self._regions[frame][tensor].get(pe, ())
+        return self.regions[frame][tensor].get(pe, ())
 
     def _inputs(self, frame: int, index: int, op: Op, tile: Tile) -> list[Region]:
         """For each activation the region that holds what the tile needs of it."""

@@ -67,6 +67,9 @@ def is_named(buffer: str, name: str) -> bool:
     return buffer == name or buffer.startswith(f"{name} (")
 
 
+SMALL_PART = 1.75
+"""Times as many elements in a region as in the tile that its PE makes of it: then the tile is a small part."""
+
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """By tensor, then by PE."""
 
@@ -79,12 +82,21 @@ class Ends:
     outputs: int
 
 
-def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int, between: Collection[str] = ()) -> Regions:
+def regions_of(
+    graph: Graph,
+    assignment: Assignment,
+    ends: Ends,
+    frame: int,
+    between: Collection[str] = (),
+    *,
+    compact: bool = False,
+) -> Regions:
     """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end.
 
-    Of tensors `between` ops that take turns each band of channels has regions of its own.
+    Of tensors `between` ops that take turns each band of channels has regions of its own. Where memory is short,
+    `compact`, a tile that is a small part of what its PE needs lies apart from that: it is there before it.
     """
-    found = _Regions(graph, frame, between)
+    found = _Regions(graph, frame, between, compact=compact)
     for name in graph.net.inputs:
         found.own(ends.inputs, name, Box.whole(graph.shape(name)))
     for op in graph.ops:
@@ -102,8 +114,8 @@ def regions_of(graph: Graph, assignment: Assignment, ends: Ends, frame: int, bet
 class _Regions:
     """The regions of one frame as they grow."""
 
-    def __init__(self, graph: Graph, frame: int, between: Collection[str]) -> None:
-        self._frame, self._between = frame, between
+    def __init__(self, graph: Graph, frame: int, between: Collection[str], *, compact: bool) -> None:
+        self._frame, self._between, self._compact = frame, between, compact
         self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
 
     def own(self, pe: int, tensor: str, box: Box) -> None:
@@ -130,4 +142,7 @@ class _Regions:
         ends = (region.box.start[-1:], region.box.stop[-1:])
         if region.tensor in self._between and ends != (box.start[-1:], box.stop[-1:]):
             return False
-        return region.box.hull(box).elements <= region.box.elements + box.elements
+        together = region.box.hull(box).elements
+        if self._compact and region.owned and together > SMALL_PART * region.owned.elements:
+            return False
+        return together <= region.box.elements + box.elements

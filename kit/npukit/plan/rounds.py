@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from types import MappingProxyType
 
@@ -30,10 +30,11 @@ from npukit.plan.bands import Bands, Turn, between, in_bands, turns_of
 from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
+from npukit.plan.occupancy import most_held
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
-from npukit.plan.programs import Emitter, Engines, whatever
+from npukit.plan.programs import Chosen, Emitter, Engines, every
 from npukit.plan.regions import Ends, in_frame
 from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY, Piece, Slice, Streams, cut_in_slices, slices_of
 from npukit.plan.traffic import SIGNAL, UsualFlags, signal
@@ -43,6 +44,9 @@ LEAD = 1
 
 LAZY = 4
 """Times as long as computing with them for one wave a lazy op's constants take to come."""
+
+MOST_SLICE_BYTES = 32 << 10
+"""Larger slices keep engines waiting for the first."""
 
 FETCH_PARTS = 8
 """Parts in which a wave's inputs are fetched during the wave before."""
@@ -62,6 +66,10 @@ class Round:
     slice_bytes: int = SLICE_BYTES
     slices: int = SLICES_IN_MEMORY
     """That have room in a PE together: one in use, others there or arriving."""
+    room: int = 0
+    """Bytes that tensors and slices may take together: where tensors leave more of them, slices are larger."""
+    compact: bool = False
+    """Memory is short: PEs say only once they have computed that they have room for what others send."""
     fetched: bool = True
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
     feeders: tuple[int, ...] = ()
@@ -118,17 +126,28 @@ class _RoundEmitter:
         frames = wanted.groups * (wanted.lanes * wanted.waves)
         ends, apart = _ends(wanted, root), between(graph, wanted.bands)
         self.emitter = Emitter(
-            graph, board, engines, frames, ends, wanted.feeders, apart, waves=wanted.waves, usual_flags=usual_flags
+            graph,
+            board,
+            engines,
+            frames,
+            ends,
+            wanted.feeders,
+            apart,
+            wanted.waves,
+            usual_flags,
+            compact=wanted.compact,
         )
         self._traffic = self.emitter.traffic
         self._lazy = _lazy_from(graph, board, engines, wanted)
         self._calm = min(_calm_from(graph), self._lazy - 1)
         self._places = list(self._in_order(turns_of(graph, wanted.bands)))
+        self._rooms = self._rooms_for_slices()
         self._to_compute: dict[int, list[Slice]] = {}
         for slice_ in self._slices():
             self._to_compute.setdefault(slice_.place, []).append(slice_)
         slices = [slice_ for same in self._to_compute.values() for slice_ in same]
-        self._streams = Streams(self._traffic, slices, wanted.feeders, wanted.slices * wanted.slice_bytes)
+        rooms = {slice_: self._rooms[self._places[slice_.place].turn.index] for slice_ in slices}
+        self._streams = Streams(self._traffic, rooms, wanted.feeders)
 
     def emit(self) -> None:
         self._go()
@@ -171,37 +190,75 @@ class _RoundEmitter:
         """Frame by frame, what others need of it sent at once."""
         turn = place.turn
         for frame in place.frames:
-            if not self.emitter.is_last(turn.op.output):
+            if not self._asks_late(turn):
                 self._ask([frame], turn)
             for tile in turn.tiles(self.emitter.assignments[frame]):
                 self.emitter.compute(frame, turn.index, tile)
+            if self._asks_late(turn):
+                self._ask([frame], turn)
             self._send(frame, turn)
 
     def _compute_slices(self, place: _Place, slices: Sequence[Slice]) -> None:
         """Slice by slice, each for all frames."""
-        turn, last = place.turn, self.emitter.is_last(place.turn.op.output)
-        if not last:
+        turn = place.turn
+        if not self._asks_late(turn):
             self._ask(place.frames, turn)
         for slice_ in slices:
             for piece in slice_.pieces:
                 self.emitter.compute(piece.frame, turn.index, piece.tile, piece.box, slice_.block)
             self._streams.release(slice_)
-        if last:  # outputs may lie where slices lay
+        if self._asks_late(turn):
             self._ask(place.frames, turn)
         for frame in place.frames:
             self._send(frame, turn)
 
+    def _asks_late(self, turn: Turn) -> bool:
+        """Outputs may lie where slices lay."""
+        return self._round.compact or self.emitter.is_last(turn.op.output)
+
     def _ask(self, frames: Sequence[int], turn: Turn) -> None:
-        if self._is_sent(turn):
-            self.emitter.ask(frames, turn.op.output, turn.holds if self._is_apart(turn) else whatever)
+        for tensor, chosen in self._due(turn):
+            self.emitter.ask(frames, tensor, chosen)
 
     def _send(self, frame: int, turn: Turn) -> None:
-        if self._is_sent(turn):
-            self.emitter.send(frame, turn.op.output, turn.holds if self._is_apart(turn) else whatever)
+        for tensor, chosen in self._due(turn):
+            self.emitter.send(frame, tensor, chosen)
 
-    def _is_sent(self, turn: Turn) -> bool:
-        """Bands of what is between two ops go one by one, what the second makes of them goes when it is whole."""
-        return turn.last or self._is_apart(turn)
+    def _due(self, turn: Turn) -> Iterator[tuple[str, Chosen]]:
+        """What is sent after a turn.
+
+        Bands of what is between two ops go one by one, what the second makes of them goes when it is whole. Where
+        memory is short nothing goes sooner than the op before the one that reads it is done.
+        """
+        made = turn.op.output
+        if self._is_apart(turn):
+            yield made, lambda transfer: turn.holds(transfer.box)
+        elif turn.last and self._round.compact:
+            for tensor in self._deferred.get(turn.index, ()):
+                yield tensor, lambda transfer: self._due_after(transfer.source.tensor, transfer.first_reader) == turn.index
+        elif turn.last:
+            yield made, every
+
+    @cached_property
+    def _deferred(self) -> dict[int, list[str]]:
+        """After which ops what is to be sent of which tensors."""
+        found: dict[int, list[str]] = {}
+        for op in self._graph.ops:
+            readers = [*self._graph.consumers[op.output], *([len(self._graph.ops)] if op.output in self._graph.outputs else [])]
+            for due in dict.fromkeys(self._due_after(op.output, reader) for reader in readers):
+                found.setdefault(due, []).append(op.output)
+        return found
+
+    def _due_after(self, tensor: str, reader: int) -> int:
+        """The op after which what an op is the first to read goes: the one before it, but no op that takes turns."""
+        made, due = self._made[tensor], reader - 1
+        while due > made and self._graph.ops[due].name in self._round.bands:
+            due -= 1
+        return max(made, due)
+
+    @cached_property
+    def _made(self) -> dict[str, int]:
+        return {op.output: index for index, op in enumerate(self._graph.ops)}
 
     def _is_apart(self, turn: Turn) -> bool:
         return turn.op.name in self._round.bands
@@ -227,9 +284,20 @@ class _RoundEmitter:
         found = []
         for frame in place.frames:
             for tile in place.turn.tiles(self.emitter.assignments[frame]):
-                boxes = cut_in_slices(tile.box, partial(self._size, place.turn.op), self._round.slice_bytes)
+                wanted = min(self._rooms[place.turn.index] // self._round.slices, MOST_SLICE_BYTES)
+                boxes = cut_in_slices(tile.box, partial(self._size, place.turn.op), wanted)
                 found.append([Piece(frame, tile, box) for box in boxes])
         return found
+
+    def _rooms_for_slices(self) -> list[int]:
+        """Bytes for slices while each op is computed."""
+        wanted = self._round
+        least = wanted.slices * wanted.slice_bytes
+        if not wanted.room:
+            return [least] * len(self._graph.ops)
+        frames = self.emitter.regions[: len(wanted.groups) * wanted.lanes]
+        held = most_held(self._graph, frames, late=wanted.compact)
+        return [max(wanted.room - each, least) for each in held]
 
     def _source(self, op: Op, box: Box) -> Block:
         """The constants of a box in DRAM."""

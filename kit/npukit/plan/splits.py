@@ -15,6 +15,7 @@ from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.boxes import Boxes, extents, from_boxes, grid, to_boxes, volumes
 from npukit.plan.graph import Graph
 from npukit.plan.receptive import cuttable_axes
+from npukit.plan.streams import cut_in_slices
 
 Split = tuple[int, ...]
 """How many parts along each axis of the output. Tile i, in row-major order, lies on PE i of the plan's order."""
@@ -38,16 +39,18 @@ class Splits:
         pes: int,
         room: int | None = None,
         slices: int = 0,
+        slice_size: int = SMALL_SLICE,
         narrowed: Collection[str] = (),
     ) -> None:
-        """With a `room`, splits are none of which a PE's inputs, output and so many small slices of its constants take
+        """With a `room`, splits are none of which a PE's inputs, output and so many slices of its constants take
         more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts."""
         self._graph, self._engines, self.pes, self._room, self._slices = graph, engines, pes, room, slices
-        self._narrowed = narrowed
+        self._slice_size, self._narrowed = slice_size, narrowed
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self.tiles = lru_cache(maxsize=None)(self._tiles)
         self.cost = lru_cache(maxsize=None)(self._cost)
         self.needs = lru_cache(maxsize=None)(self._needs)
+        self.slice_bytes = lru_cache(maxsize=None)(self._slice_bytes)
 
     def whole(self, tensor: str) -> Split:
         return (1,) * len(self._graph.shape(tensor))
@@ -79,12 +82,18 @@ class Splits:
         op = self._graph.ops[index]
         tiles = self.tiles(op.output, split)
         _, first = np.unique(extents(tiles), axis=0, return_index=True) if split else ([], [0])
-        costs = [self._tile_cost(op, box) for box in to_boxes(tiles[first])]
+        costs = [[self._tile_cost(op, piece) for piece in self._pieces(op, box)] for box in to_boxes(tiles[first])]
         return Cost(
-            max(cost.cycles for cost in costs),
-            max(cost.constant_bytes for cost in costs),
-            max(cost.scratch_bytes for cost in costs),
+            max(sum(cost.cycles for cost in pieces) for pieces in costs),
+            max(sum(cost.constant_bytes for cost in pieces) for pieces in costs),
+            max(cost.scratch_bytes for pieces in costs for cost in pieces),
         )
+
+    def _pieces(self, op: Op, box: Box) -> list[Box]:
+        """What is computed of a tile with one slice of constants each."""
+        if not self._slices or op.engine == CORE:
+            return [box]
+        return cut_in_slices(box, lambda part: self._tile_cost(op, part).constant_bytes, self._slice_size)
 
     def _tile_cost(self, op: Op, box: Box) -> Cost:
         """Tiles of one shape cost the same wherever they lie."""
@@ -118,24 +127,22 @@ class Splits:
         """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
         op = self._graph.ops[index]
         tensors = [(op.output, self.tiles(op.output, split)), *self.needs(index, split)]
-        held = sum(self._bytes(name, int(volumes(boxes).max()), split) for name, boxes in tensors)
-        return held + self._slice_bytes(index, split)
+        held = sum(int(volumes(boxes).max()) * self.element_bytes(name, split) for name, boxes in tensors)
+        return int(held) + self.slice_bytes(index, split)
 
-    def _bytes(self, tensor: str, elements: int, split: Split) -> int:
-        """Of so many elements of an op's input or output."""
+    def element_bytes(self, tensor: str, split: Split) -> float:
+        """Of an op's input or output, on average: less than one where only a band of its channels is there."""
         channels = self._graph.shape(tensor)[-1] if tensor in self._narrowed and split[-1] == 1 else 0
-        band = elements * WIDE_GRAIN // channels if channels > WIDE_GRAIN else elements
-        return band * self._graph.element_bytes(tensor)
+        return self._graph.element_bytes(tensor) * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
 
     def _slice_bytes(self, index: int, split: Split) -> int:
-        """Their bytes: of sixteen channels each if those have more than a small one."""
-        constants, channels = self.cost(index, split).constant_bytes, self._channels(index, split)
-        return min(constants, self._slices * max(SMALL_SLICE, constants * WIDE_GRAIN // max(channels, WIDE_GRAIN)))
-
-    def _channels(self, index: int, split: Split) -> int:
-        """Of the largest tile."""
-        tiles = self.tiles(self._graph.ops[index].output, split)
-        return int(extents(tiles)[:, -1].max()) if split else 1
+        """Of as many slices as are to have room."""
+        if not self._slices:
+            return 0
+        op, tiles = self._graph.ops[index], self.tiles(self._graph.ops[index].output, split)
+        (largest,) = to_boxes(tiles[[volumes(tiles).argmax()]])
+        pieces = self._pieces(op, largest)
+        return self._tile_cost(op, pieces[0]).constant_bytes * min(self._slices, len(pieces))
 
     def is_possible(self, index: int, split: Split) -> bool:
         return split in self._possible(index)

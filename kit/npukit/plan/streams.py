@@ -7,7 +7,7 @@ room, and multicast to all of them.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
@@ -86,12 +86,13 @@ def slices_of(
 
 
 class Streams:
-    """The slices of a round, in order, on their way into the programs' memories, which have room for so many bytes."""
+    """The slices of a round, in order, on their way into the programs' memories, each where it finds room."""
 
-    def __init__(self, traffic: Traffic, slices: Sequence[Slice], feeders: Sequence[int], room: int) -> None:
+    def __init__(self, traffic: Traffic, rooms: Mapping[Slice, int], feeders: Sequence[int]) -> None:
+        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use."""
         self._traffic, self._feeders = traffic, feeders
-        self._replaced = _replaced_by(slices, room)
-        self._waiting = list(slices)
+        self._replaced = _replaced_by(rooms)
+        self._waiting = list(rooms)
         self._released: set[Slice] = set()
         self._open = 0
         self._lists: Counter[int] = Counter()
@@ -138,14 +139,19 @@ class Streams:
         self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
 
-def _replaced_by(slices: Sequence[Slice], room: int) -> dict[Slice, set[Slice]]:
-    """For each slice those that make room for it, at most one of each PE: two find room even if they are too large."""
-    found: dict[Slice, set[Slice]] = {each: set() for each in slices}
+def _replaced_by(rooms: Mapping[Slice, int]) -> dict[Slice, set[Slice]]:
+    """For each slice those that must be gone before it comes; one finds room even if it is too large.
+
+    On each PE that is the last of them, as slices are used in order.
+    """
+    found: dict[Slice, set[Slice]] = {each: set() for each in rooms}
     held: dict[int, deque[Slice]] = {}
-    for each in slices:
+    gone: dict[int, Slice] = {}
+    for each, room in rooms.items():
         for pe in each.pes:
             before = held.setdefault(pe, deque())
-            while len(before) > 1 and sum(other.source.bytes for other in before) + each.source.bytes > room:
-                found[each].add(before.popleft())
+            while before and sum(other.source.bytes for other in before) + each.source.bytes > room:
+                gone[pe] = before.popleft()
             before.append(each)
+            found[each] |= {gone[pe]} if pe in gone else set()
     return found

@@ -35,35 +35,40 @@ class Transfer:
         return min(region.first_reader for region in self.destinations)
 
 
-def transfers_of(graph: Graph, regions: Regions, tensor: str) -> list[Transfer]:
-    """Of one tensor, for each owner in turn, what is read first before what is read later."""
+def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = False) -> list[Transfer]:
+    """Of one tensor, for each owner in turn, what is read first before what is read later.
+
+    `apart`: what is read by other ops first goes in multicasts of its own.
+    """
     places = {pe: place for place, pe in enumerate(regions[tensor])}
     held = [region for of_pe in regions[tensor].values() for region in of_pe]
     alike = tuple(replace(region, frame=0, pe=places[region.pe]) for region in held)
     found = dict(zip(alike, held, strict=True))
     return [
         Transfer(each.box, found[each.source], tuple(found[to] for to in each.destinations))
-        for each in _transfers(alike, graph.element_bytes(tensor))
+        for each in _transfers(alike, graph.element_bytes(tensor), apart)
     ]
 
 
 @lru_cache(maxsize=4096)
-def _transfers(held: tuple[Region, ...], element_bytes: int) -> tuple[Transfer, ...]:
+def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tuple[Transfer, ...]:
     """Frames and groups of PEs that do the same have the same, but for the numbers of frames and PEs."""
     wanting = [region for region in held if region.wanted is not None]
     found: list[Transfer] = []
     for source in held:
         if source.owned is not None:
-            found += sorted(_from_source(element_bytes, source, wanting), key=lambda transfer: transfer.first_reader)
+            transfers = _from_source(element_bytes, source, wanting, apart=apart)
+            found += sorted(transfers, key=lambda transfer: transfer.first_reader)
     return tuple(found)
 
 
-def _from_source(element_bytes: int, source: Region, wanting: Sequence[Region]) -> Iterator[Transfer]:
+def _from_source(element_bytes: int, source: Region, wanting: Sequence[Region], *, apart: bool) -> Iterator[Transfer]:
     """Pieces of one source, equal ones that one multicast can carry taken together."""
     groups: dict[object, list[tuple[Box, Region]]] = {}
     for box, region in _pieces(source, wanting):
         shape = _shape_of(copies(box, source.box, region.box, element_bytes))
-        key = (box, region.number, region.pe == source.pe, shape)
+        reader = region.first_reader if apart else 0
+        key = (box, region.number, region.pe == source.pe, reader, shape)
         groups.setdefault(key, []).append((box, region))
     for group in groups.values():
         yield Transfer(group[0][0], source, tuple(region for _, region in group))

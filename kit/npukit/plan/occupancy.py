@@ -1,0 +1,44 @@
+"""What tensors take of the PEs' memory while each op is computed: the rest is for slices of constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from npukit.plan.graph import Graph
+from npukit.plan.memory import aligned
+from npukit.plan.regions import Region, Regions
+
+
+def most_held(graph: Graph, frames: Sequence[Regions], *, late: bool) -> list[int]:
+    """For each op, on the PE that holds most, the bytes of these frames' tensors from when the op before it is computed
+    until it is computed itself.
+
+    What others send has its place from when they begin to compute it, or, if `late`, from when they have.
+    """
+    held: Counter[tuple[int, int]] = Counter()
+    for regions in frames:
+        for tensor, by_pe in regions.items():
+            made = _made(graph, tensor)
+            for region in (region for of_pe in by_pe.values() for region in of_pe):
+                size = aligned(region.box.elements * graph.element_bytes(tensor))
+                for moment in _moments(region, made, len(graph.ops), late=late):
+                    held[moment, region.pe] += size
+    most: Counter[int] = Counter()
+    for (moment, _), size in held.items():
+        most[moment] = max(most[moment], size)
+    return [max(most[moment] for moment in range(2 * index - 2, 2 * index + 1)) for index in range(len(graph.ops))]
+
+
+def _moments(region: Region, made: int, ops: int, *, late: bool) -> range:
+    """When it has a place: an op is computed at twice its number, and what it makes is sent after that."""
+    computed = max(2 * made, 0)
+    sent = max(2 * region.first_reader - 1, computed + 1) if region.needs and late else computed + 1
+    first = computed if region.owned or not late else sent
+    last = max((2 * index for index, _ in region.needs), default=0)
+    return range(first, min(max(last, sent), 2 * ops - 1) + 1)
+
+
+def _made(graph: Graph, tensor: str) -> int:
+    """By which op; -1 of the network's inputs."""
+    return next((index for index, op in enumerate(graph.ops) if op.output == tensor), -1)
