@@ -104,7 +104,8 @@ _Static_assert(sizeof(struct net_event) == 8 && sizeof(struct net_events) == 8, 
 _Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
 _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
 
-/* A step of a frame, in programs that are a table of steps. */
+/* A step of a frame, in programs that are a table of steps. What computes says in `flag` how many layers further the
+ * next one is, as a signed byte: 0 if both are pieces of one layer. */
 enum net_step_kind {
     NET_END,
     NET_WAIT,    /* for `flag`, `count` times */
@@ -157,12 +158,10 @@ int32_t net_frame(void);
 
 /* --- for net_run() --- */
 
-static inline int32_t net_observed(void)
-{
-    return net_control->observed != 0;
-}
+/* Asked once in a frame, when its first layer begins. */
+int32_t net_observed(void);
 
-/* Around each layer of an observed frame: before it begins, and while its output is still in place. */
+/* Around each layer of an observed frame, or each piece of one: before it begins, and while its output is in place. */
 void net_begin_layer(void);
 void net_end_layer(uint32_t layer);
 

@@ -22,6 +22,17 @@ int32_t net_frame(void)
     return status;
 }
 
+int32_t net_observed(void)
+{
+    if (net_control->observed == 0) {
+        return 0;
+    }
+    for (uint32_t layer = 0; layer < net_layer_count; layer++) {
+        net_records[layer] = (struct net_record){0};
+    }
+    return 1;
+}
+
 void net_begin_layer(void)
 {
     hal_count(&layer_begun);
@@ -37,9 +48,9 @@ void net_event(uint32_t step)
     net_events->written = number + 1;
 }
 
-static uint32_t at_most_32_bits(uint64_t count)
+static uint32_t sum(uint32_t before, uint64_t more)
 {
-    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+    return more > UINT32_MAX - before ? UINT32_MAX : before + (uint32_t)more;
 }
 
 static uint32_t digest_of(const struct net_layer *layer)
@@ -58,10 +69,9 @@ void net_end_layer(uint32_t layer)
 {
     struct hal_counters now;
     hal_count(&now);
-    net_records[layer] = (struct net_record){
-        .digest = digest_of(&net_layers[layer]),
-        .cycles = at_most_32_bits(now.cycles - layer_begun.cycles),
-        .instructions = at_most_32_bits(now.instructions - layer_begun.instructions),
-        .asleep = at_most_32_bits(now.asleep - layer_begun.asleep),
-    };
+    struct net_record *const record = &net_records[layer];
+    record->digest = digest_of(&net_layers[layer]);
+    record->cycles = sum(record->cycles, now.cycles - layer_begun.cycles);
+    record->instructions = sum(record->instructions, now.instructions - layer_begun.instructions);
+    record->asleep = sum(record->asleep, now.asleep - layer_begun.asleep);
 }

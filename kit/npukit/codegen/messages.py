@@ -183,7 +183,7 @@ class Descriptors:
         buffer = pe.buffer(landing.view.buffer)
         if landing.pe == self._pe:
             return Number(Address(self._arena.place(buffer), offset))
-        return Foreign(landing.pe, control_bytes(len(list(pe.computes()))) + buffer.offset + offset)
+        return Foreign(landing.pe, control_bytes(len(pe.tiles)) + buffer.offset + offset)
 
 
 def _what(message: Message) -> str:

@@ -16,6 +16,7 @@ from npukit.errors import NpukitError
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.plan.plan import Compute, PePlan
+from npukit.plan.repeats import layers_onward
 
 CPU = "cpu"
 
@@ -29,6 +30,8 @@ class Part:
     lowered: Lowered
     op: int
     layer: int
+    onward: int
+    """How much further the layer of the part behind it is."""
     submitted: bool = False
     streamed: Piece | None = None
     """Its constants, if they are not in the image."""
@@ -50,7 +53,7 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
     names = Names()
     places = {op.name: index for index, op in enumerate(net.ops)}
     parts = []
-    for index, step in enumerate(pe.computes()):
+    for step, layer, onward in zip(pe.computes(), pe.tile_numbers, layers_onward(pe), strict=True):
         inputs = tuple(arena.operand(view) for view in step.inputs)
         op = places[step.op]
         scratch = arena.scratch(step.scratch) if step.scratch else None
@@ -61,7 +64,7 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         if step.constants and step.streamed:
             streamed = streamed_piece(step.streamed, lowered.constants)
             lowered = with_constants_in(arena.scratch(step.constants), lowered)
-        parts.append(Part(tile, engine, lowered, op, index, step.submitted, streamed, prototype))
+        parts.append(Part(tile, engine, lowered, op, layer, onward, step.submitted, streamed, prototype))
     return parts
 
 

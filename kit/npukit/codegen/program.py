@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from npukit.accel.interface import Accelerator, Call, ConstantArray, Routine, Routines
+from npukit.accel.interface import Accelerator, Call, ConstantArray, Operand, Routine, Routines
 from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
@@ -29,6 +29,8 @@ class Program:
     is_root: bool
     arena: Arena
     parts: tuple[Part, ...]
+    layers: tuple[Operand, ...]
+    """What is recorded of it: the tiles that it makes."""
     arrays: tuple[ConstantArray, ...]
     records: tuple[Record, ...]
     steps: tuple[FrameStep, ...]
@@ -78,6 +80,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         is_root=pe is plan.pes[0],
         arena=arena,
         parts=tuple(parts),
+        layers=tuple(arena.operand(each.output) for each in pe.tiles),
         arrays=tuple(array for part in parts for array in part.lowered.constants),
         records=(*(record for run in runs for record in _records(run, descriptors, templates, bool(table))), *table),
         steps=steps,

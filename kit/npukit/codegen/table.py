@@ -126,7 +126,8 @@ def _rows(
     elif first.chained:
         yield from _chain([piece for piece in run if isinstance(piece, Part)], templates)
     else:
-        yield _row("NET_CALL", count=next(kernels))
+        assert isinstance(first, Part)
+        yield _row("NET_CALL", flag=_onward(first), count=next(kernels))
 
 
 def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fields]:
@@ -151,7 +152,8 @@ def _chain(parts: Sequence[Part], templates: Templates) -> Iterator[Fields]:
         commands, template = commands_of(part), templates.get(part.tile.name)
         yield from _patches(part, template) if template else ()
         first = template.symbol if template else commands[0]
-        yield _row("NET_LINKED" if index else kind, count=len(commands), what=Number(Address(first)))
+        kind = "NET_LINKED" if index else kind
+        yield _row(kind, flag=_onward(part), count=len(commands), what=Number(Address(first)))
 
 
 def _patches(part: Part, template: Template) -> Iterator[Fields]:
@@ -161,6 +163,12 @@ def _patches(part: Part, template: Template) -> Iterator[Fields]:
         value = _fields(part)[name]
         assert isinstance(value, Address)
         yield _row("NET_PATCH", flag=f"offsetof(struct {form.struct}, {name}) / 4", what=Number(value))
+
+
+def _onward(part: Part) -> int:
+    """As a byte; after pieces of several tiles in turn it goes back."""
+    assert -128 <= part.onward < 128, f"{part.tile.name}: {part.onward} layers on"
+    return part.onward % 256
 
 
 def _row(kind: str, flag: int | str = 0, count: int = 0, what: Value = 0) -> Fields:

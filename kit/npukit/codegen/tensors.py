@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npukit.accel.interface import Address, Tile
+from npukit.accel.interface import Address, Operand
 from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
@@ -96,11 +96,11 @@ def _in_frames(row: TensorRow, offsets: Sequence[int], table: str) -> TensorRow:
 
 def layer_tiles(program: Program) -> list[LayerTile]:
     """What each layer leaves behind on this PE, in the order of the layers."""
-    return [_layer_tile(program, part.tile) for part in program.parts]
+    return [_layer_tile(program, output) for output in program.layers]
 
 
-def _layer_tile(program: Program, tile: Tile) -> LayerTile:
-    place, output = tile.output.address, tile.output
+def _layer_tile(program: Program, output: Operand) -> LayerTile:
+    place = output.address
     buffer = next(b for b in program.arena.buffers.values() if program.arena.place(b) == place.symbol)
     if buffer.arrangement:
         place = Address(place.symbol, place.offset + buffer.arrangement.origin)

@@ -47,6 +47,5 @@ def _of_chip(session: Session, board: Board, plan: Plan, number: int) -> Iterato
 
 
 def _of_pe(session: Session, number: int, like: PePlan, first_frame: int) -> Iterator[Tile]:
-    steps = list(like.computes())
-    for step, record in zip(steps, session.layers(number, len(steps)), strict=True):
+    for step, record in zip(like.tiles, session.layers(number, len(like.tiles)), strict=True):
         yield Tile(number, step, record, like.pe, first_frame + step.frame)

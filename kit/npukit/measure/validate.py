@@ -70,7 +70,7 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
     """Feed every case; compare outputs with the reference and with what the cases expect, and all tiles' digests."""
     found: list[Mismatch] = []
     equal, answers = True, dict[int, int]()
-    steps = [step for pe in plan.pes for step in pe.computes()]
+    steps = [step for pe in plan.pes for step in pe.tiles]
     for chosen in progress.track(rounds(cases.count, plan.frames_of_all), f"validate on {target.name}"):
         outputs = run_round(target.session, net, cases, chosen, observe=True)
         reference = {case: evaluate(net, [array[case] for array in cases.inputs]) for case in dict.fromkeys(chosen)}

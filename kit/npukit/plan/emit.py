@@ -57,8 +57,9 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     for program in traffic.programs.values():
         table = is_table(len(program.steps), len(traffic.programs))
         buffers, activations = _place(graph, program, traffic.frames if table else None)
-        role = roles.setdefault(_code_of_program(program, table), len(roles))
-        pes.append(PePlan(program.pe, role, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0)))
+        planned = PePlan(program.pe, 0, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0))
+        role = roles.setdefault(_code_of_program(planned, table), len(roles))
+        pes.append(replace(planned, role=role))
         extents.append(activations)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
     known = [frames * (len(graph.net.inputs) + len(graph.net.outputs)), *[0] * (len(pes) - 1)]
@@ -68,7 +69,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
 
 def _fitted(board: Board, plan: Plan, pe: PePlan, program: Program, activations: int, tensors: int) -> PePlan:
     """With the memory of a program of which the host knows so many tensors."""
-    layers, rest = len(program.costs), len(program.steps) - len(program.costs)
+    layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     stack = STACK_BYTES
     if is_table(len(program.steps), len(plan.pes)):
         kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
@@ -105,9 +106,7 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
     steps = [step for unit in written for step in unit]
     commands = sum({**program.commands, **chained}.get(step, 0) for step in steps)
     descriptors = sum(program.descriptors.get(step, 0) for step in steps)
-    return Orders(
-        commands + sum(command for command, *_ in pieces), descriptors, table_bytes(lines, len(program.costs))
-    )
+    return Orders(commands + sum(command for command, *_ in pieces), descriptors, table_bytes(lines, len(pe.tiles)))
 
 
 def _patched_words(pe: PePlan, steps: Sequence[int]) -> int:
@@ -249,10 +248,10 @@ def _shown(graph: Graph, region: Region, life: Lifetime, offset: int) -> Iterato
             yield Buffer(region.named(name), name, box, life.bytes, offset, life.first, life.last)
 
 
-def _code_of_program(program: Program, table: bool) -> tuple[object, ...]:
+def _code_of_program(pe: PePlan, table: bool) -> tuple[object, ...]:
     """What must be equal for programs to be one: of a table the number of layers and what the core computes."""
-    steps = [step for step in program.steps if not table or (isinstance(step, Compute) and step.engine == "cpu")]
-    return len(program.costs), table, *(_code_of(step) for step in steps)
+    steps = [step for step in pe.steps if not table or (isinstance(step, Compute) and step.engine == "cpu")]
+    return len(pe.tiles), table, *(_code_of(step) for step in steps)
 
 
 def _code_of(step: Step) -> Sequence[object]:

@@ -14,7 +14,7 @@ for each landing).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from npukit.net.arrangement import Arrangement
@@ -177,6 +177,13 @@ class Orders:
         return self.commands + self.descriptors + self.table
 
 
+def _together(first: Compute, second: Compute) -> Compute:
+    """Two pieces of a tile as one."""
+    box = first.output.box.hull(second.output.box)
+    cycles, stolen = first.cycles + second.cycles, first.stolen + second.stolen
+    return replace(first, output=replace(first.output, box=box), cycles=cycles, stolen=stolen)
+
+
 @dataclass(frozen=True)
 class PePlan:
     """One PE's program and memory. PEs with the same `role` run the same code on different data."""
@@ -197,6 +204,21 @@ class PePlan:
 
     def computes(self) -> Iterator[Compute]:
         return (step for step in self.steps if isinstance(step, Compute))
+
+    @cached_property
+    def tile_numbers(self) -> tuple[int, ...]:
+        """For each compute step, to which of the tiles it belongs: those computed piece by piece count once."""
+        numbers: dict[object, int] = {}
+        keys = ((step.op, step.frame, step.output.buffer) for step in self.computes())
+        return tuple(numbers.setdefault(key, len(numbers)) for key in keys)
+
+    @cached_property
+    def tiles(self) -> tuple[Compute, ...]:
+        """What the PE computes of each op for each frame, as if in one step, in the order in which it begins."""
+        found: dict[int, Compute] = {}
+        for number, step in zip(self.tile_numbers, self.computes(), strict=True):
+            found[number] = _together(found[number], step) if number in found else step
+        return tuple(found.values())
 
 
 @dataclass(frozen=True)

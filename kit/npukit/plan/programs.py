@@ -60,7 +60,9 @@ class Emitter:
         """By frame and tensor, what says that there is room for it."""
         self._costs: dict[tuple[str, Box], Cost] = {}
         numbered = enumerate(assignments)
-        self.regions = [regions_of(graph, assignment, ends, frame, between, compact=compact) for frame, assignment in numbered]
+        self.regions = [
+            regions_of(graph, assignment, ends, frame, between, compact=compact) for frame, assignment in numbered
+        ]
 
     def emit_frame(self, frame: int) -> None:
         self.bring_inputs(frame)

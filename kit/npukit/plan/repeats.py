@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from npukit.plan.plan import DRAM, Compute, Join, Message, PePlan, Plan, Send, Step, View, Wait
 
@@ -71,7 +72,17 @@ def _alike(likes: Sequence[Hashable], first: int, at: int, literal: Sequence[boo
 
 def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
     """Of each step what it must have in common with another to be the same: what the core computes is none other's."""
-    return [_like(plan, pe.pe, place, step) for place, step in enumerate(pe.steps)]
+    onward = iter(layers_onward(pe))
+    return [
+        (_like(plan, pe.pe, place, step), next(onward) if isinstance(step, Compute) else 0)
+        for place, step in enumerate(pe.steps)
+    ]
+
+
+def layers_onward(pe: PePlan) -> list[int]:
+    """For each compute step, how much further the next one's tile is: none if they are pieces of one."""
+    numbers = pe.tile_numbers
+    return [after - before for before, after in pairwise(numbers)] + [1] * bool(numbers)
 
 
 def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 
@@ -27,6 +27,7 @@ from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.bands import Bands, Turn, between, in_bands, turns_of
+from npukit.plan.due import Due
 from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
@@ -34,7 +35,7 @@ from npukit.plan.occupancy import most_held
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
-from npukit.plan.programs import Chosen, Emitter, Engines, every
+from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, in_frame
 from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY, Piece, Slice, Streams, cut_in_slices, slices_of
 from npukit.plan.traffic import SIGNAL, UsualFlags, signal
@@ -141,6 +142,7 @@ class _RoundEmitter:
         self._lazy = _lazy_from(graph, board, engines, wanted)
         self._calm = min(_calm_from(graph), self._lazy - 1)
         self._places = list(self._in_order(turns_of(graph, wanted.bands)))
+        self._due = Due(graph, wanted.bands, compact=wanted.compact)
         self._rooms = self._rooms_for_slices()
         self._to_compute: dict[int, list[Slice]] = {}
         for slice_ in self._slices():
@@ -217,51 +219,12 @@ class _RoundEmitter:
         return self._round.compact or self.emitter.is_last(turn.op.output)
 
     def _ask(self, frames: Sequence[int], turn: Turn) -> None:
-        for tensor, chosen in self._due(turn):
+        for tensor, chosen in self._due.after(turn):
             self.emitter.ask(frames, tensor, chosen)
 
     def _send(self, frame: int, turn: Turn) -> None:
-        for tensor, chosen in self._due(turn):
+        for tensor, chosen in self._due.after(turn):
             self.emitter.send(frame, tensor, chosen)
-
-    def _due(self, turn: Turn) -> Iterator[tuple[str, Chosen]]:
-        """What is sent after a turn.
-
-        Bands of what is between two ops go one by one, what the second makes of them goes when it is whole. Where
-        memory is short nothing goes sooner than the op before the one that reads it is done.
-        """
-        made = turn.op.output
-        if self._is_apart(turn):
-            yield made, lambda transfer: turn.holds(transfer.box)
-        elif turn.last and self._round.compact:
-            for tensor in self._deferred.get(turn.index, ()):
-                yield tensor, lambda transfer: self._due_after(transfer.source.tensor, transfer.first_reader) == turn.index
-        elif turn.last:
-            yield made, every
-
-    @cached_property
-    def _deferred(self) -> dict[int, list[str]]:
-        """After which ops what is to be sent of which tensors."""
-        found: dict[int, list[str]] = {}
-        for op in self._graph.ops:
-            readers = [*self._graph.consumers[op.output], *([len(self._graph.ops)] if op.output in self._graph.outputs else [])]
-            for due in dict.fromkeys(self._due_after(op.output, reader) for reader in readers):
-                found.setdefault(due, []).append(op.output)
-        return found
-
-    def _due_after(self, tensor: str, reader: int) -> int:
-        """The op after which what an op is the first to read goes: the one before it, but no op that takes turns."""
-        made, due = self._made[tensor], reader - 1
-        while due > made and self._graph.ops[due].name in self._round.bands:
-            due -= 1
-        return max(made, due)
-
-    @cached_property
-    def _made(self) -> dict[str, int]:
-        return {op.output: index for index, op in enumerate(self._graph.ops)}
-
-    def _is_apart(self, turn: Turn) -> bool:
-        return turn.op.name in self._round.bands
 
     def _go(self) -> None:
         """The root starts everybody."""
