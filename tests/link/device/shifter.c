@@ -93,10 +93,11 @@ int32_t net_run(void)
         stop();
     }
     net_event(0);
+    const bool observed = net_observed() != 0;
     for (uint32_t i = 0; i < LAYERS; i++) {
         net_begin_layer();
         run_layer(i);
-        if (net_observed()) {
+        if (observed) {
             net_end_layer(i);
         }
     }
