@@ -158,8 +158,10 @@ int32_t net_frame(void);
 
 /* --- for net_run() --- */
 
-/* Asked once in a frame, when its first layer begins. */
-int32_t net_observed(void);
+static inline int32_t net_observed(void)
+{
+    return net_control->observed != 0;
+}
 
 /* Around each layer of an observed frame, or each piece of one: before it begins, and while its output is in place. */
 void net_begin_layer(void);

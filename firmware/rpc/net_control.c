@@ -3,6 +3,7 @@
 #include "net.h"
 
 static struct hal_counters layer_begun;
+static bool records_empty; /* or of the frame under way */
 
 void net_start(void)
 {
@@ -15,6 +16,7 @@ void net_start(void)
 
 int32_t net_frame(void)
 {
+    records_empty = false;
     const int32_t status = net_run();
     hal_count(&net_control->counters);
     net_control->frames++;
@@ -22,19 +24,20 @@ int32_t net_frame(void)
     return status;
 }
 
-int32_t net_observed(void)
+/* What pieces of a layer take is summed up, from nothing in each frame. */
+static void empty_records(void)
 {
-    if (net_control->observed == 0) {
-        return 0;
-    }
     for (uint32_t layer = 0; layer < net_layer_count; layer++) {
         net_records[layer] = (struct net_record){0};
     }
-    return 1;
+    records_empty = true;
 }
 
 void net_begin_layer(void)
 {
+    if (!records_empty) {
+        empty_records();
+    }
     hal_count(&layer_begun);
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
-    assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
+    assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
 def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +73,7 @@ def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest
     assert last == [net.ops[-1].name] * wanted.waves
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
-    assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
+    assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
 def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_room(
@@ -92,10 +93,30 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     (table,) = [record for record in made.records if record.symbol == TABLE]
     kinds = [dict(row)["kind"] for row in table.rows]
     assert kinds.count("NET_SIGNALS") == kinds.count("NET_TO") > 0
-    taken = sum(record.bytes for record in made.records) + LAYER_BYTES * len(made.parts)
+    taken = sum(record.bytes for record in made.records) + LAYER_BYTES * len(made.layers)
     reserved = plan.pes[1].orders
     assert reserved
     assert taken <= reserved.bytes <= 1.25 * taken
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
-    assert found.tiles_checked == sum(len(list(pe.computes())) for pe in plan.pes)
+    assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
+
+
+def test_little_memory_two_lanes_and_layouts_that_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and channels in turn: what others send comes late, slices are as large as each layer leaves room for."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    engines = with_core(plugins_of(BOARD))
+    net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
+    cuts = [((1, 4, 1, 1), (1, 1, 1, 1)), ((1, 1, 1, 2), (1, 1, 1, 16))]
+    boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, *cuts[place % 2])) for place, op in enumerate(net.ops)}
+    group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
+    everything = frozenset(boxes)
+    small = Round((group,), lanes=2, streamed=everything, slice_bytes=1024, slices=2)
+    compact = replace(small, room=24 << 10, compact=True)
+    plans = [emit_round(Graph(net), BOARD, engines, wanted) for wanted in (small, compact)]
+    pieces = [len(list(plan.pes[1].computes())) for plan in plans]
+    assert pieces[0] > pieces[1] > len(plans[1].pes[1].tiles)
+    assert plans[1].pes[1].tile_numbers != tuple(sorted(plans[1].pes[1].tile_numbers)), "lanes take turns"
+    found = outcome(Example(net, BOARD, plans[1], engines), tmp_path, find_toolchain(None))
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == 2 * sum(len(pe.tiles) for pe in plans[1].pes), "three cases are two rounds"

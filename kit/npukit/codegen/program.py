@@ -46,7 +46,7 @@ class Program:
 
     @property
     def control_bytes(self) -> int:
-        return control_bytes(len(self.parts))
+        return control_bytes(len(self.layers))
 
     @property
     def activation_bytes(self) -> int:

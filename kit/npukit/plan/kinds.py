@@ -37,7 +37,7 @@ class Kinds:
 
 def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     """The bytes of one of the plan's PEs by kind."""
-    use, orders, records = pe.memory, pe.orders, control_bytes(sum(1 for _ in pe.computes()))
+    use, orders, records = pe.memory, pe.orders, control_bytes(len(pe.tiles))
     received, slices, scratch = _apart(plan, pe)
     return Kinds(
         code=use.code,

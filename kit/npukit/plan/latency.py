@@ -21,7 +21,7 @@ from npukit.plan.cost import CHAIN_CYCLES
 from npukit.plan.exchange import Distances, exchange_cycles
 from npukit.plan.graph import Graph
 from npukit.plan.occupied import Layout, Occupied
-from npukit.plan.splits import SMALL_SLICE, Split, Splits
+from npukit.plan.splits import Split, Splits
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ class _State:
 class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
-    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that all
-    tensors of a PE may take at once, with so many small `slices` of constants. `moves_weigh` so many times
-    what they are estimated to cost: other weights find other assignments, for who compares them by simulation.
+    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
+    inputs and the output of a tile may take, with so many small `slices` of its constants; or, if a `slice_size` is
+    given, all tensors of a PE that live at once, with slices of that size. `moves_weigh` so many times what they are
+    estimated to cost: other weights find other assignments, for who compares them by simulation.
     """
 
     def __init__(
@@ -61,14 +62,14 @@ class LatencySearch:
         fetched: bool = False,
         room: int | None = None,
         slices: int = 0,
-        slice_size: int = SMALL_SLICE,
+        slice_size: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
         self._moves_weigh = moves_weigh
         self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
-        self._room = room
+        self._crowded_from = room if slice_size else None
         self._occupied = Occupied(graph, self._splits, self._free)
         self._distances = _distances(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
@@ -121,9 +122,9 @@ class LatencySearch:
         return replace(state, cycles=state.cycles + moved)
 
     def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:
-        if self._room is None:
+        if self._crowded_from is None:
             return 0
-        return max(self._occupied.bytes(index, layout, split) - self._room, 0)
+        return max(self._occupied.bytes(index, layout, split) - self._crowded_from, 0)
 
     def _live(self, index: int) -> tuple[str, ...]:
         """Tensors made by then and read later, in a fixed order."""

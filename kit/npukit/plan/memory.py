@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+import numpy as np
+
 from npukit.board.board import Board
 from npukit.plan.plan import MemoryUse, Plan
 
@@ -72,9 +74,6 @@ class Lifetime:
     def spans(self) -> tuple[tuple[int, int], ...]:
         return self.parts or ((self.first, self.last),)
 
-    def meets(self, other: Lifetime) -> bool:
-        return any(a <= d and c <= b for a, b in self.spans for c, d in other.spans)
-
     @property
     def steps(self) -> int:
         return sum(last - first + 1 for first, last in self.spans)
@@ -102,12 +101,22 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     if any(life.parts for life in lifetimes):
         orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
         orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
-    met = [{i for i, other in enumerate(lifetimes) if life.meets(other)} for life in lifetimes]
+    met = _meetings(lifetimes)
     least, best = _most_at_once(lifetimes), _placed(lifetimes, met, orders[0])
     for order in orders:
         if extent(lifetimes, best) > least:
             best = min(best, _improved(lifetimes, met, order, least), key=lambda each: extent(lifetimes, each))
     return best
+
+
+def _meetings(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
+    """For each those that need bytes when it does."""
+    spans = [(number, *span) for number, life in enumerate(lifetimes) if life.bytes for span in life.spans]
+    owners, firsts, lasts = np.array(spans, np.int64).reshape(-1, 3).T
+    met: list[set[int]] = [set() for _ in lifetimes]
+    for one, other in np.argwhere((firsts[:, None] <= lasts) & (firsts <= lasts[:, None])).tolist():
+        met[owners[one]].add(int(owners[other]))
+    return met
 
 
 def _improved(

@@ -34,7 +34,7 @@ def _moments(region: Region, made: int, ops: int, *, late: bool) -> range:
     """When it has a place: an op is computed at twice its number, and what it makes is sent after that."""
     computed = max(2 * made, 0)
     sent = max(2 * region.first_reader - 1, computed + 1) if region.needs and late else computed + 1
-    first = computed if region.owned or not late else sent
+    first = computed if region.owned or made < 0 or not late else sent
     last = max((2 * index for index, _ in region.needs), default=0)
     return range(first, min(max(last, sent), 2 * ops - 1) + 1)
 

@@ -198,9 +198,11 @@ class Emitter:
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self.ends.outputs)
-        outputs = [
-            self._held(frame, root.pe, name)[0] for frame in range(len(self.assignments)) for name in self.graph.outputs
-        ]
+        frames, end = range(len(self.assignments)), len(self.graph.ops)
+        held = (
+            region for frame in frames for name in self.graph.outputs for region in self._held(frame, root.pe, name)
+        )
+        outputs = [region for region in held if any(reader == end for reader, _ in region.needs)]
         self.traffic.wait_for(root.pe, *outputs)
         for pe in self.traffic.programs:
             self.traffic.wait_until_sent(pe)

@@ -39,11 +39,12 @@ class Splits:
         pes: int,
         room: int | None = None,
         slices: int = 0,
-        slice_size: int = SMALL_SLICE,
+        slice_size: int = 0,
         narrowed: Collection[str] = (),
     ) -> None:
-        """With a `room`, splits are none of which a PE's inputs, output and so many slices of its constants take
-        more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts."""
+        """With a `room`, splits are none of which a PE's inputs, output and so many small slices of its constants take
+        more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
+        `slice_size` slices are of that size, and tiles cost what their pieces do."""
         self._graph, self._engines, self.pes, self._room, self._slices = graph, engines, pes, room, slices
         self._slice_size, self._narrowed = slice_size, narrowed
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
@@ -91,7 +92,7 @@ class Splits:
 
     def _pieces(self, op: Op, box: Box) -> list[Box]:
         """What is computed of a tile with one slice of constants each."""
-        if not self._slices or op.engine == CORE:
+        if not self._slice_size or op.engine == CORE:
             return [box]
         return cut_in_slices(box, lambda part: self._tile_cost(op, part).constant_bytes, self._slice_size)
 
@@ -136,13 +137,19 @@ class Splits:
         return self._graph.element_bytes(tensor) * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
 
     def _slice_bytes(self, index: int, split: Split) -> int:
-        """Of as many slices as are to have room."""
-        if not self._slices:
-            return 0
+        """Of as many slices as are to have room: small ones are of sixteen channels each, or larger."""
+        if not self._slice_size:
+            constants, channels = self.cost(index, split).constant_bytes, self._channels(index, split)
+            return min(constants, self._slices * max(SMALL_SLICE, constants * WIDE_GRAIN // max(channels, WIDE_GRAIN)))
         op, tiles = self._graph.ops[index], self.tiles(self._graph.ops[index].output, split)
         (largest,) = to_boxes(tiles[[volumes(tiles).argmax()]])
         pieces = self._pieces(op, largest)
         return self._tile_cost(op, pieces[0]).constant_bytes * min(self._slices, len(pieces))
+
+    def _channels(self, index: int, split: Split) -> int:
+        """Of the largest tile."""
+        tiles = self.tiles(self._graph.ops[index].output, split)
+        return int(extents(tiles)[:, -1].max()) if split else 1
 
     def is_possible(self, index: int, split: Split) -> bool:
         return split in self._possible(index)

@@ -104,8 +104,7 @@ int32_t net_run(void)
     if (rpc_run_is_under_way() && (rpc_break() || !hal_link_readable())) {
         longjmp(all_read, 1);
     }
-    const uint32_t layers = net_observed() ? LAYERS : 0;
-    for (uint32_t i = 0; i < layers; i++) {
+    for (uint32_t i = 0; i < LAYERS && net_observed(); i++) {
         net_begin_layer();
         net_end_layer(i);
     }

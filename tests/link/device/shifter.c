@@ -93,11 +93,10 @@ int32_t net_run(void)
         stop();
     }
     net_event(0);
-    const bool observed = net_observed() != 0;
     for (uint32_t i = 0; i < LAYERS; i++) {
         net_begin_layer();
         run_layer(i);
-        if (observed) {
+        if (net_observed()) {
             net_end_layer(i);
         }
     }

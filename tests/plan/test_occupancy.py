@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from fuzz.splits import BOARD
+from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.plan.assignment import Tile
+from npukit.plan.boxes import grid, to_boxes
+from npukit.plan.graph import Graph
+from npukit.plan.latency import LatencySearch
+from npukit.plan.memory import aligned
+from npukit.plan.occupancy import most_held
+from npukit.plan.plan import Compute, PePlan
+from npukit.plan.regions import Ends, regions_of
+from npukit.plan.rounds import Round, emit_round
+from npukit.plan.search import QUICK
+from plan.networks import Builder
+
+
+def held_while_computing(pe: PePlan, op: str) -> int:
+    """Bytes of tensors that are in use in the first step that computes an op."""
+    step = next(place for place, step in enumerate(pe.steps) if isinstance(step, Compute) and step.op == op)
+    buffers = {(each.offset, each.first): each for each in pe.buffers if each.tensor}
+    return sum(aligned(each.bytes) for each in buffers.values() if each.first <= step <= each.last)
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_no_pe_holds_more_than_foreseen(compact: bool) -> None:
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("wide")
+    x = b.conv(b.input(1, 8, 8, 16), 96)
+    x = b.add(b.conv(b.conv(x, 32, 3), 96), x)
+    graph = Graph(assign_engines(b.net(b.conv(x, 32)), engines))
+    cuts = [((1, 2, 2, 1), (1, 1, 1, 1)), ((1, 1, 1, 2), (1, 1, 1, 16))]
+    boxes = [to_boxes(grid(graph.shape(op.output), *cuts[place % 2])) for place, op in enumerate(graph.ops)]
+    group = {op.name: tuple(map(Tile, range(4), cut)) for op, cut in zip(graph.ops, boxes, strict=True)}
+    plan = emit_round(graph, BOARD, engines, Round((group,), compact=compact))
+    regions = regions_of(graph, group, Ends(-1, 0), 0, compact=compact)
+    foreseen = most_held(graph, [regions], late=compact)
+    for op, bytes_foreseen in zip(graph.ops, foreseen, strict=True):
+        held = [held_while_computing(pe, op.name) for pe in plan.pes if any(c.op == op.name for c in pe.computes())]
+        assert max(held) <= bytes_foreseen
+
+
+def test_a_search_prefers_what_a_memory_holds() -> None:
+    """The wide tensors fit a PE only in four parts; without the room, the quickest layouts gather more."""
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("wide")
+    x = b.conv(b.input(1, 16, 16, 16), 256)
+    graph = Graph(assign_engines(b.net(b.conv(b.add(b.conv(b.conv(x, 64), 256), x), 64)), engines))
+    room = 60 << 10
+    order = range(1, 9)
+    search = LatencySearch(graph, BOARD, engines, order, QUICK, fetched=True, room=room, slices=2, slice_size=4096)
+    regions = regions_of(graph, search.best(), Ends(-1, 0), 0, compact=True)
+    root = regions[graph.outputs[0]].pop(0)  # the root holds the outputs whole, whatever the layouts
+    assert root
+    assert max(most_held(graph, [regions], late=True)[1:]) <= room
