@@ -25,7 +25,7 @@ SLICE_BYTES = 8 << 10
 CHANNEL_GRAINS = (16, 4)
 """Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
 
-MOST_LISTED = 64 << 10
+MOST_LISTED = 80 << 10
 """Bytes of descriptors for slices that a PE which does nothing else has room for."""
 
 LARGEST_SLICE = 2
