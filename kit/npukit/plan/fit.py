@@ -122,6 +122,8 @@ def _more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int]
             yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(board, larger))
         elif any(op.engine == CORE for op in graph.ops):
             yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
+        else:
+            yield Remedy("more PEs do not help", _effect(board, larger))
 
 
 def _accelerated(graph: Graph, board: Board) -> Iterator[Remedy]:
