@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from npukit.board.board import Board
+from npukit.plan.compact import compact_plan
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.lockstep import closest_frame, engine_cycles, groups_of, lockstep_plan
@@ -44,7 +45,8 @@ def densest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[i
     On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit.
     """
     if len(order) > SMALL_MESH and board.noc:
-        return lockstep_plan(graph, board, engines, order) or closest_frame(graph, board, engines, order)
+        plan = lockstep_plan(graph, board, engines, order) or compact_plan(graph, board, engines, order)
+        return plan or closest_frame(graph, board, engines, order)
     best = replace(fastest_plan(graph, board, engines, order), objective="throughput")
     if board.noc is None:
         return best

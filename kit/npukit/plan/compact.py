@@ -1,0 +1,90 @@
+"""Rounds where memory is short: large groups, in which nothing has a place in memory before it must.
+
+What others send gets its place once a PE has computed, and slices of constants are as large as each layer leaves room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from npukit.board.board import Board
+from npukit.plan.graph import Graph
+from npukit.plan.latency import LatencySearch
+from npukit.plan.lockstep import WELL_USED, groups_of, root_last
+from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
+from npukit.plan.occupancy import most_held
+from npukit.plan.plan import DRAM, Plan
+from npukit.plan.predict import with_predictions
+from npukit.plan.programs import Engines
+from npukit.plan.regions import Ends, regions_of
+from npukit.plan.rounds import Round
+from npukit.plan.search import QUICK
+from npukit.plan.streaming import most_streamed
+
+SIZES = (38, 49, 76)
+
+SEARCHED = 0.44
+"""Part of a PE's memory that tensors and slices may take at once while layouts are searched for."""
+
+SLICE = 12_000
+"""Bytes of the slices that are expected then."""
+
+PRICE, MOVES_WEIGH = 0.03, 2.0
+"""Cycles a byte of constants costs, and times as much as its cycles that moving data does: both take memory too."""
+
+ROOMS = (0.42, 0.412)
+"""Parts of the memory that tensors and slices get, tried."""
+
+LEAST_SLICES = (8 << 10, 2)
+"""Bytes of slices where there is least room, and how many."""
+
+
+def compact_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
+    """The first that fits, of groups of the smallest size, as these share constants with most others; or None."""
+    for wanted in _rounds(graph, board, engines, order):
+        alone = most_streamed(graph, board, engines, replace(wanted, groups=wanted.groups[-1:]))
+        if alone is None or missing_bytes(board, alone):
+            continue
+        whole = most_streamed(graph, board, engines, wanted)
+        if whole and not missing_bytes(board, whole):
+            return with_predictions(graph.net, board, whole)
+    return None
+
+
+def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[Round]:
+    memory = board.memory_for("activations").size
+    for size in (*SIZES, len(order)):
+        if len(order) // size * size < WELL_USED * len(order):
+            continue
+        found = _of_size(graph, board, engines, order, size)
+        if _least_bytes(graph, found) <= memory - STACK_BYTES - FIRMWARE_BYTES:
+            yield from (replace(found, room=int(part * memory)) for part in ROOMS)
+
+
+def _of_size(graph: Graph, board: Board, engines: Engines, order: Sequence[int], size: int) -> Round:
+    room = int(SEARCHED * board.memory_for("activations").size)
+    search = LatencySearch(
+        graph,
+        board,
+        engines,
+        order[:size],
+        QUICK,
+        fetched=True,
+        room=room,
+        slices=LEAST_SLICES[1],
+        slice_size=SLICE,
+        moves_weigh=MOVES_WEIGH,
+    )
+    groups = tuple(groups_of(search.best(PRICE), order, size, root_last(order, size)))
+    slice_bytes, slices = LEAST_SLICES
+    return Round(
+        groups, feeders=tuple(order[: len(order) % size]), slice_bytes=slice_bytes, slices=slices, compact=True
+    )
+
+
+def _least_bytes(graph: Graph, wanted: Round) -> int:
+    """Of the PE of a group that holds most, but for the outputs."""
+    regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, compact=True)
+    inside = {name: {pe: held for pe, held in by_pe.items() if pe != DRAM} for name, by_pe in regions.items()}
+    return max(most_held(graph, [inside], late=True)) + wanted.slices * wanted.slice_bytes
