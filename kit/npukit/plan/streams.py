@@ -25,8 +25,11 @@ SLICE_BYTES = 8 << 10
 CHANNEL_GRAINS = (16, 4)
 """Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
 
-MOST_LISTED = 80 << 10
+MOST_LISTED = 96 << 10
 """Bytes of descriptors for slices that a PE which does nothing else has room for."""
+
+LISTED_BY_ROOT = 2 / 3
+"""Part of that for which the root has room, which holds the outputs too."""
 
 LARGEST_SLICE = 2
 """Times the size that is wanted."""
@@ -119,10 +122,14 @@ class Streams:
 
     def _feeder(self, pes: Sequence[int]) -> int:
         """Of those that do nothing else and have room, or else of these PEs, the one that asks for least so far."""
-        roomy = [pe for pe in self._feeders if self._lists[pe] < MOST_LISTED]
+        roomy = [pe for pe in self._feeders if self._lists[pe] < self._most_listed(pe)]
         found = min(roomy or pes, key=self._lists.__getitem__)
         self._lists[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes)
         return found
+
+    def _most_listed(self, pe: int) -> float:
+        root = next(iter(self._traffic.programs))
+        return MOST_LISTED * (LISTED_BY_ROOT if pe == root else 1)
 
     def _ask_for(self, wanted: Slice) -> None:
         """Its PEs say that they have room; then the feeder asks."""
