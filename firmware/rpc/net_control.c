@@ -3,7 +3,7 @@
 #include "net.h"
 
 static struct hal_counters layer_begun;
-static bool records_empty; /* or of the frame under way */
+static uint32_t recorded; /* the frame that the records are about, the first since reset being 1 */
 
 void net_start(void)
 {
@@ -16,7 +16,6 @@ void net_start(void)
 
 int32_t net_frame(void)
 {
-    records_empty = false;
     const int32_t status = net_run();
     hal_count(&net_control->counters);
     net_control->frames++;
@@ -30,12 +29,12 @@ static void empty_records(void)
     for (uint32_t layer = 0; layer < net_layer_count; layer++) {
         net_records[layer] = (struct net_record){0};
     }
-    records_empty = true;
 }
 
 void net_begin_layer(void)
 {
-    if (!records_empty) {
+    if (recorded != net_control->frames + 1) {
+        recorded = net_control->frames + 1;
         empty_records();
     }
     hal_count(&layer_begun);

@@ -149,7 +149,7 @@ class _RoundEmitter:
             self._to_compute.setdefault(slice_.place, []).append(slice_)
         slices = [slice_ for same in self._to_compute.values() for slice_ in same]
         rooms = {slice_: self._rooms[self._places[slice_.place].turn.index] for slice_ in slices}
-        self._streams = Streams(self._traffic, rooms, wanted.feeders)
+        self._streams = Streams(self._traffic, rooms, wanted.feeders, least=1 if wanted.compact else 2)
 
     def emit(self) -> None:
         self._go()

@@ -91,10 +91,13 @@ def slices_of(
 class Streams:
     """The slices of a round, in order, on their way into the programs' memories, each where it finds room."""
 
-    def __init__(self, traffic: Traffic, rooms: Mapping[Slice, int], feeders: Sequence[int]) -> None:
-        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use."""
+    def __init__(self, traffic: Traffic, rooms: Mapping[Slice, int], feeders: Sequence[int], least: int) -> None:
+        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use.
+
+        So many, at `least`, find room even if they are too large.
+        """
         self._traffic, self._feeders = traffic, feeders
-        self._replaced = _replaced_by(rooms)
+        self._replaced = _replaced_by(rooms, least)
         self._waiting = list(rooms)
         self._released: set[Slice] = set()
         self._open = 0
@@ -146,8 +149,8 @@ class Streams:
         self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
 
-def _replaced_by(rooms: Mapping[Slice, int]) -> dict[Slice, set[Slice]]:
-    """For each slice those that must be gone before it comes; one finds room even if it is too large.
+def _replaced_by(rooms: Mapping[Slice, int], least: int) -> dict[Slice, set[Slice]]:
+    """For each slice those that must be gone before it comes.
 
     On each PE that is the last of them, as slices are used in order.
     """
@@ -157,7 +160,7 @@ def _replaced_by(rooms: Mapping[Slice, int]) -> dict[Slice, set[Slice]]:
     for each, room in rooms.items():
         for pe in each.pes:
             before = held.setdefault(pe, deque())
-            while before and sum(other.source.bytes for other in before) + each.source.bytes > room:
+            while len(before) >= least and sum(other.source.bytes for other in before) + each.source.bytes > room:
                 gone[pe] = before.popleft()
             before.append(each)
             found[each] |= {gone[pe]} if pe in gone else set()
