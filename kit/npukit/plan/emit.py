@@ -10,6 +10,7 @@ from itertools import groupby
 from npukit.accel.interface import Cost
 from npukit.board.board import Board
 from npukit.net.arrangement import Arrangement
+from npukit.plan.alike import plan_of_all, with_uses_of_all
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.graph import Graph, reshaped_box
 from npukit.plan.memory import (
@@ -44,7 +45,7 @@ def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignme
     It may not fit: see the PEs' memory.
     """
     root = pes_in_order(board)[0]
-    emitter = Emitter(graph, board, engines, [useful(graph, assignment)], Ends(root, root))
+    emitter = Emitter(graph, board, engines, {0: useful(graph, assignment)}, Ends(root, root))
     emitter.emit_frame(0)
     emitter.end()
     return finished(graph, board, emitter.traffic, objective)
@@ -52,26 +53,31 @@ def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignme
 
 def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frames: int = 1) -> Plan:
     """The plan of emitted programs, the root's first: it knows the inputs and outputs of every frame."""
+    alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
+    programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
+    pe_count = len(programs) + alike.more_pes
     roles: dict[tuple[object, ...], int] = {}
     pes, extents = [], []
-    for program in traffic.programs.values():
-        table = is_table(len(program.steps), len(traffic.programs))
+    for program in programs:
+        table = is_table(len(program.steps), pe_count)
         buffers, activations = _place(graph, program, traffic.frames if table else None)
         planned = PePlan(program.pe, 0, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0))
         role = roles.setdefault(_code_of_program(planned, table), len(roles))
         pes.append(replace(planned, role=role))
         extents.append(activations)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
-    known = [frames * (len(graph.net.inputs) + len(graph.net.outputs)), *[0] * (len(pes) - 1)]
-    every = zip(traffic.programs.values(), pes, extents, known, strict=True)
-    return replace(plan, pes=tuple(_fitted(board, plan, pe, program, *sizes) for program, pe, *sizes in every))
+    every = zip(programs, pes, extents, [known, *[0] * (len(pes) - 1)], strict=True)
+    fitted = tuple(_fitted(board, plan, pe, program, pe_count, *sizes) for program, pe, *sizes in every)
+    return plan_of_all(graph, replace(plan, pes=fitted), programs, alike)
 
 
-def _fitted(board: Board, plan: Plan, pe: PePlan, program: Program, activations: int, tensors: int) -> PePlan:
-    """With the memory of a program of which the host knows so many tensors."""
+def _fitted(
+    board: Board, plan: Plan, pe: PePlan, program: Program, pe_count: int, activations: int, tensors: int
+) -> PePlan:
+    """With the memory of a program, one of so many, of which the host knows so many tensors."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     stack = STACK_BYTES
-    if is_table(len(program.steps), len(plan.pes)):
+    if is_table(len(program.steps), pe_count):
         kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
         code = code_bytes_with_table(tensors, kernels)
         stack = STACK_BYTES if tensors or kernels else WORKER_STACK_BYTES

@@ -251,6 +251,9 @@ class Plan:
     frames: int = 1
     dram: tuple[Buffer, ...] = ()
     chips: tuple[int, ...] = (0,)
+    alike: tuple[tuple[int, ...], ...] = ()
+    """Groups of PEs of which the first of each does the same as the first of every other, and so on, to the last
+    address: frames, the numbers of messages, and the PEs of the group that are named differ."""
 
     @cached_property
     def by_pe(self) -> dict[int, PePlan]:

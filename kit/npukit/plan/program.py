@@ -9,7 +9,7 @@ from npukit.accel.interface import Cost
 from npukit.net.box import Box
 from npukit.plan.causality import Known
 from npukit.plan.plan import Compute, Step
-from npukit.plan.regions import Region
+from npukit.plan.regions import Region, in_frame
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,15 @@ class Block:
     """Of streamed constants, the buffer in DRAM that they come from."""
     same: str = ""
     """A name that blocks of the same use have in every wave of a round."""
+    frame: int | None = None
+    """Whose it is, if frames have each their own: then its name ends with it."""
+
+    def later(self, frames: int) -> Block:
+        """The one of another frame, if frames have each their own."""
+        if self.frame is None or not frames:
+            return self
+        stem = self.name.removesuffix(in_frame("", self.frame))
+        return replace(self, name=in_frame(stem, self.frame + frames), frame=self.frame + frames)
 
     @property
     def box(self) -> Box:

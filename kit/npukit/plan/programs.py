@@ -10,6 +10,7 @@ from npukit.accel.interface import Accelerator, Cost
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
+from npukit.plan.alike import NO_OTHERS, Alike
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.graph import Graph
 from npukit.plan.plan import DRAM, Compute, View
@@ -38,31 +39,34 @@ class Emitter:
         graph: Graph,
         board: Board,
         engines: Engines,
-        assignments: Sequence[Assignment],
+        assignments: Mapping[int, Assignment],
         ends: Ends,
         others: Collection[int] = (),
         between: Collection[str] = (),
         waves: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
+        alike: Alike = NO_OTHERS,
         *,
         compact: bool = False,
     ) -> None:
-        """`others`: PEs that have programs too. Of tensors `between` ops that take turns nobody holds all.
+        """`assignments` by frame; `others`: PEs that have programs too. Of tensors `between` ops that take turns nobody
+        holds all. If groups are `alike`, the assignments are those of the first one.
 
         `compact`: where tiles lie when memory is short (`regions_of`).
         """
         self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
-        pes = {tile.pe for assignment in assignments for tiles in assignment.values() for tile in tiles} | set(others)
+        every = assignments.values()
+        pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
         self._compact = compact
-        flags, frames = board.noc.flags if board.noc else 0, len(assignments) // waves
-        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags)
+        flags, frames = board.noc.flags if board.noc else 0, alike.count * len(assignments) // waves
+        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
         self._costs: dict[tuple[str, Box], Cost] = {}
-        numbered = enumerate(assignments)
-        self.regions = [
-            regions_of(graph, assignment, ends, frame, between, compact=compact) for frame, assignment in numbered
-        ]
+        self.regions = {
+            frame: regions_of(graph, assignment, ends, frame, between, compact=compact)
+            for frame, assignment in assignments.items()
+        }
 
     def emit_frame(self, frame: int) -> None:
         self.bring_inputs(frame)
@@ -97,7 +101,7 @@ class Emitter:
                 if pe != parcel.sender:
                     asked.setdefault(pe, []).append(parcel.sender)
         same = in_frame(f"room for {tensor}", frames[0] % self.traffic.frames)
-        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL, same=same)
+        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL, same=same, frame=frames[0])
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
@@ -198,9 +202,12 @@ class Emitter:
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self.ends.outputs)
-        frames, end = range(len(self.assignments)), len(self.graph.ops)
+        end = len(self.graph.ops)
         held = (
-            region for frame in frames for name in self.graph.outputs for region in self._held(frame, root.pe, name)
+            region
+            for frame in self.assignments
+            for name in self.graph.outputs
+            for region in self._held(frame, root.pe, name)
         )
         outputs = [region for region in held if any(reader == end for reader, _ in region.needs)]
         self.traffic.wait_for(root.pe, *outputs)

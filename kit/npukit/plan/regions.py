@@ -53,6 +53,10 @@ class Region:
     def first_reader(self) -> int:
         return min(index for index, _ in self.needs)
 
+    def later(self, frames: int) -> Region:
+        """The same of a frame so many later."""
+        return replace(self, frame=self.frame + frames) if frames else self
+
     def with_need(self, index: int, box: Box) -> Region:
         return replace(self, box=self.box.hull(box), needs=(*self.needs, (index, box)))
 

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
+from npukit.plan.alike import NO_OTHERS, Alike, groups_alike
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.bands import Bands, Turn, between, in_bands, turns_of
 from npukit.plan.due import Due
@@ -81,6 +82,14 @@ class Round:
     bands: Bands = field(default_factory=dict)
     """Ops that take turns with those behind them."""
 
+    @property
+    def frames(self) -> int:
+        return self.waves * self.frames_of_wave
+
+    @property
+    def frames_of_wave(self) -> int:
+        return len(self.groups) * self.lanes
+
     def stage_of(self, index: int) -> int:
         """Of an op, by its number."""
         return bisect_right(self.cuts, index)
@@ -90,17 +99,24 @@ def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> P
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
     useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
     emitter = _emitted(graph, board, engines, replace(wanted, groups=useful_groups))
-    frames = len(emitter.emitter.assignments)
+    frames = wanted.frames
     plan = finished(graph, board, emitter.emitter.traffic, "throughput", frames)
     return replace(plan, frames=frames, dram=tuple(emitter.dram()))
 
 
 def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round) -> _RoundEmitter:
-    """Of several waves twice: then also the first one has the flags on which later ones settle, and all are alike."""
-    emitter = _RoundEmitter(graph, board, engines, wanted)
+    """Of several waves twice: then also the first one has the flags on which later ones settle, and all are alike.
+
+    Of groups that are alike one, unless their own PEs must ask for slices.
+    """
+    alike = groups_alike(wanted.groups, wanted.feeders, pes_in_order(board)[0])
+    emitter = _RoundEmitter(graph, board, engines, wanted, alike)
+    if not emitter.streams.are_listed_apart and alike.count > 1:
+        alike = NO_OTHERS
+        emitter = _RoundEmitter(graph, board, engines, wanted, alike)
     emitter.emit()
     if wanted.waves > 1:
-        emitter = _RoundEmitter(graph, board, engines, wanted, emitter.emitter.traffic.usual_flags)
+        emitter = _RoundEmitter(graph, board, engines, wanted, alike, emitter.emitter.traffic.usual_flags)
         emitter.emit()
     return emitter
 
@@ -120,11 +136,14 @@ class _RoundEmitter:
         board: Board,
         engines: Engines,
         wanted: Round,
+        alike: Alike,
         usual_flags: UsualFlags = MappingProxyType({}),
     ) -> None:
         root = pes_in_order(board)[0]
         self._graph, self._engines, self._round = graph, engines, wanted
-        frames = wanted.groups * (wanted.lanes * wanted.waves)
+        self._apart = alike.count
+        """Of the groups that are alike the frames of the first are emitted: so many are between them."""
+        frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
         ends, apart = _ends(wanted, root), between(graph, wanted.bands)
         self.emitter = Emitter(
             graph,
@@ -136,6 +155,7 @@ class _RoundEmitter:
             apart,
             wanted.waves,
             usual_flags,
+            alike,
             compact=wanted.compact,
         )
         self._traffic = self.emitter.traffic
@@ -149,15 +169,15 @@ class _RoundEmitter:
             self._to_compute.setdefault(slice_.place, []).append(slice_)
         slices = [slice_ for same in self._to_compute.values() for slice_ in same]
         rooms = {slice_: self._rooms[self._places[slice_.place].turn.index] for slice_ in slices}
-        self._streams = Streams(self._traffic, rooms, wanted.feeders, least=1 if wanted.compact else 2)
+        self.streams = Streams(self._traffic, rooms, wanted.feeders, least=1 if wanted.compact else 2)
 
     def emit(self) -> None:
         self._go()
         for frame in self._places[0].frames:
             self.emitter.bring_inputs(frame)
         for number, place in enumerate(self._places):
-            self._streams.open(number + LEAD)
-            if place.frames.stop < len(self.emitter.assignments) and place.turn.last:
+            self.streams.open(number + LEAD)
+            if place.frames.stop < self._round.frames and place.turn.last:
                 self._fetch(place)
             if number in self._to_compute:
                 self._compute_slices(place, self._to_compute[number])
@@ -170,14 +190,14 @@ class _RoundEmitter:
 
         The stage before comes first: what it makes has a place while the stage after it is at the wave before.
         """
-        size = len(self._round.groups) * self._round.lanes
+        size = self._round.frames_of_wave
         stages = [self._round.stage_of(turn.index) for turn in turns]
         eager = [number for number, turn in enumerate(turns) if turn.index < self._lazy]
         places = product(range(self._round.waves), eager)
         for wave, number in sorted(places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place)):
-            yield _Place(turns[number], range(wave * size, (wave + 1) * size))
+            yield _Place(turns[number], range(wave * size, (wave + 1) * size, self._apart))
         for turn in turns[len(eager) :]:
-            yield _Place(turn, range(size * self._round.waves))
+            yield _Place(turn, range(0, self._round.frames, self._apart))
 
     def _fetch(self, place: _Place) -> None:
         """Part of the next wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
@@ -186,7 +206,7 @@ class _RoundEmitter:
         parts = min(FETCH_PARTS, ops - calm)
         if 0 <= place.turn.index - calm < parts:
             for frame in place.frames:
-                self.emitter.fetch_part(frame + len(place.frames), place.turn.index - calm, parts)
+                self.emitter.fetch_part(frame + self._round.frames_of_wave, place.turn.index - calm, parts)
 
     def _compute_whole(self, place: _Place) -> None:
         """Frame by frame, what others need of it sent at once."""
@@ -208,7 +228,7 @@ class _RoundEmitter:
         for slice_ in slices:
             for piece in slice_.pieces:
                 self.emitter.compute(piece.frame, turn.index, piece.tile, piece.box, slice_.block)
-            self._streams.release(slice_)
+            self.streams.release(slice_)
         if self._asks_late(turn):
             self._ask(place.frames, turn)
         for frame in place.frames:
@@ -258,7 +278,7 @@ class _RoundEmitter:
         least = wanted.slices * wanted.slice_bytes
         if not wanted.room:
             return [least] * len(self._graph.ops)
-        frames = self.emitter.regions[: len(wanted.groups) * wanted.lanes]
+        frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_wave, self._apart)]
         held = most_held(self._graph, frames, late=wanted.compact)
         return [max(wanted.room - each, least) for each in held]
 
@@ -276,7 +296,7 @@ class _RoundEmitter:
         end = max(len(program.steps) for program in self._traffic.programs.values()) - 1
         slices = dict.fromkeys(slice_.source for same in self._to_compute.values() for slice_ in same)
         wanted = [(block.name, "", block.box, block.bytes) for block in slices]
-        for frame in range(len(self.emitter.assignments) if self._round.fetched else 0):
+        for frame in range(self._round.frames if self._round.fetched else 0):
             for name in self._graph.net.inputs:
                 whole = Box.whole(self._graph.shape(name))
                 wanted.append((in_frame(name, frame), name, whole, self._graph.net.tensor(name).bytes))

@@ -127,8 +127,18 @@ class Streams:
         """Of those that do nothing else and have room, or else of these PEs, the one that asks for least so far."""
         roomy = [pe for pe in self._feeders if self._lists[pe] < self._most_listed(pe)]
         found = min(roomy or pes, key=self._lists.__getitem__)
-        self._lists[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes)
+        self._lists[found] += self._list_bytes(pes)
         return found
+
+    @property
+    def are_listed_apart(self) -> bool:
+        """Whether those that do nothing else have room for the descriptors of all."""
+        listed = {each.block.same: self._list_bytes(each.pes) for each in self._waiting}
+        return sum(listed.values()) <= sum(map(self._most_listed, self._feeders))
+
+    def _list_bytes(self, pes: Sequence[int]) -> int:
+        """Of a descriptor for these PEs, and those of groups that are alike."""
+        return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._traffic.alike.count
 
     def _most_listed(self, pe: int) -> float:
         root = next(iter(self._traffic.programs))

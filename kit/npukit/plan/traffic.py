@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
+from npukit.plan.alike import NO_OTHERS, Alike
 from npukit.plan.causality import Clocks, Known
 from npukit.plan.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
 from npukit.plan.program import Block, Held, Program, Running, use_of
@@ -57,11 +58,14 @@ def signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
 class Traffic:
     """The programs of some PEs and the messages between them."""
 
-    def __init__(self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags) -> None:
-        """`frames`: of a wave. What a wave does, the next does alike, where it can."""
+    def __init__(
+        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Alike = NO_OTHERS
+    ) -> None:
+        """`frames`: of a wave. What a wave does, the next does alike, where it can. These PEs are those of the first of
+        the groups that are `alike`, and those of no group."""
         self.programs = {pe: Program(pe) for pe in pes}
         self.messages: list[Message] = []
-        self.frames = frames
+        self.frames, self.alike = frames, alike
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
         """By use: that of the wave before."""
@@ -87,7 +91,7 @@ class Traffic:
             program.flag_free_from[flag] = step + 1
             for each, expected in counted.items():
                 program.use(each, step)
-                for known in expected:
+                for known in dict.fromkeys(expected):
                     self._clocks.learn(pe, known)
 
     def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
@@ -182,23 +186,28 @@ class Traffic:
         program = self.programs[parcel.sender]
         self.join_all(parcel.sender)
         known = self.known_to(parcel.sender)
-        landings = tuple(self._land(pe, held, parcel.box, known) for pe, held in parcel.destinations)
+        sender, alike = parcel.sender, self.alike
+        landings = tuple(
+            self._land(pe, held, parcel.box, known, alike.times(sender, pe)) for pe, held in parcel.destinations
+        )
         self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
         step = self.step(parcel.sender, Send(len(self.messages) - 1))
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
             program.sending.append(parcel.source)
-        listed = DESTINATION_BYTES * len(landings) if len(landings) > 1 else 0
+        reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
+        listed = DESTINATION_BYTES * reached if reached > 1 else 0
         size = parcel.parts * (DESCRIPTOR_BYTES + listed)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
-            program.signals[step] = len(landings)
+            program.signals[step] = reached
             program.signal_bytes += size
         else:
             program.descriptors[step] = size
 
-    def _land(self, pe: int, held: Held, box: Box, known: Known) -> Landing:
+    def _land(self, pe: int, held: Held, box: Box, known: Known, times: int) -> Landing:
+        """Once, or so many times as there are groups that send the like."""
         program = self.programs[pe]
-        program.expected.setdefault(held, []).append(known)
+        program.expected.setdefault(held, []).extend([known] * times)
         # From the first step that may not be complete yet when the message arrives.
         program.use(held, known.of(pe))
         return Landing(pe, View(held.name, box), program.flags[held])
