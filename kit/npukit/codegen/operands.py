@@ -22,6 +22,7 @@ class Arena:
         self.bytes = max((aligned(buffer.offset + buffer.slots * buffer.bytes) for buffer in pe.buffers), default=0)
         self.buffers = {buffer.name: buffer for buffer in pe.buffers}
         self.offsets = {buffer.name: f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers}
+        self._by_place = {place: self.buffers[name] for name, place in self.offsets.items()}
 
     def operand(self, view: View) -> Operand:
         """The box of a tensor that the view shows."""
@@ -39,6 +40,10 @@ class Arena:
     def place(self, buffer: Buffer) -> str:
         """The C name of the buffer's offset."""
         return self.offsets[buffer.name]
+
+    def of_place(self, name: str) -> Buffer:
+        """The buffer whose offset has that C name."""
+        return self._by_place[name]
 
 
 def _strides(shape: tuple[int, ...], item: int) -> list[int]:

@@ -101,7 +101,7 @@ def layer_tiles(program: Program) -> list[LayerTile]:
 
 def _layer_tile(program: Program, output: Operand) -> LayerTile:
     place = output.address
-    buffer = next(b for b in program.arena.buffers.values() if program.arena.place(b) == place.symbol)
+    buffer = program.arena.of_place(place.symbol)
     if buffer.arrangement:
         place = Address(place.symbol, place.offset + buffer.arrangement.origin)
         row_bytes, loops = buffer.arrangement.rows()
