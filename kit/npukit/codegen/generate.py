@@ -12,7 +12,7 @@ from npukit.codegen.chips import pes_of, with_leader
 from npukit.codegen.names import c_string, foreign_arena
 from npukit.codegen.own import own_data
 from npukit.codegen.parts import Part
-from npukit.codegen.program import CPU, Program, gather
+from npukit.codegen.program import CPU, Program, gather_all
 from npukit.codegen.render import ChipRow, Ends, PeRow, Titles, render
 from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
@@ -43,7 +43,7 @@ def generate(
     """
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
-    programs = [gather(net, plan, pe, accelerators) for pe in plan.pes]
+    programs = gather_all(net, plan, accelerators)
     roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan))
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -16,13 +17,19 @@ from npukit.plan.plan import Buffer, PePlan, View
 class Arena:
     """The buffers of one PE, each with the C name of its offset."""
 
-    def __init__(self, net: Net, pe: PePlan) -> None:
+    def __init__(self, net: Net, pe: PePlan, places: Sequence[str] = ()) -> None:
+        """`places`: the names for the buffers, if they are another PE's."""
         names = Names()
         self._net = net
         self.bytes = max((aligned(buffer.offset + buffer.slots * buffer.bytes) for buffer in pe.buffers), default=0)
         self.buffers = {buffer.name: buffer for buffer in pe.buffers}
-        self.offsets = {buffer.name: f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers}
-        self._by_place = {place: self.buffers[name] for name, place in self.offsets.items()}
+        named = places or [f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers]
+        self.offsets = dict(zip(self.buffers, named, strict=True))
+        self._by_place = dict(zip(named, self.buffers.values(), strict=True))
+
+    def of_twin(self, pe: PePlan) -> Arena:
+        """The buffers of a PE that has the like in the same places, by the names they have here."""
+        return Arena(self._net, pe, tuple(self.offsets.values()))
 
     def operand(self, view: View) -> Operand:
         """The box of a tensor that the view shows."""

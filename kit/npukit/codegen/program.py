@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from npukit.accel.interface import Accelerator, Call, ConstantArray, Operand, Routine, Routines
@@ -12,7 +12,7 @@ from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, Sen
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
-from npukit.codegen.table import TABLE, Long, Piece, Templates, spans_of, table_of, templates_of
+from npukit.codegen.table import TABLE, Long, Piece
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
@@ -41,6 +41,8 @@ class Program:
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
     routines: tuple[Routine, ...]
+    table: Long | None = None
+    """Of a long program, what its table and its records are made from."""
     leads: bool = False
     """A chip that does what the root's chip does."""
 
@@ -64,17 +66,16 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
+    table = None
     if is_table(len(pe.steps), len(plan.pes)) and len({part.engine.name for part in parts if part.chained}) < 2:
-        every = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
-        program = Long(every, list(_likes(plan, pe, every)))
-        runs, steps = program.different, (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
-        templates = templates_of(runs)
-        rows = program.rows(descriptors, templates)
-        table, spans = [table_of(rows, program.likes)], tuple(spans_of(every, rows))
+        runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal))
+        table = Long.of(runs, list(_likes(plan, pe, runs)), descriptors)
+        steps = (TableStep(TABLE), *(_kernel_step(part) for part in parts if not part.chained))
+        records, spans = tuple(table.records()), tuple(table.spans())
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
         steps = tuple(_step(run, descriptors, _waits(parts)) for run in runs)
-        templates, table, spans = {}, [], tuple(len(run) for run in runs)
+        records, spans = tuple(_records(runs, descriptors)), tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
         is_root=pe is plan.pes[0],
@@ -82,13 +83,30 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         parts=tuple(parts),
         layers=tuple(arena.operand(each.output) for each in pe.tiles),
         arrays=tuple(array for part in parts for array in part.lowered.constants),
-        records=(*(record for run in runs for record in _records(run, descriptors, templates, bool(table))), *table),
+        records=records,
         steps=steps,
         spans=spans,
         headers=_headers(pe, parts),
         wrappers=_wrappers(parts),
         routines=_routines(parts),
+        table=table,
     )
+
+
+def gather_all(net: Net, plan: Plan, engines: Mapping[str, Accelerator]) -> list[Program]:
+    """The programs of all PEs. Of PEs of groups that are alike (`Plan.alike`) all but messages is made once."""
+    firsts = {twin: first for group in plan.alike for twin, first in zip(group, plan.alike[0], strict=True)}
+    made = {pe.pe: gather(net, plan, pe, engines) for pe in plan.pes if firsts.get(pe.pe, pe.pe) == pe.pe}
+    return [made.get(pe.pe) or _twin(net, plan, pe, engines, made[firsts[pe.pe]]) for pe in plan.pes]
+
+
+def _twin(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], first: Program) -> Program:
+    """The program of a PE that does the same as the first of its like."""
+    if first.table is None:
+        return gather(net, plan, pe, engines)
+    arena = first.arena.of_twin(pe)
+    table = first.table.of_twin(pe.steps, Descriptors(net, plan, pe.pe, arena))
+    return replace(first, pe=pe.pe, arena=arena, records=tuple(table.records()), table=table)
 
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
@@ -127,16 +145,11 @@ def _together(first: Piece, second: Piece, apart: Callable[[int], bool]) -> bool
     return False
 
 
-def _records(run: Sequence[Piece], descriptors: Descriptors, templates: Templates, table: bool) -> list[Record]:
-    """In a table signals need no descriptors, and pieces that use another's command none of their own."""
-    parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
-    used = [templates[part.tile.name].symbol for part in parts if part.tile.name in templates]
-    if used and used[0] not in commands_of(parts[0]):
-        return []
-    sends = [piece.message for piece in run if isinstance(piece, Send)]
-    if sends and table and descriptors.is_signal(sends[0]):
-        return [told for told in map(descriptors.told_at_once, sends) if told]
-    return list(chain_records(parts)) if parts else descriptors.chain(sends)
+def _records(runs: Sequence[Sequence[Piece]], descriptors: Descriptors) -> Iterator[Record]:
+    for run in runs:
+        parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
+        sends = [piece.message for piece in run if isinstance(piece, Send)]
+        yield from chain_records(parts) if parts else descriptors.chain(sends)
 
 
 def _waits(parts: Sequence[Part]) -> dict[str, str]:

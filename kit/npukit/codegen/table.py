@@ -5,18 +5,17 @@ Its C is the same for all PEs, whatever they do; the table is data, and most of 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 from npukit.accel.interface import Address, Commands, Field
 from npukit.codegen.constants import Fields, Number, Record, Value
 from npukit.codegen.messages import Descriptors
-from npukit.codegen.parts import Part, commands_of
+from npukit.codegen.parts import Part, chain_records, commands_of
 from npukit.plan.memory import STEP_BYTES
-from npukit.plan.plan import Join, Send, Wait
-from npukit.plan.repeats import stretches
+from npukit.plan.plan import Join, Send, Step, Wait
+from npukit.plan.repeats import Stretch, stretches
 
 TABLE = "net_steps"
 
@@ -67,50 +66,90 @@ def _fields(part: Part) -> dict[str, Field]:
 
 
 @dataclass(frozen=True)
+class Made:
+    """Of a run: its constants, and its rows of the table."""
+
+    records: tuple[Record, ...]
+    rows: tuple[Fields, ...]
+
+    @classmethod
+    def of(cls, run: Sequence[Piece], descriptors: Descriptors, templates: Templates, kernels: Iterator[int]) -> Made:
+        records = _records(run, descriptors, templates)
+        return cls(tuple(records), tuple(_rows(run, descriptors, templates, kernels)))
+
+
+@dataclass(frozen=True)
 class Long:
-    """A program of runs in which signals are apart from other messages, those that are alike but once."""
+    """A program of runs in which signals are apart from other messages, those that are alike made but once."""
 
     runs: Sequence[Sequence[Piece]]
     likes: Sequence[Hashable]
     """Of each run what it must have in common with another to be the same."""
+    made: Mapping[Hashable, Made]
+    """Of each kind of run the first one's."""
+    stretches: Sequence[Stretch]
 
-    @cached_property
-    def different(self) -> list[Sequence[Piece]]:
-        """The first ones of each kind."""
-        return [run for like, run in zip(self.likes, self.runs, strict=True) if self._firsts[like] is run]
+    @classmethod
+    def of(cls, runs: Sequence[Sequence[Piece]], likes: Sequence[Hashable], descriptors: Descriptors) -> Long:
+        firsts = dict(zip(reversed(likes), reversed(runs), strict=True))
+        different = {like: firsts[like] for like in likes}
+        templates, kernels = templates_of(list(different.values())), count()
+        made = {like: Made.of(run, descriptors, templates, kernels) for like, run in different.items()}
+        return cls(runs, likes, made, stretches(likes, [len(made[like].rows) for like in likes]))
 
-    @cached_property
-    def _firsts(self) -> dict[Hashable, Sequence[Piece]]:
-        return dict(zip(reversed(self.likes), reversed(self.runs), strict=True))
+    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors) -> Long:
+        """The program of a PE that does the same as this one's, which has these steps: only messages differ."""
+        runs: list[Sequence[Piece]] = []
+        made, begin = dict(self.made), 0
+        for like, run in zip(self.likes, self.runs, strict=True):
+            sends = [step for step in steps[begin : begin + len(run)] if isinstance(step, Send)]
+            if sends and made[like] is self.made[like]:
+                made[like] = Made(
+                    tuple(_records(sends, descriptors, {})), tuple(_rows(sends, descriptors, {}, count()))
+                )
+            runs.append(sends or run)
+            begin += len(run)
+        return replace(self, runs=runs, made=made)
 
-    def rows(self, descriptors: Descriptors, templates: Templates) -> list[list[Fields]]:
-        """Of each run. Kernels are called by their number."""
-        kernels = count()
-        made = {id(run): list(_rows(run, descriptors, templates, kernels)) for run in self.different}
-        return [made[id(self._firsts[like])] for like in self.likes]
+    def records(self) -> Iterator[Record]:
+        """With the table itself behind all others."""
+        for made in self.made.values():
+            yield from made.records
+        yield self._table()
+
+    def spans(self) -> Iterator[int]:
+        """Row by row, as they are done, of how many of the plan's steps it is made: those of a run are its first
+        row's."""
+        for like, run in zip(self.likes, self.runs, strict=True):
+            yield from (len(run), *[0] * (len(self.made[like].rows) - 1))
+
+    def _table(self) -> Record:
+        """The rows of each run, and of stretches that come again one row."""
+        table: list[Fields] = []
+        places: dict[int, int] = {}
+        rows = [self.made[like].rows for like in self.likes]
+        for part in self.stretches:
+            units = range(part.first, part.first + part.count)
+            if part.again:
+                table.append(_row("NET_AGAIN", count=sum(len(rows[unit]) for unit in units), what=places[part.first]))
+                continue
+            for unit in units:
+                places[unit] = len(table)
+                table += rows[unit]
+        every = (*table, _row("NET_END"))
+        return Record(TABLE, "net_step", every, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
 
 
-def table_of(rows: Sequence[Sequence[Fields]], likes: Sequence[Hashable]) -> Record:
-    """The rows of each run, and of stretches that come again one row."""
-    table: list[Fields] = []
-    places: dict[int, int] = {}
-    for part in stretches(likes, [len(each) for each in rows]):
-        units = range(part.first, part.first + part.count)
-        if part.again:
-            table.append(_row("NET_AGAIN", count=sum(len(rows[unit]) for unit in units), what=places[part.first]))
-            continue
-        for unit in units:
-            places[unit] = len(table)
-            table += rows[unit]
-    return Record(
-        TABLE, "net_step", (*table, _row("NET_END")), STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True
-    )
-
-
-def spans_of(runs: Sequence[Sequence[Piece]], rows: Sequence[Sequence[Fields]]) -> Iterator[int]:
-    """Row by row, as they are done, of how many of the plan's steps it is made: those of a run are its first row's."""
-    for run, made in zip(runs, rows, strict=True):
-        yield from (len(run), *[0] * (len(made) - 1))
+def _records(run: Sequence[Piece], descriptors: Descriptors, templates: Templates) -> Iterable[Record]:
+    """Signals need no descriptors, and pieces that use another's command none of their own."""
+    parts = [piece for piece in run if isinstance(piece, Part) and piece.chained]
+    used = [templates[part.tile.name].symbol for part in parts if part.tile.name in templates]
+    if used and used[0] not in commands_of(parts[0]):
+        return []
+    sends = [piece.message for piece in run if isinstance(piece, Send)]
+    if sends and descriptors.is_signal(sends[0]):
+        return [told for told in map(descriptors.told_at_once, sends) if told]
+    return chain_records(parts) if parts else descriptors.chain(sends)
 
 
 def _rows(
