@@ -60,6 +60,7 @@ from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import load_model
 from npukit.report.page import write_report
 from npukit.tuning import default_path, load_database
+from npukit.uncollected import uncollected
 
 BUILD_ID_BYTES = 16
 TOLD = ("dead_channels", "quantization", "accuracy")
@@ -153,6 +154,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net))
 
 
+@uncollected()
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     """The prepared network's plan on the board; on all of it, if one PE is too slow for the rate that is asked for."""
     compiled, wanted = _planned(board, prepared, options, progress), options.frames_per_second
@@ -219,6 +221,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
     }
 
 
+@uncollected()
 def fill_folder(
     folder: Path, compiled: Compiled, toolchain: Toolchain, progress: Progress, others: Sequence[str] = ()
 ) -> None:
