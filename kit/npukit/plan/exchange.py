@@ -6,11 +6,12 @@ word.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.board.board import Noc
+from npukit.board.board import Board, Noc
 from npukit.plan.boxes import Boxes, extents, hull, meetings, volumes
 from npukit.plan.cost import SEND_CYCLES, WAIT_CYCLES
 
@@ -27,6 +28,33 @@ class Distances:
     @classmethod
     def of(cls, rows: np.ndarray, columns: np.ndarray) -> Distances:
         return cls(abs(rows[:, None] - rows) + abs(columns[:, None] - columns))
+
+
+class Exchanges:
+    """On the PEs of one order, or the first of them. What layers that are alike exchange is worked out
+    once."""
+
+    def __init__(self, noc: Noc | None, distances: Distances) -> None:
+        self._noc, self._distances = noc, distances
+        self._known: dict[tuple[bytes, bytes, int], int] = {}
+
+    def cycles(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
+        """What `exchange_cycles` says, on a mesh."""
+        if self._noc is None:
+            return 0
+        key = owned.tobytes(), needed.tobytes(), element_bytes
+        if key not in self._known:
+            self._known[key] = exchange_cycles(self._noc, self._distances, owned, needed, element_bytes)
+        return self._known[key]
+
+
+def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
+    """Hops are counted as if all chips were one grid."""
+    pes, chips = board.mesh.pes, board.mesh.chips
+    chip, place = np.divmod(np.array(order), pes.count)
+    rows = chip // chips.columns * pes.rows + place // pes.columns
+    columns = chip % chips.columns * pes.columns + place % pes.columns
+    return Exchanges(board.noc, Distances.of(rows, columns))
 
 
 def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes, element_bytes: int) -> int:

@@ -8,17 +8,16 @@ enters as a price on constants, raised until the plan fits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
-
-import numpy as np
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment
 from npukit.plan.bands import narrowed
 from npukit.plan.cost import CHAIN_CYCLES
-from npukit.plan.exchange import Distances, exchange_cycles
+from npukit.plan.exchange import Exchanges, exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.occupied import Layout, Occupied
 from npukit.plan.splits import Split, Splits
@@ -48,7 +47,8 @@ class LatencySearch:
     Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
     inputs and the output of a tile may take, with so many small `slices` of its constants; or, if a `slice_size` is
     given, all tensors of a PE that live at once, with slices of that size. `moves_weigh` so many times what they are
-    estimated to cost: other weights find other assignments, for who compares them by simulation.
+    estimated to cost: other weights find other assignments, for who compares them by simulation. Searches on PEs of one
+    order may share its `exchanges`.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class LatencySearch:
         slices: int = 0,
         slice_size: int = 0,
         moves_weigh: float = 1.0,
+        exchanges: Exchanges | None = None,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
@@ -71,10 +72,21 @@ class LatencySearch:
         self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
         self._crowded_from = room if slice_size else None
         self._occupied = Occupied(graph, self._splits, self._free)
-        self._distances = _distances(board, order)
+        self._exchanges = exchanges or exchanges_on(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
-        self._candidates = [self._splits.candidates(index, effort.splits) for index in range(len(graph.ops))]
+        self._candidates = self._promising()
+
+    def within(self, room: int | None) -> LatencySearch:
+        """The search with another room, and the same tables."""
+        other = copy(self)
+        other._splits = self._splits.within(room)
+        other._crowded_from = None if self._crowded_from is None else room
+        other._candidates = other._promising()
+        return other
+
+    def _promising(self) -> list[list[Split]]:
+        return [self._splits.candidates(index, self._effort.splits) for index in range(len(self._graph.ops))]
 
     def best(self, price: float = 0.0) -> Assignment:
         """The best assignment if a byte of constants on the fullest PE costs so many cycles."""
@@ -112,13 +124,11 @@ class LatencySearch:
 
     def _gathered(self, layout: Layout, state: _State) -> _State:
         """With the outputs brought to the root."""
-        noc = self._board.noc
         spread, moved = dict(layout), 0
         for name in self._graph.outputs:
             whole = self._splits.tiles(name, self._splits.whole(name))
             owned = self._splits.tiles(name, spread[name])
-            if noc:
-                moved += exchange_cycles(noc, self._distances, owned, whole, self._graph.element_bytes(name))
+            moved += self._exchanges.cycles(owned, whole, self._graph.element_bytes(name))
         return replace(state, cycles=state.cycles + moved)
 
     def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:
@@ -137,12 +147,12 @@ class LatencySearch:
 
     def _exchange_cycles(self, name: str, spread: Split, index: int, split: Split) -> int:
         """To bring one input of an op to the tiles of a split."""
-        if self._board.noc is None or name in self._free:
+        if name in self._free:
             return 0
         owned = self._splits.tiles(name, spread)
         size = self._graph.element_bytes(name)
         moved = sum(
-            exchange_cycles(self._board.noc, self._distances, owned, boxes, size)
+            self._exchanges.cycles(owned, boxes, size)
             for home, boxes in self._splits.needs(index, split)
             if home == name
         )
@@ -152,12 +162,3 @@ class LatencySearch:
 def _priced(state: _State, price: float) -> tuple[int, float]:
     """What fits first."""
     return state.crowded, state.cycles + price * state.constants
-
-
-def _distances(board: Board, order: Sequence[int]) -> Distances:
-    """Hops as if all chips were one grid."""
-    pes, chips = board.mesh.pes, board.mesh.chips
-    chip, place = np.divmod(np.array(order), pes.count)
-    rows = chip // chips.columns * pes.rows + place // pes.columns
-    columns = chip % chips.columns * pes.columns + place % pes.columns
-    return Distances.of(rows, columns)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.bands import bands_for
+from npukit.plan.exchange import Exchanges, exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
@@ -148,7 +149,7 @@ def _instead(graph: Graph, board: Board, engines: Engines, choice: _Choice, want
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
     """Of groups of each size worth it, and of all PEs, in each room."""
-    memory = board.memory_for("activations").size
+    memory, exchanges = board.memory_for("activations").size, exchanges_on(board, order)
     for size in (*SIZES, len(order)):
         crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
         if crowded or len(order) // size * size < WELL_USED * len(order):
@@ -156,20 +157,23 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
         rooms = [int(room * memory) if room else None for room in ROOMS]
         feeders = tuple(order[: len(order) % size])
         found = []
-        for assignment in _assignments(graph, board, engines, order[:size], rooms):
+        for assignment in _assignments(graph, board, engines, order[:size], rooms, exchanges):
             groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
             found.append(Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment)))
         yield found
 
 
 def _assignments(
-    graph: Graph, board: Board, engines: Engines, order: Sequence[int], rooms: Sequence[int | None]
+    graph: Graph,
+    board: Board,
+    engines: Engines,
+    order: Sequence[int],
+    rooms: Sequence[int | None],
+    exchanges: Exchanges,
 ) -> list[Assignment]:
     """The best in each room, those that differ."""
-    found = [
-        LatencySearch(graph, board, engines, order, QUICK, fetched=True, room=room, slices=2).best(PRICE)
-        for room in rooms
-    ]
+    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, slices=2, exchanges=exchanges)
+    found = [search.within(room).best(PRICE) for room in rooms]
     return [assignment for place, assignment in enumerate(found) if assignment not in found[:place]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from math import prod
 
@@ -52,6 +53,14 @@ class Splits:
         self.cost = lru_cache(maxsize=None)(self._cost)
         self.needs = lru_cache(maxsize=None)(self._needs)
         self.slice_bytes = lru_cache(maxsize=None)(self._slice_bytes)
+        self.held_bytes = lru_cache(maxsize=None)(self._held_bytes)
+        self._promise = lru_cache(maxsize=None)(self._cycles_promised)
+
+    def within(self, room: int | None) -> Splits:
+        """These with another room, and the same tables."""
+        other = copy(self)
+        other._room = room
+        return other
 
     def whole(self, tensor: str) -> Split:
         return (1,) * len(self._graph.shape(tensor))
@@ -111,7 +120,7 @@ class Splits:
             chosen += [split for split in kind(ranked) if split not in chosen]
         return list(dict.fromkeys(chosen))
 
-    def _promise(self, index: int, split: Split) -> float:
+    def _cycles_promised(self, index: int, split: Split) -> float:
         """Cycles to compute, and half the cycles to gather."""
         gathered = sum(int(volumes(boxes).max()) for _, boxes in self.needs(index, split))
         return self.cost(index, split).cycles + gathered / 32
@@ -124,7 +133,7 @@ class Splits:
         room = max(self._room, min(held.values()))
         return [split for split in possible if held[split] <= room]
 
-    def held_bytes(self, index: int, split: Split) -> int:
+    def _held_bytes(self, index: int, split: Split) -> int:
         """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
         op = self._graph.ops[index]
         tensors = [(op.output, self.tiles(op.output, split)), *self.needs(index, split)]
