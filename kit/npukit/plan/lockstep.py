@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
@@ -20,10 +20,11 @@ from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.rounds import Round, emit_round, settled_round
 from npukit.plan.search import QUICK
 from npukit.plan.simulate import simulate
 from npukit.plan.streaming import most_streamed, none_or_all_streamed
+from npukit.plan.traffic import UsualFlags
 
 WELL_USED = 0.92
 """Of the PEs, what the groups of a size must take together."""
@@ -59,6 +60,10 @@ FORESEEN = 0.02
 """Part by which a whole round may take longer than one group of it lets expect."""
 
 
+NEARLY_FITS = 1 << 10
+"""Bytes by which the flags on which a round settles may be worth another look."""
+
+
 @dataclass(frozen=True)
 class _Choice:
     """A round, and the cycles that one of its groups takes alone, and that the others come later."""
@@ -66,6 +71,8 @@ class _Choice:
     wanted: Round
     cycles: int
     later: float
+    settled: UsualFlags = field(default_factory=dict)
+    """Of its group, if it has several waves."""
 
     @property
     def interval(self) -> float:
@@ -95,7 +102,7 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
         if len(found) == COMPARED or (best is not None and choice.interval >= best * (1 - FORESEEN)):
             break
-        plan = emit_round(graph, board, engines, choice.wanted)
+        plan, _ = settled_round(graph, board, engines, choice.wanted, choice.settled)
         if not missing_bytes(board, plan):
             found.append(with_predictions(graph.net, board, plan))
     return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
@@ -127,7 +134,8 @@ def _in_waves(graph: Graph, board: Board, engines: Engines, choices: Sequence[_C
             if longest:
                 best = min(best, longest.interval)
                 yield longest
-        yield from _in_larger_slices(graph, board, engines, longest or choice)
+        if (longest or choice).best_interval < best:
+            yield from _in_larger_slices(graph, board, engines, longest or choice)
 
 
 def _in_larger_slices(graph: Graph, board: Board, engines: Engines, choice: _Choice) -> Iterator[_Choice]:
@@ -141,10 +149,20 @@ def _in_larger_slices(graph: Graph, board: Board, engines: Engines, choice: _Cho
 
 def _instead(graph: Graph, board: Board, engines: Engines, choice: _Choice, wanted: Round) -> _Choice | None:
     """Another round of the same groups, if one of them fits."""
-    plan = emit_round(graph, board, engines, replace(wanted, groups=wanted.groups[-1:]))
+    as_before = (wanted.slice_bytes, wanted.slices) == (choice.wanted.slice_bytes, choice.wanted.slices)
+    known, alone = choice.settled if as_before else {}, replace(wanted, groups=_one_of(wanted))
+    plan, settled = settled_round(graph, board, engines, alone, known)
+    if known and 0 < missing_bytes(board, plan) < NEARLY_FITS:  # its own flags may do
+        plan, settled = settled_round(graph, board, engines, alone, settled)
     if missing_bytes(board, plan):
         return None
-    return replace(choice, wanted=wanted, cycles=simulate(graph.net, board, plan).latency_cycles)
+    cycles = simulate(graph.net, board, plan).latency_cycles
+    return replace(choice, wanted=wanted, cycles=cycles, settled=settled if wanted.waves > 1 else {})
+
+
+def _one_of(wanted: Round) -> tuple[Assignment]:
+    """The group that tells what all take: none with the root, and if they are alike the one that is emitted."""
+    return (wanted.groups[0 if wanted.feeders else -1],)
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
@@ -182,7 +200,7 @@ def _choice(graph: Graph, board: Board, engines: Engines, wanted: Round, best: f
     if best is not None and engine_cycles(graph, engines, wanted) >= best:
         return None
     slice_bytes, slices = SLICES[0]
-    alone = replace(wanted, groups=wanted.groups[-1:], slice_bytes=slice_bytes, slices=slices)
+    alone = replace(wanted, groups=_one_of(wanted), slice_bytes=slice_bytes, slices=slices)
     found = _fitting(graph, board, engines, alone)
     if found is None:
         return None

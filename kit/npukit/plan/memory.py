@@ -97,16 +97,17 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     Where that takes more than what lives at once, it is tried again with what lay highest placed first; where some live
     in several spans, also from what lives longest on, and from what lives first on.
     """
-    orders = [sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))]
+    some = [index for index, life in enumerate(lifetimes) if life.bytes]
+    orders = [sorted(some, key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))]
     if any(life.parts for life in lifetimes):
         orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
         orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
-    met = _meetings(lifetimes)
-    least, best = _most_at_once(lifetimes), _placed(lifetimes, met, orders[0])
+    packing = _Packing([life.bytes for life in lifetimes], _meetings(lifetimes))
+    least, best = _most_at_once(lifetimes), packing.placed(orders[0])
     for order in orders:
-        if extent(lifetimes, best) > least:
-            best = min(best, _improved(lifetimes, met, order, least), key=lambda each: extent(lifetimes, each))
-    return best
+        if packing.extent(best) > least:
+            best = min(best, packing.improved(order, least), key=packing.extent)
+    return tuple(best)
 
 
 def _meetings(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
@@ -119,33 +120,41 @@ def _meetings(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
     return met
 
 
-def _improved(
-    lifetimes: Sequence[Lifetime], met: Sequence[Collection[int]], order: Sequence[int], least: int
-) -> tuple[int, ...]:
-    """The best of several orders, each with what lay highest before placed first."""
-    best = _placed(lifetimes, met, order)
-    offsets = best
-    for _ in range(PACKINGS):
-        if extent(lifetimes, best) <= least:
-            break
-        ends = [offset + life.bytes for offset, life in zip(offsets, lifetimes, strict=True)]
-        highest = max(order, key=lambda i: (ends[i], -i))
-        order = [highest, *(i for i in order if i != highest)]
-        offsets = _placed(lifetimes, met, order)
-        best = min(best, offsets, key=lambda each: extent(lifetimes, each))
-    return best
+@dataclass(frozen=True)
+class _Packing:
+    """Things of these sizes, each with those that it meets: such have no bytes in common."""
 
+    sizes: Sequence[int]
+    met: Sequence[Collection[int]]
 
-def _placed(lifetimes: Sequence[Lifetime], met: Sequence[Collection[int]], order: Sequence[int]) -> tuple[int, ...]:
-    """An offset for each, placed in that order; `met`: for each those that it meets."""
-    placed: list[_Placed] = []
-    offsets = [0] * len(lifetimes)
-    for index in order:
-        size = lifetimes[index].bytes
-        if size:
-            offsets[index] = _lowest_place(size, met[index], placed)
+    def extent(self, offsets: Sequence[int]) -> int:
+        return aligned(max(map(int.__add__, offsets, self.sizes), default=0))
+
+    def improved(self, order: Sequence[int], least: int) -> list[int]:
+        """The best of several orders, each with what lay highest before placed first."""
+        offsets = best = self.placed(order)
+        fewest = self.extent(best)
+        for _ in range(PACKINGS):
+            if fewest <= least:
+                break
+            ends = list(map(int.__add__, offsets, self.sizes))
+            highest = max(order, key=lambda i, ends=ends: (ends[i], -i))
+            order = [highest, *(i for i in order if i != highest)]
+            offsets = self.placed(order)
+            extent = self.extent(offsets)
+            if extent < fewest:
+                best, fewest = offsets, extent
+        return best
+
+    def placed(self, order: Sequence[int]) -> list[int]:
+        """An offset for each, placed in that order."""
+        placed: list[_Placed] = []
+        offsets = [0] * len(self.sizes)
+        for index in order:
+            size = self.sizes[index]
+            offsets[index] = _lowest_place(size, self.met[index], placed)
             insort(placed, (offsets[index], aligned(offsets[index] + size), index))
-    return tuple(offsets)
+        return offsets
 
 
 def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
@@ -201,7 +210,8 @@ def _lowest_place(size: int, met: Collection[int], placed: Sequence[_Placed]) ->
         if other in met:
             if place + size <= offset:
                 break
-            place = max(place, end)
+            if end > place:
+                place = end
     return place
 
 

@@ -47,12 +47,11 @@ def _stretches(likes: Sequence[Hashable], rows: Sequence[int], shortest: int) ->
     literal = [False] * len(likes)
     at = begun = 0
     while at < len(likes):
-        found = ((_alike(likes, first, at, literal), -first) for first in written.get(likes[at], ()))
-        count, first = max(found, default=(0, 0))
+        count, first = _longest(likes, written.get(likes[at], ()), at, literal)
         if count >= shortest and sum(rows[at : at + count]) > 1:
             if at > begun:
                 yield Stretch(begun, at - begun, again=False)
-            yield Stretch(-first, count, again=True)
+            yield Stretch(first, count, again=True)
             at = begun = at + count
         else:
             written.setdefault(likes[at], []).append(at)
@@ -60,6 +59,17 @@ def _stretches(likes: Sequence[Hashable], rows: Sequence[int], shortest: int) ->
             at += 1
     if at > begun:
         yield Stretch(begun, at - begun, again=False)
+
+
+def _longest(likes: Sequence[Hashable], firsts: Sequence[int], at: int, literal: Sequence[bool]) -> tuple[int, int]:
+    """The most units that are those written from one of these on, and from which on."""
+    most = first = 0
+    for each in firsts:
+        if at + most < len(likes) and literal[each + most] and likes[each + most] == likes[at + most]:
+            count = _alike(likes, each, at, literal)
+            if count > most:
+                most, first = count, each
+    return most, first
 
 
 def _alike(likes: Sequence[Hashable], first: int, at: int, literal: Sequence[bool]) -> int:

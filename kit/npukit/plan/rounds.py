@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -97,25 +96,33 @@ class Round:
 
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
+    return settled_round(graph, board, engines, wanted, {})[0]
+
+
+def settled_round(
+    graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags
+) -> tuple[Plan, UsualFlags]:
+    """That plan, and the flags on which it settles: `settled`, if those of a round like it with one group are known, and
+    of this one no more groups are emitted."""
     useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
-    emitter = _emitted(graph, board, engines, replace(wanted, groups=useful_groups))
-    frames = wanted.frames
-    plan = finished(graph, board, emitter.emitter.traffic, "throughput", frames)
-    return replace(plan, frames=frames, dram=tuple(emitter.dram()))
+    emitter = _emitted(graph, board, engines, replace(wanted, groups=useful_groups), settled)
+    traffic, frames = emitter.emitter.traffic, wanted.frames
+    plan = finished(graph, board, traffic, "throughput", frames)
+    return replace(plan, frames=frames, dram=tuple(emitter.dram())), traffic.usual_flags
 
 
-def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round) -> _RoundEmitter:
+def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags) -> _RoundEmitter:
     """Of several waves twice: then also the first one has the flags on which later ones settle, and all are alike.
 
     Of groups that are alike one, unless their own PEs must ask for slices.
     """
     alike = groups_alike(wanted.groups, wanted.feeders, pes_in_order(board)[0])
-    emitter = _RoundEmitter(graph, board, engines, wanted, alike)
+    emitter = _RoundEmitter(graph, board, engines, wanted, alike, settled)
     if not emitter.streams.are_listed_apart and alike.count > 1:
-        alike = NO_OTHERS
-        emitter = _RoundEmitter(graph, board, engines, wanted, alike)
+        alike, settled = NO_OTHERS, {}
+        emitter = _RoundEmitter(graph, board, engines, wanted, alike, settled)
     emitter.emit()
-    if wanted.waves > 1:
+    if wanted.waves > 1 and not (settled and len(wanted.groups) == alike.count):
         emitter = _RoundEmitter(graph, board, engines, wanted, alike, emitter.emitter.traffic.usual_flags)
         emitter.emit()
     return emitter
@@ -137,7 +144,7 @@ class _RoundEmitter:
         engines: Engines,
         wanted: Round,
         alike: Alike,
-        usual_flags: UsualFlags = MappingProxyType({}),
+        usual_flags: UsualFlags,
     ) -> None:
         root = pes_in_order(board)[0]
         self._graph, self._engines, self._round = graph, engines, wanted

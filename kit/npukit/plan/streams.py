@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 
 from npukit.net.box import Box
 from npukit.net.net import Op
@@ -92,7 +92,8 @@ class Streams:
     """The slices of a round, in order, on their way into the programs' memories, each where it finds room."""
 
     def __init__(self, traffic: Traffic, rooms: Mapping[Slice, int], feeders: Sequence[int], least: int) -> None:
-        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use.
+        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use; in the
+        order in which they are used.
 
         So many, at `least`, find room even if they are too large.
         """
@@ -117,7 +118,7 @@ class Streams:
         self._ask()
 
     def _ask(self) -> None:
-        waiting = [each for each in self._waiting if each.place <= self._open]
+        waiting = list(takewhile(lambda each: each.place <= self._open, self._waiting))
         for each in waiting:
             if self._replaced[each] <= self._released:
                 self._waiting.remove(each)
