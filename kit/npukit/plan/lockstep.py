@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
-from npukit.plan.bands import bands_for
+from npukit.plan.bands import bands_for, narrowed
 from npukit.plan.exchange import Exchanges, exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
@@ -23,6 +23,7 @@ from npukit.plan.programs import Engines
 from npukit.plan.rounds import Round, emit_round, settled_round
 from npukit.plan.search import QUICK
 from npukit.plan.simulate import simulate
+from npukit.plan.splits import WIDE_GRAIN
 from npukit.plan.streaming import most_streamed, none_or_all_streamed
 from npukit.plan.traffic import UsualFlags
 
@@ -245,9 +246,15 @@ def engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
     return max(busy.values()) / len(wanted.groups)
 
 
-def _least_bytes(graph: Graph) -> int:
-    """Of the op that has most, the inputs and the output."""
-    return max(sum(graph.net.tensor(name).bytes for name in {*graph.sources(op), op.output}) for op in graph.ops)
+def _least_bytes(graph: Graph) -> float:
+    """Of the op that has most, the inputs and the output; of tensors that may go in bands, the narrowest band."""
+    thin = narrowed(graph)
+
+    def held(name: str) -> float:
+        channels = graph.shape(name)[-1] if name in thin else 0
+        return graph.net.tensor(name).bytes * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
+
+    return max(sum(held(name) for name in {*graph.sources(op), op.output}) for op in graph.ops)
 
 
 def _input_cycles(graph: Graph, board: Board) -> float:

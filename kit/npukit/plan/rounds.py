@@ -102,8 +102,8 @@ def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> P
 def settled_round(
     graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags
 ) -> tuple[Plan, UsualFlags]:
-    """That plan, and the flags on which it settles: `settled`, if those of a round like it with one group are known, and
-    of this one no more groups are emitted."""
+    """That plan, and the flags on which it settles: those `settled`, if such of one of its groups are known and no more
+    groups are emitted."""
     useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
     emitter = _emitted(graph, board, engines, replace(wanted, groups=useful_groups), settled)
     traffic, frames = emitter.emitter.traffic, wanted.frames
