@@ -34,7 +34,7 @@ from npukit.plan.on_core import Planned, plan_around, plan_as_pinned, plan_with_
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.pins import with_sums
 from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Plan
+from npukit.plan.plan import Plan, Send
 from npukit.plan.rate import reaches, refuse_missed_rate
 from npukit.plan.search import SMALL_MESH
 from npukit.plan.store import save_plan
@@ -212,7 +212,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "pes_used": plan.pes_used,
         "pes_allowed": compiled.options.pes,
         "undivided": [op.name for op in compiled.net.ops if isinstance(op.attributes, TvmCode)],
-        "ops": [_op_row(compiled, plan, op) for op in compiled.net.ops],
+        "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
         "frames": plan.frames_of_all,
@@ -249,17 +249,25 @@ def fill_folder(
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
     write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id))
-    write_report(load_build(folder))
+    write_report(load_build(folder), plan)
 
 
 def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     """What names this build: the network, the board, the plan and who compiled it."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
-    parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
+    parts += [compiled.board.model_dump_json(), str(_without_twins(compiled.plan)), toolchain.title, __version__]
     parts += [str(compiled.company)] if compiled.company else []
     parts += ["traces"] if compiled.options.trace else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
+
+
+def _without_twins(plan: Plan) -> Plan:
+    """Of groups that do the same the first one, with what its PEs and those of no group send: all else follows."""
+    twins = {pe for group in plan.alike[1:] for pe in group}
+    pes = tuple(pe for pe in plan.pes if pe.pe not in twins)
+    sent = [step.message for pe in pes for step in pe.steps if isinstance(step, Send)]
+    return replace(plan, pes=pes, messages=tuple(plan.messages[number] for number in sent))
 
 
 def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
@@ -312,11 +320,16 @@ def _manifest(
     )
 
 
-def _op_row(compiled: Compiled, plan: Plan, op: Op) -> dict[str, Any]:
-    steps = [(pe.pe, step) for pe in plan.pes for step in pe.computes() if step.op == op.name]
-    spent = Counter[tuple[int, int]]()
-    for pe, step in steps:
-        spent[pe, step.frame] += step.predicted_cycles
+def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:
+    """Of each op where it runs, and what the slowest PE takes for a frame."""
+    spent: dict[str, Counter[tuple[int, int]]] = {op.name: Counter() for op in compiled.net.ops}
+    for pe in plan.pes:
+        for step in pe.computes():
+            spent[step.op][pe.pe, step.frame] += step.predicted_cycles
+    return [_op_row(compiled, op, spent[op.name]) for op in compiled.net.ops]
+
+
+def _op_row(compiled: Compiled, op: Op, spent: Counter[tuple[int, int]]) -> dict[str, Any]:
     return {
         "name": op.name,
         "op": op.title,
@@ -324,6 +337,6 @@ def _op_row(compiled: Compiled, plan: Plan, op: Op) -> dict[str, Any]:
         "reason": op.reason,
         "kernel": compiled.planned.kernels.get(op.name),
         "macs": macs(compiled.net, op),
-        "pes": sorted({pe for pe, _ in steps}),
+        "pes": sorted({pe for pe, _ in spent}),
         "predicted_cycles": max(spent.values(), default=0),
     }

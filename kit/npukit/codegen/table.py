@@ -83,14 +83,17 @@ class Long:
     """A program of runs in which signals are apart from other messages, those that are alike made but once."""
 
     runs: Sequence[Sequence[Piece]]
-    likes: Sequence[Hashable]
-    """Of each run what it must have in common with another to be the same."""
-    made: Mapping[Hashable, Made]
+    likes: Sequence[int]
+    """Of each run its kind: those of one kind are the same."""
+    made: Mapping[int, Made]
     """Of each kind of run the first one's."""
     stretches: Sequence[Stretch]
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[Piece]], likes: Sequence[Hashable], descriptors: Descriptors) -> Long:
+    def of(cls, runs: Sequence[Sequence[Piece]], alike: Sequence[Hashable], descriptors: Descriptors) -> Long:
+        """`alike`: of each run what it must have in common with another to be the same."""
+        numbers: dict[Hashable, int] = {}
+        likes = [numbers.setdefault(like, len(numbers)) for like in alike]
         firsts = dict(zip(reversed(likes), reversed(runs), strict=True))
         different = {like: firsts[like] for like in likes}
         templates, kernels = templates_of(list(different.values())), count()

@@ -18,10 +18,13 @@ def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
     if board.noc is None:
         return found
     routes = Routes(board)
+    ways: Counter[tuple[int, tuple[int, ...]]] = Counter()
     for message in plan.messages:
-        targets = [landing.pe for landing in message.landings if landing.pe < DRAM]
-        for link in routes.tree(_router(board, message.source_pe), targets):
-            found[link] += _bytes(net, message)
+        targets = tuple([landing.pe for landing in message.landings if landing.pe < DRAM])
+        ways[_router(board, message.source_pe), targets] += _bytes(net, message)
+    for (source, targets), moved in ways.items():
+        for link in routes.tree(source, targets):
+            found[link] += moved
     return found
 
 

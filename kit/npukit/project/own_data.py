@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from struct import Struct
 
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 from npukit.project.layout import MemoryLayout
-from npukit.project.struct_layouts import Layouts, Member, Questions, questions
+from npukit.project.struct_layouts import Layouts, Member, Place, Questions, questions
 
 WORD = 4
 
@@ -15,9 +17,15 @@ def questions_about(data: Iterable[OwnData]) -> Questions:
     """What must be known of structs and constants to lay out all this data."""
     data = list(data)
     rows = [row for own in data for pe in own.pes for row in pe.rows]
-    members = {Member(row.struct, name) for row in rows if row.struct for name, _ in row.values}
+    shapes = {_shape(row) for row in rows if row.struct}
+    members = {Member(struct, name) for struct, names in shapes for name in names}
     constants = {value for row in rows for _, value in row.values if isinstance(value, str)}
     return questions(members, constants, {header for own in data for header in own.headers})
+
+
+def _shape(row: Row) -> tuple[str, tuple[str, ...]]:
+    """What rows that are packed alike have in common."""
+    return row.struct, tuple([name for name, _ in row.values])
 
 
 class Addresses:
@@ -34,37 +42,55 @@ class Addresses:
 
 def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
     """The data of every PE of a role, one after the other, each as many bytes as are reserved for it."""
-    return b"".join(_bytes_of(pe, own.bytes, layouts, addresses) for pe in own.pes)
+    forms = {shape: _form(shape, layouts) for shape in {_shape(row) for pe in own.pes for row in pe.rows}}
+    return b"".join(_bytes_of(pe, own.bytes, forms, layouts, addresses) for pe in own.pes)
 
 
-def _bytes_of(pe: PeData, size: int, layouts: Layouts, addresses: Addresses) -> bytes:
+@dataclass(frozen=True)
+class _Form:
+    """How the numbers of a row are packed: of each its mask, and the places of all in the order of their offsets."""
+
+    masks: tuple[int, ...]
+    order: tuple[int, ...]
+    first: int
+    packed: Struct
+
+
+_LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+def _form(shape: tuple[str, tuple[str, ...]], layouts: Layouts) -> _Form:
+    struct, names = shape
+    words = [Place(WORD * index, WORD) for index in range(len(names))]
+    places = [layouts.members[Member(struct, name)] for name in names] if struct else words
+    order = sorted(range(len(places)), key=lambda index: places[index].offset)
+    first = places[order[0]].offset if order else 0
+    text, end = "<", first
+    for index in order:
+        text += f"{places[index].offset - end}x{_LETTERS[places[index].size]}"
+        end = places[index].offset + places[index].size
+    return _Form(tuple((1 << 8 * place.size) - 1 for place in places), tuple(order), first, Struct(text))
+
+
+def _bytes_of(
+    pe: PeData, size: int, forms: Mapping[tuple[str, tuple[str, ...]], _Form], layouts: Layouts, addresses: Addresses
+) -> bytes:
     memory = bytearray(size)
     for offset, data in pe.arrays:
         memory[offset : offset + len(data)] = data
     for row in pe.rows:
-        for offset, width, value in _numbers(row, layouts, addresses):
-            memory[offset : offset + width] = (value % (1 << 8 * width)).to_bytes(width, "little")
+        form = forms[_shape(row)]
+        values = [
+            _number(value, layouts, addresses) & mask for (_, value), mask in zip(row.values, form.masks, strict=True)
+        ]
+        form.packed.pack_into(memory, row.offset + form.first, *[values[index] for index in form.order])
     return bytes(memory)
 
 
-def _numbers(row: Row, layouts: Layouts, addresses: Addresses) -> Iterator[tuple[int, int, int]]:
-    """Offset, size and value of each number of a row."""
-    for index, (name, value) in enumerate(row.values):
-        number = _number(value, layouts, addresses)
-        if row.struct:
-            place = layouts.members[Member(row.struct, name)]
-            yield row.offset + place.offset, place.size, number
-        else:
-            yield row.offset + WORD * index, WORD, number
-
-
 def _number(value: int | str | Spot, layouts: Layouts, addresses: Addresses) -> int:
-    match value:
-        case Spot():
-            return addresses.of(value)
-        case str():
-            return layouts.constants[value]
-    return value
+    if isinstance(value, int):
+        return value
+    return addresses.of(value) if isinstance(value, Spot) else layouts.constants[value]
 
 
 def listing(own: OwnData) -> str:

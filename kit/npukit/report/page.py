@@ -44,17 +44,21 @@ class Part:
     share: float
 
 
-def write_report(build: Build, **results: dict[str, Any]) -> Path:
-    """Write `report.html`; `validation`, `bench` and `gantt` results join what earlier calls left."""
+def write_report(build: Build, plan: Plan | None = None, **results: dict[str, Any]) -> Path:
+    """Write `report.html`; `validation`, `bench` and `gantt` results join what earlier calls left.
+
+    The build's plan is read, unless it is given.
+    """
     known = {**_known_results(build), **results}
     (build.folder / RESULTS).write_text(json.dumps(known, indent=1) + "\n")
     page = build.folder / REPORT
-    page.write_text(render(build, known))
+    page.write_text(render(build, known, plan))
     return page
 
 
-def render(build: Build, results: Mapping[str, dict[str, Any]]) -> str:
+def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | None = None) -> str:
     """The page as text."""
+    plan = plan or build.plan()
     validation, bench = results.get("validation"), results.get("bench")
     environment = Environment(
         loader=FileSystemLoader(data_folder("templates") / "report"),
@@ -65,7 +69,6 @@ def render(build: Build, results: Mapping[str, dict[str, Any]]) -> str:
     )
     environment.filters["thousands"] = thousands
     manifest, summary = build.manifest, build.manifest.summary
-    plan = build.plan()
     return environment.get_template("report.html.j2").render(
         summary=summary,
         board=manifest.board,
