@@ -16,6 +16,7 @@ from npukit.plan.bands import bands_for, narrowed
 from npukit.plan.exchange import Exchanges, exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
+from npukit.plan.least_memory import may_fit
 from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
@@ -213,8 +214,11 @@ def _choice(graph: Graph, board: Board, engines: Engines, wanted: Round, best: f
 
 def _fitting(graph: Graph, board: Board, engines: Engines, alone: Round) -> tuple[Round, Plan] | None:
     """In bands, which take longer, only if it does not fit without."""
-    whole = none_or_all_streamed(graph, board, engines, replace(alone, bands={}))
-    return whole or (none_or_all_streamed(graph, board, engines, alone) if alone.bands else None)
+    for tried in (replace(alone, bands={}), alone) if alone.bands else (alone,):
+        found = none_or_all_streamed(graph, board, engines, tried) if may_fit(graph, board, engines, tried) else None
+        if found:
+            return found
+    return None
 
 
 def groups_of(

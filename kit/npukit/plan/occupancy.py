@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
@@ -16,6 +16,20 @@ def most_held(graph: Graph, frames: Sequence[Regions], *, late: bool) -> list[in
 
     What others send has its place from when they begin to compute it, or, if `late`, from when they have.
     """
+    most: Counter[int] = Counter()
+    for (moment, _), size in _held(graph, frames, late=late).items():
+        most[moment] = max(most[moment], size)
+    return [max(most[moment] for moment in range(2 * index - 2, 2 * index + 1)) for index in range(len(graph.ops))]
+
+
+def most_at_once(graph: Graph, frame: Regions, in_place: Collection[int]) -> int:
+    """Bytes of a frame's tensors that some PE holds at once at least; ops `in_place` may write where they read."""
+    held = _held(graph, [frame], late=False)
+    return max((size for (moment, _), size in held.items() if moment % 2 or moment // 2 not in in_place), default=0)
+
+
+def _held(graph: Graph, frames: Sequence[Regions], *, late: bool) -> Counter[tuple[int, int]]:
+    """By moment and PE."""
     held: Counter[tuple[int, int]] = Counter()
     for regions in frames:
         for tensor, by_pe in regions.items():
@@ -24,10 +38,7 @@ def most_held(graph: Graph, frames: Sequence[Regions], *, late: bool) -> list[in
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
                 for moment in _moments(region, made, len(graph.ops), late=late):
                     held[moment, region.pe] += size
-    most: Counter[int] = Counter()
-    for (moment, _), size in held.items():
-        most[moment] = max(most[moment], size)
-    return [max(most[moment] for moment in range(2 * index - 2, 2 * index + 1)) for index in range(len(graph.ops))]
+    return held
 
 
 def _moments(region: Region, made: int, ops: int, *, late: bool) -> range:

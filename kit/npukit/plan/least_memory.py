@@ -1,0 +1,70 @@
+"""What a round's PEs need at least, known before anything is emitted: what cannot fit need not be tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.assignment import Assignment, useful
+from npukit.plan.bands import between, in_bands
+from npukit.plan.graph import Graph
+from npukit.plan.memory import CODE_OF_THE_LOOP, STEP_BYTES, WORKER_BYTES, WORKER_STACK_BYTES
+from npukit.plan.occupancy import most_at_once
+from npukit.plan.plan import DRAM
+from npukit.plan.programs import Engines
+from npukit.plan.regions import Ends, Regions, regions_of
+from npukit.plan.rounds import Round
+from npukit.plan.streams import cut_in_slices
+
+ROWS_OF_A_SLICE = 2
+"""Of a program's table at least: to wait for a slice, to compute with it."""
+
+
+def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool:
+    """Whether a round whose constants are all streamed may, of which the last group neither has the root nor gets its
+    places late."""
+    group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
+    held = most_at_once(graph, _regions(graph, group, wanted), in_place=_in_place(graph, engines, group))
+    rows = STEP_BYTES * ROWS_OF_A_SLICE * max(_slices(graph, engines, group, wanted).values(), default=0)
+    firmware = WORKER_BYTES + CODE_OF_THE_LOOP + WORKER_STACK_BYTES
+    return held + rows + firmware <= board.memory_for("activations").size
+
+
+def _regions(graph: Graph, group: Assignment, wanted: Round) -> Regions:
+    """What PEs hold of a frame; of tensors that go in bands the largest band."""
+    thin = between(graph, wanted.bands)
+    found = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
+    return {
+        name: {
+            pe: (max(held, key=lambda region: region.box.elements),) if name in thin else held
+            for pe, held in by_pe.items()
+            if pe != DRAM
+        }
+        for name, by_pe in found.items()
+    }
+
+
+def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:
+    """Ops, by number, that may write where they read."""
+    first = ((index, op, tile.box) for index, op in enumerate(graph.ops) for tile in group[op.name][:1])
+    return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).in_place)
+
+
+def _slices(graph: Graph, engines: Engines, group: Assignment, wanted: Round) -> Counter[int]:
+    """By PE."""
+    found: Counter[int] = Counter()
+    for op in graph.ops:
+        size = partial(_constant_bytes, graph, engines, op)
+        counts: dict[tuple[int, ...], int] = {}
+        for tile in group[op.name]:
+            if size(tile.box) > wanted.slice_bytes and tile.box.shape not in counts:
+                counts[tile.box.shape] = len(cut_in_slices(tile.box, size, wanted.slice_bytes))
+            found[tile.pe] += counts.get(tile.box.shape, 0)
+    return found
+
+
+def _constant_bytes(graph: Graph, engines: Engines, op: Op, box: Box) -> int:
+    return engines[op.engine].cost(graph.net, op, box).constant_bytes
