@@ -20,7 +20,8 @@ from npukit.plan.rounds import Round
 from npukit.plan.streams import cut_in_slices
 
 ROWS_OF_A_SLICE = 2
-"""Of a program's table at least: to wait for a slice, to compute with it."""
+"""Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
+another PE, that there is room."""
 
 
 def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool:
@@ -28,7 +29,8 @@ def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool
     places late."""
     group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
     held = most_at_once(graph, _regions(graph, group, wanted), in_place=_in_place(graph, engines, group))
-    rows = STEP_BYTES * ROWS_OF_A_SLICE * max(_slices(graph, engines, group, wanted).values(), default=0)
+    rows_of_a_slice = ROWS_OF_A_SLICE + bool(wanted.feeders)
+    rows = STEP_BYTES * rows_of_a_slice * max(_slices(graph, engines, group, wanted).values(), default=0)
     firmware = WORKER_BYTES + CODE_OF_THE_LOOP + WORKER_STACK_BYTES
     return held + rows + firmware <= board.memory_for("activations").size
 

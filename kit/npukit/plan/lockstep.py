@@ -47,12 +47,12 @@ COMPARED = 2
 ROOMS = (None, 3 / 8, 5 / 8)
 """Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
 
-WORSE = 2
+WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
 MOST_WAVES = 4
 
-LENGTHENED = 3
+LENGTHENED = 4
 """Rounds of one wave, the best, of which more waves are tried."""
 
 SETTLED = 0.94
@@ -62,7 +62,7 @@ FORESEEN = 0.02
 """Part by which a whole round may take longer than one group of it lets expect."""
 
 
-NEARLY_FITS = 1 << 10
+NEARLY_FITS = 4 << 10
 """Bytes by which the flags on which a round settles may be worth another look."""
 
 

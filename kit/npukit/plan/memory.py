@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -148,12 +147,11 @@ class _Packing:
 
     def placed(self, order: Sequence[int]) -> list[int]:
         """An offset for each, placed in that order."""
-        placed: list[_Placed] = []
-        offsets = [0] * len(self.sizes)
+        offsets, ends = [0] * len(self.sizes), [0] * len(self.sizes)
         for index in order:
-            size = self.sizes[index]
-            offsets[index] = _lowest_place(size, self.met[index], placed)
-            insort(placed, (offsets[index], aligned(offsets[index] + size), index))
+            taken = sorted([(offsets[other], ends[other]) for other in self.met[index] if ends[other]])
+            offsets[index] = _lowest_place(self.sizes[index], taken)
+            ends[index] = aligned(offsets[index] + self.sizes[index])
         return offsets
 
 
@@ -200,18 +198,14 @@ def _together(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> dict[int, 
     return found
 
 
-_Placed = tuple[int, int, int]
-"""Offset, where the next may begin, which lifetime: in a list by their offsets."""
-
-
-def _lowest_place(size: int, met: Collection[int], placed: Sequence[_Placed]) -> int:
+def _lowest_place(size: int, taken: Sequence[tuple[int, int]]) -> int:
+    """`taken`: from offset to end, in their order."""
     place = 0
-    for offset, end, other in placed:
-        if other in met:
-            if place + size <= offset:
-                break
-            if end > place:
-                place = end
+    for offset, end in taken:
+        if place + size <= offset:
+            break
+        if end > place:
+            place = end
     return place
 
 
