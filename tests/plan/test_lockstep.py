@@ -32,7 +32,7 @@ def small_mobilenet() -> Net:
     """Constants of more than one PE holds with its activations."""
     b = Builder("mobilenet")
     x = b.conv(b.input(1, 40, 40, 3), 16, 3, 2)
-    for channels, stride in ((64, 1), (128, 2), (256, 2), (640, 2)):
+    for channels, stride in ((64, 1), (128, 2), (256, 2), (1280, 2)):
         x = b.conv(b.depthwise(x, 3, stride), channels, 1)
     return b.net(b.dense(b.flatten(b.mean(x)), 100))
 
