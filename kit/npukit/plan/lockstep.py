@@ -168,9 +168,9 @@ def _one_of(wanted: Round) -> tuple[Assignment]:
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
-    """Of groups of each size worth it, and of all PEs, in each room."""
+    """Of groups of each size worth it, in each room."""
     memory, exchanges = board.memory_for("activations").size, exchanges_on(board, order)
-    for size in (*SIZES, len(order)):
+    for size in SIZES:
         crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
         if crowded or len(order) // size * size < WELL_USED * len(order):
             continue

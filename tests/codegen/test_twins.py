@@ -1,0 +1,41 @@
+"""PEs of groups that do the same: their C and data are those that each would get by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.codegen.program import gather_all
+from npukit.plan.plan import Plan
+from plan.engines import engines
+from plan.test_alike import planned, rows_net
+
+BOARD = load_board("pe-mesh")
+
+
+def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """Three groups, whose programs are tables."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 20)
+    return planned(rows_net(), waves=2)
+
+
+def test_data_and_code_of_twins_are_what_they_would_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, net = long_plan(monkeypatch), rows_net()
+    assert len(plan.alike) == 3
+    together = generate(net, plan, BOARD, engines(BOARD), bytes(16))
+    alone = generate(net, replace(plan, alike=()), BOARD, engines(BOARD), bytes(16))
+    for one, other in zip(together, alone, strict=True):
+        assert one.own == other.own
+        assert (one.files, one.streamed, one.foreign_pes) == (other.files, other.streamed, other.foreign_pes)
+
+
+def test_tiles_of_twins_are_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = long_plan(monkeypatch)
+    programs = {program.pe: program for program in gather_all(rows_net(), plan, engines(BOARD))}
+    for group in plan.alike[1:]:
+        for first, twin in zip(plan.alike[0], group, strict=True):
+            assert programs[twin].parts is programs[first].parts
+            assert programs[twin].records != programs[first].records
