@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
@@ -94,7 +94,8 @@ def _fitted(
 
 def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
     """With the table, and of commands and descriptors, those that are alike but once."""
-    likes = likes_of(plan, pe)
+    numbers: dict[Hashable, int] = {}
+    likes = [numbers.setdefault(like, len(numbers)) for like in likes_of(plan, pe)]
     units = list(_units(pe.steps, program))
     alike = [tuple(likes[step] for step in unit) for unit in units]
     written = dict(zip(reversed(alike), reversed(units), strict=True)).values()

@@ -63,6 +63,7 @@ class Emitter:
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
         self._costs: dict[tuple[str, Box], Cost] = {}
+        self._transfers: dict[tuple[int, str], list[Transfer]] = {}
         self.regions = {
             frame: regions_of(graph, assignment, ends, frame, between, compact=compact)
             for frame, assignment in assignments.items()
@@ -118,7 +119,10 @@ class Emitter:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
     def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
-        transfers = transfers_of(self.graph, self.regions[frame], tensor, apart=self._compact)
+        if (frame, tensor) not in self._transfers:
+            found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._compact)
+            self._transfers[frame, tensor] = found
+        transfers = self._transfers[frame, tensor]
         return [parcel for transfer in transfers if chosen(transfer) for parcel in self._parcels(transfer)]
 
     @staticmethod
