@@ -140,10 +140,16 @@ extern const struct net_description net_description;
 extern const uint32_t net_sign; /* says of which build this is; not 0 */
 extern const uint32_t net_layer_count;
 extern const struct net_layer net_layers[];
+extern const uint16_t *const net_layer_numbers; /* of each layer, which of net_layers: those of several frames may be one; 0: its own */
 extern struct net_control *const net_control;
 extern struct net_record *const net_records; /* right behind the control block */
 extern struct net_events *const net_events;  /* 0 in builds that do not trace */
 extern const uint32_t net_event_capacity;
+
+static inline const struct net_layer *net_layer(uint32_t number)
+{
+    return &net_layers[net_layer_numbers != 0 ? net_layer_numbers[number] : number];
+}
 
 /* One frame: inputs in place before, outputs in place after. 0, or the error code of what failed. */
 int32_t net_run(void);

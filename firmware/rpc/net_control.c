@@ -72,7 +72,7 @@ void net_end_layer(uint32_t layer)
     struct hal_counters now;
     hal_count(&now);
     struct net_record *const record = &net_records[layer];
-    record->digest = digest_of(&net_layers[layer]);
+    record->digest = digest_of(net_layer(layer));
     record->cycles = sum(record->cycles, now.cycles - layer_begun.cycles);
     record->instructions = sum(record->instructions, now.instructions - layer_begun.instructions);
     record->asleep = sum(record->asleep, now.asleep - layer_begun.asleep);

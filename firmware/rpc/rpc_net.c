@@ -169,7 +169,7 @@ static uint32_t put_entry(uint8_t *at, const char *name, uint32_t size, uint32_t
 static uint32_t put_tensor_or_layer(uint8_t *at, uint32_t table, uint32_t index, uint32_t left)
 {
     if (table == LAYERS) {
-        const struct net_layer *layer = &net_layers[index];
+        const struct net_layer *layer = net_layer(index);
         return put_entry(at, net_description.layer_names[index], layer->planes * layer->rows * layer->row_bytes, left);
     }
     const bool inputs = table == INPUTS;

@@ -16,7 +16,7 @@ from npukit.plan.assignment import Tile
 from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
-from npukit.plan.memory import LAYER_BYTES, missing_bytes
+from npukit.plan.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import DRAM
 from npukit.plan.rounds import Round, emit_round
@@ -93,7 +93,8 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     (table,) = [record for record in made.records if record.symbol == TABLE]
     kinds = [dict(row)["kind"] for row in table.rows]
     assert kinds.count("NET_SIGNALS") == kinds.count("NET_TO") > 0
-    taken = sum(record.bytes for record in made.records) + LAYER_BYTES * len(made.layers)
+    layers = LAYER_BYTES * len(set(made.layer_places)) + LAYER_NUMBER_BYTES * len(made.layers)
+    taken = sum(record.bytes for record in made.records) + layers
     reserved = plan.pes[1].orders
     assert reserved
     assert taken <= reserved.bytes <= 1.25 * taken

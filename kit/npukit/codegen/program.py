@@ -16,7 +16,7 @@ from npukit.codegen.table import TABLE, Long, Piece
 from npukit.net.net import Net
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
-from npukit.plan.repeats import likes_of
+from npukit.plan.repeats import layer_places, likes_of
 
 NOC_HEADER = "noc.h"
 
@@ -43,6 +43,8 @@ class Program:
     routines: tuple[Routine, ...]
     table: Long | None = None
     """Of a long program, what its table and its records are made from."""
+    layer_places: tuple[int, ...] = ()
+    """In a table: of each layer, which of the different places it is left in. Else each has its own."""
     leads: bool = False
     """A chip that does what the root's chip does."""
 
@@ -90,6 +92,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         wrappers=_wrappers(parts),
         routines=_routines(parts),
         table=table,
+        layer_places=tuple(layer_places(plan, pe)) if table else (),
     )
 
 

@@ -8,16 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from npukit.accel.interface import Address
+from npukit.accel.interface import Address, ConstantArray
 from npukit.codegen.constants import Array, Constants, Fields, Foreign, Member, Number, Record, Value, lay_out
 from npukit.codegen.frame import FrameStep
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program
-from npukit.codegen.tensors import LayerTile, layer_tiles
+from npukit.codegen.tensors import LayerTile, left_tiles
+from npukit.plan.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
 ALIGNMENT = 16
-LAYER_BYTES = 24
-WORD = 4
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,9 @@ class Role:
     words: tuple[Word, ...]
     """As they are on the first PE."""
     layers: tuple[LayerTile, ...] | None
-    """What the layers leave behind, if that is the same everywhere."""
+    """What the layers leave behind in each place, if that is the same everywhere."""
+    places: int
+    """In which layers of one of the PEs are left, at most."""
     own: tuple[Own, ...]
     """Of each PE, unless there is nothing that differs."""
 
@@ -149,11 +150,17 @@ def _groups_that_fit(programs: Sequence[Program], room: Callable[[Program], int]
 
 
 def _constant_bytes(program: Program) -> int:
-    """With the words and the table of layers that sharing may add. What tiles of several frames have alike is there
+    """With the words and the tables of layers that sharing may add. What tiles of several frames have alike is there
     once."""
     words = sum(len(step.operands()) for step in program.steps)
     members = lay_out(program.arrays, program.records).bytes
-    return members + WORD * words + LAYER_BYTES * len(program.parts) + 2 * ALIGNMENT
+    layers = LAYER_BYTES * _places(program) + LAYER_NUMBER_BYTES * len(program.layers)
+    return members + WORD * words + layers + 2 * ALIGNMENT
+
+
+def _places(program: Program) -> int:
+    """In which layers are left."""
+    return len(set(program.layer_places)) or len(program.layers)
 
 
 class _Identities:
@@ -211,7 +218,7 @@ def _role(programs: Sequence[Program]) -> Role:
     layers = sharing.layers()
     needs_own = words[0] or layers is None or any(each.all() - common for each in identities)
     own = tuple(sharing.own(number, words[number], layers is None) for number in range(len(programs)))
-    return Role(tuple(programs), constants, steps, words[0], layers, own if needs_own else ())
+    return Role(tuple(programs), constants, steps, words[0], layers, sharing.places, own if needs_own else ())
 
 
 @dataclass(frozen=True)
@@ -250,7 +257,9 @@ class _Sharing:
         return identity in self.common or values[0].symbol in self.programs[0].offsets
 
     def layers(self) -> tuple[LayerTile, ...] | None:
-        tiles = [layer_tiles(program) for program in self.programs]
+        tiles = [left_tiles(program) for program in self.programs]
+        if len({program.layer_places for program in self.programs}) > 1:
+            return None
         for same in zip(*tiles, strict=True):
             shapes = {(tile.row_bytes, tile.rows, tile.planes) for tile in same}
             if len(shapes) > 1 or not self._is_shared([tile.place for tile in same]):
@@ -260,18 +269,27 @@ class _Sharing:
     def own(self, number: int, words: tuple[Word, ...], own_layers: bool) -> Own:
         """The data of one program: its table of layers if that is its own, its words, its constants."""
         program, identities = self.programs[number], self.identities[number]
-        layers = [_layers_record(layer_tiles(program))] if own_layers else []
-        start = sum(record.bytes for record in layers)
+        layers = [(0, _layers_record(left_tiles(program)))] if own_layers else []
+        start = LAYER_BYTES * self.places if own_layers else 0
+        end = start + WORD * len(words)
+        if own_layers and program.layer_places:
+            layers.append((end, numbers := _numbers_of_layers(program)))
+            end += numbers.bytes
         kept = lay_out(
             [array for array in program.arrays if identities.of(array.symbol) not in self.common],
             [record for record in program.records if identities.of(record.symbol) not in self.common],
         )
-        base = _up(start + WORD * len(words))
+        base = _up(end)
         placed = [(base + offset, member) for offset, member in zip(kept.offsets, kept.members, strict=True)]
         homes = {symbol: base + offset for symbol, offset in kept.offsets_by_symbol.items()}
         found = ((symbol, self.common.get(identities.of(symbol))) for symbol in identities.symbols())
         common = {symbol: offset for symbol, offset in found if offset is not None}
-        return Own(program, (*((0, record) for record in layers), *placed), (start, words), homes, common)
+        return Own(program, (*layers, *placed), (start, words), homes, common)
+
+    @property
+    def places(self) -> int:
+        """In which layers of a program are left, at most."""
+        return max(map(_places, self.programs))
 
 
 def _layers_record(tiles: Sequence[LayerTile]) -> Record:
@@ -287,6 +305,11 @@ def _layers_record(tiles: Sequence[LayerTile]) -> Record:
         for tile in tiles
     )
     return Record("net_layers", "net_layer", rows, WORD, LAYER_BYTES, "what each layer leaves behind", listed=True)
+
+
+def _numbers_of_layers(program: Program) -> Array:
+    values = np.array(program.layer_places, np.uint16)
+    return Array(ConstantArray("layer_numbers", values, align=2, comment="of each layer, its place"), ())
 
 
 def foreign_pes(members: Sequence[Member]) -> set[int]:

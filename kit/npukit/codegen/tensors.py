@@ -94,6 +94,13 @@ def _in_frames(row: TensorRow, offsets: Sequence[int], table: str) -> TensorRow:
     return replace(row, frame_offsets=tuple(behind), offsets_name=table)
 
 
+def left_tiles(program: Program) -> list[LayerTile]:
+    """What is left in each different place, in the order of the places' numbers."""
+    places = program.layer_places or range(len(program.layers))
+    first = dict(zip(reversed(places), reversed(program.layers), strict=True))
+    return [_layer_tile(program, first[place]) for place in range(len(first))]
+
+
 def layer_tiles(program: Program) -> list[LayerTile]:
     """What each layer leaves behind on this PE, in the order of the layers."""
     return [_layer_tile(program, output) for output in program.layers]

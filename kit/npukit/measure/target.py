@@ -25,7 +25,7 @@ from npukit.plan.plan import Plan
 from npukit.project.build_folder import Build
 from npukit.project.files import root_pe
 
-_EMULATED_SECONDS = 600.0
+EMULATED_SECONDS = 600.0
 """How long an answer may take of the built-in emulator, which knows when nothing more can come: a large mesh at work on
 large tiles answers slowly, on a busy machine more so."""
 
@@ -76,7 +76,7 @@ def open_target(build: Build, on: str | None = None, emulation: Emulation = Emul
 def _patience(name: str, emulation: Emulation) -> float:
     if emulation.debugger:
         return _PATIENT_SECONDS
-    return _EMULATED_SECONDS if name == "emulator" else ANSWER_SECONDS
+    return EMULATED_SECONDS if name == "emulator" else ANSWER_SECONDS
 
 
 @contextmanager

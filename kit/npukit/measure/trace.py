@@ -15,7 +15,7 @@ from npukit.measure.cases import Cases
 from npukit.measure.device_trace import record_on_device
 from npukit.measure.perfetto import perfetto
 from npukit.measure.recording import record_timeline
-from npukit.measure.target import network_pe, open_target
+from npukit.measure.target import EMULATED_SECONDS, network_pe, open_target
 from npukit.measure.timeline import Timeline
 from npukit.project.build_folder import Build
 
@@ -48,7 +48,7 @@ def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> 
         with open_target(build, on) as target:
             return record_on_device(build, target.session, cases, frames)
     emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"", chips=build.manifest.chips)
-    with Session(emulator, build_id=build.build_id, pe=network_pe(build)) as session:
+    with Session(emulator, build.build_id, EMULATED_SECONDS, network_pe(build)) as session:
         return record_timeline(build, emulator, session, cases, frames)
 
 

@@ -34,7 +34,7 @@ from npukit.plan.plan import Buffer, Compute, Join, MemoryUse, Orders, PePlan, P
 from npukit.plan.program import Block, Held, Program, use_of
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, Region, in_frame
-from npukit.plan.repeats import likes_of, rows_of, stretches
+from npukit.plan.repeats import layer_places, likes_of, rows_of, stretches
 from npukit.plan.splits import CORE
 from npukit.plan.traffic import Traffic
 
@@ -113,7 +113,8 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
     steps = [step for unit in written for step in unit]
     commands = sum({**program.commands, **chained}.get(step, 0) for step in steps)
     descriptors = sum(program.descriptors.get(step, 0) for step in steps)
-    return Orders(commands + sum(command for command, *_ in pieces), descriptors, table_bytes(lines, len(pe.tiles)))
+    table = table_bytes(lines, len(pe.tiles), len(set(layer_places(plan, pe))))
+    return Orders(commands + sum(command for command, *_ in pieces), descriptors, table)
 
 
 def _patched_words(pe: PePlan, steps: Sequence[int]) -> int:

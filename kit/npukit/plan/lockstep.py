@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
@@ -47,13 +48,14 @@ COMPARED = 2
 ROOMS = (None, 3 / 8, 5 / 8)
 """Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
 
+HEAVY_MOVES = 3.0
+"""Times what they are estimated to cost that moving data weighs in another search for the best size: while all groups
+work, what is on its way takes longer."""
+
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
 MOST_WAVES = 4
-
-LENGTHENED = 4
-"""Rounds of one wave, the best, of which more waves are tried."""
 
 SETTLED = 0.94
 """Part of what the first wave takes that each wave behind it takes at least."""
@@ -62,7 +64,7 @@ FORESEEN = 0.02
 """Part by which a whole round may take longer than one group of it lets expect."""
 
 
-NEARLY_FITS = 4 << 10
+NEARLY_FITS = 6 << 10
 """Bytes by which the flags on which a round settles may be worth another look."""
 
 
@@ -99,8 +101,12 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
         choices += better
         if worse == WORSE:
             break
+    longer = list(_in_waves(graph, board, engines, choices))
+    for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
+        heavy = _with_heavy_moves(graph, board, engines, order, best)
+        longer += _in_waves(graph, board, engines, heavy, best.interval)
     found: list[Plan] = []
-    for choice in sorted(_in_waves(graph, board, engines, choices), key=lambda choice: choice.interval):
+    for choice in sorted(longer, key=lambda choice: choice.interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
         if len(found) == COMPARED or (best is not None and choice.interval >= best * (1 - FORESEEN)):
             break
@@ -120,14 +126,16 @@ def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[
     return with_predictions(graph.net, board, plan)
 
 
-def _in_waves(graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]) -> Iterator[_Choice]:
-    """The best with as many waves as one of its groups holds, if they let expect more than the best so far.
+def _in_waves(
+    graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice], best: float = inf
+) -> Iterator[_Choice]:
+    """With as many waves as one of its groups holds, those that then may be better than the best so far.
 
     Those in larger slices too, where these have room.
     """
-    best = min((choice.interval for choice in choices), default=0)
+    best = min([best, *(choice.interval for choice in choices)])
     yield from choices
-    for choice in sorted(choices, key=lambda choice: choice.interval)[:LENGTHENED]:
+    for choice in sorted(choices, key=lambda choice: choice.best_interval):
         longest: _Choice | None = choice
         for waves in range(2, MOST_WAVES + 1):
             if longest is None or choice.best_interval >= best:
@@ -167,34 +175,55 @@ def _one_of(wanted: Round) -> tuple[Assignment]:
     return (wanted.groups[0 if wanted.feeders else -1],)
 
 
+def _with_heavy_moves(
+    graph: Graph, board: Board, engines: Engines, order: Sequence[int], best: _Choice
+) -> list[_Choice]:
+    """Of the best groups' size those that move less."""
+    size = (len(order) - len(best.wanted.feeders)) // len(best.wanted.groups)
+    rounds = _of_size(graph, board, engines, order, size, exchanges_on(board, order), ROOMS[:1], HEAVY_MOVES)
+    return [found for found in (_choice(graph, board, engines, wanted, None) for wanted in rounds) if found]
+
+
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
     """Of groups of each size worth it, in each room."""
     memory, exchanges = board.memory_for("activations").size, exchanges_on(board, order)
     for size in SIZES:
         crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
-        if crowded or len(order) // size * size < WELL_USED * len(order):
-            continue
-        rooms = [int(room * memory) if room else None for room in ROOMS]
-        feeders = tuple(order[: len(order) % size])
-        found = []
-        for assignment in _assignments(graph, board, engines, order[:size], rooms, exchanges):
-            groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
-            found.append(Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment)))
-        yield found
+        if not crowded and len(order) // size * size >= WELL_USED * len(order):
+            yield _of_size(graph, board, engines, order, size, exchanges)
 
 
-def _assignments(
+def _of_size(
     graph: Graph,
     board: Board,
     engines: Engines,
     order: Sequence[int],
-    rooms: Sequence[int | None],
+    size: int,
     exchanges: Exchanges,
-) -> list[Assignment]:
-    """The best in each room, those that differ."""
-    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, slices=2, exchanges=exchanges)
-    found = [search.within(room).best(PRICE) for room in rooms]
-    return [assignment for place, assignment in enumerate(found) if assignment not in found[:place]]
+    rooms: Sequence[float | None] = ROOMS,
+    moves_weigh: float = 1.0,
+) -> list[Round]:
+    """The best groups of a size in each room, those that differ."""
+    memory, feeders = board.memory_for("activations").size, tuple(order[: len(order) % size])
+    search = LatencySearch(
+        graph,
+        board,
+        engines,
+        order[:size],
+        QUICK,
+        fetched=True,
+        slices=2,
+        moves_weigh=moves_weigh,
+        exchanges=exchanges,
+    )
+    found: list[Round] = []
+    for room in rooms:
+        assignment = search.within(int(room * memory) if room else None).best(PRICE)
+        groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
+        wanted = Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment))
+        if wanted not in found:
+            found.append(wanted)
+    return found
 
 
 def _choice(graph: Graph, board: Board, engines: Engines, wanted: Round, best: float | None) -> _Choice | None:
@@ -202,7 +231,7 @@ def _choice(graph: Graph, board: Board, engines: Engines, wanted: Round, best: f
     if best is not None and engine_cycles(graph, engines, wanted) >= best:
         return None
     slice_bytes, slices = SLICES[0]
-    alone = replace(wanted, groups=_one_of(wanted), slice_bytes=slice_bytes, slices=slices)
+    alone = replace(wanted, groups=_one_of(wanted), slice_bytes=slice_bytes, slices=slices, room=0)
     found = _fitting(graph, board, engines, alone)
     if found is None:
         return None

@@ -45,6 +45,11 @@ CODE_OF_THE_LOOP = 5 << 8
 LAYER_BYTES = 24
 """`struct net_layer` of the firmware."""
 
+LAYER_NUMBER_BYTES = 2
+"""Of a layer's number in `net_layer_numbers`."""
+
+WORD = 4
+
 STACK_BYTES = 3 << 10
 """Reserved for the stack until its bound is measured."""
 
@@ -235,9 +240,13 @@ def rows_of_signal(pes: int) -> int:
     return pes + 2 if pes >= MANY_TOLD else pes
 
 
-def table_bytes(rows: int, layers: int) -> int:
-    """Of a program that is a table: its steps and what is known of its layers."""
-    return STEP_BYTES * (rows + 1) + LAYER_BYTES * layers
+def table_bytes(rows: int, layers: int, places: int) -> int:
+    """Of a program that is a table: its steps, and what is known of so many layers that are left in so many places."""
+    return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + aligned_to_words(LAYER_NUMBER_BYTES * layers)
+
+
+def aligned_to_words(size: int) -> int:
+    return -(-size // WORD) * WORD
 
 
 def code_bytes_with_table(tensors: int, kernels: int) -> int:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from npukit.plan.graph import Graph
 from npukit.plan.memory import aligned
+from npukit.plan.plan import DRAM
 from npukit.plan.regions import Region, Regions
 
 
-def most_held(graph: Graph, frames: Sequence[Regions], *, late: bool) -> list[int]:
-    """For each op, on the PE that holds most, the bytes of these frames' tensors from when the op before it is computed
-    until it is computed itself.
+def most_held(
+    graph: Graph,
+    frames: Sequence[Regions],
+    *,
+    late: bool,
+    lead: int = 1,
+    between: Collection[str] = (),
+    fetched_from: int | None = None,
+) -> list[int]:
+    """For each op, on the PE that holds most, the bytes of these frames' tensors from when the op so many, `lead`,
+    before it is computed until it is computed itself.
 
-    What others send has its place from when they begin to compute it, or, if `late`, from when they have.
+    What others send has its place from when they begin to compute it, or, if `late`, from when they have. Of tensors
+    `between` ops that take turns one band at a time is there. While ops from `fetched_from` on are computed as many
+    inputs again, the next frames', have a place.
     """
     most: Counter[int] = Counter()
-    for (moment, _), size in _held(graph, frames, late=late).items():
+    for (moment, _), size in _held(graph, frames, not late, between, fetched_from, late=late).items():
         most[moment] = max(most[moment], size)
-    return [max(most[moment] for moment in range(2 * index - 2, 2 * index + 1)) for index in range(len(graph.ops))]
+    return [max(most[moment] for moment in range(2 * (index - lead), 2 * index + 1)) for index in range(len(graph.ops))]
 
 
 def most_at_once(graph: Graph, frame: Regions, in_place: Collection[int]) -> int:
@@ -28,26 +39,42 @@ def most_at_once(graph: Graph, frame: Regions, in_place: Collection[int]) -> int
     return max((size for (moment, _), size in held.items() if moment % 2 or moment // 2 not in in_place), default=0)
 
 
-def _held(graph: Graph, frames: Sequence[Regions], *, late: bool) -> Counter[tuple[int, int]]:
-    """By moment and PE."""
+def _held(
+    graph: Graph,
+    frames: Sequence[Regions],
+    after_sent: int = 0,
+    between: Collection[str] = (),
+    fetched_from: int | None = None,
+    *,
+    late: bool,
+) -> Counter[tuple[int, int]]:
+    """By moment and PE. What is sent keeps its place for so many moments after that."""
     held: Counter[tuple[int, int]] = Counter()
     for regions in frames:
         for tensor, by_pe in regions.items():
             made = _made(graph, tensor)
-            for region in (region for of_pe in by_pe.values() for region in of_pe):
+            again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else ()
+            for region in _regions(by_pe, at_once=tensor in between):
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
-                for moment in _moments(region, made, len(graph.ops), late=late):
+                for moment in {*_moments(region, made, len(graph.ops), after_sent, late=late), *again}:
                     held[moment, region.pe] += size
     return held
 
 
-def _moments(region: Region, made: int, ops: int, *, late: bool) -> range:
+def _regions(by_pe: Mapping[int, Sequence[Region]], *, at_once: bool) -> Iterator[Region]:
+    """A tensor's on the PEs: all, or of each PE's bands, of which one is there `at_once`, the largest."""
+    for pe, regions in by_pe.items():
+        if pe != DRAM:
+            yield from [max(regions, key=lambda region: region.box.elements)] if at_once else regions
+
+
+def _moments(region: Region, made: int, ops: int, after_sent: int, *, late: bool) -> range:
     """When it has a place: an op is computed at twice its number, and what it makes is sent after that."""
     computed = max(2 * made, 0)
     sent = max(2 * region.first_reader - 1, computed + 1) if region.needs and late else computed + 1
     first = computed if region.owned or made < 0 or not late else sent
     last = max((2 * index for index, _ in region.needs), default=0)
-    return range(first, min(max(last, sent), 2 * ops - 1) + 1)
+    return range(first, min(max(last, sent + after_sent), 2 * ops - 1) + 1)
 
 
 def _made(graph: Graph, tensor: str) -> int:

@@ -95,6 +95,13 @@ def layers_onward(pe: PePlan) -> list[int]:
     return [after - before for before, after in pairwise(numbers)] + [1] * bool(numbers)
 
 
+def layer_places(plan: Plan, pe: PePlan) -> list[int]:
+    """Of each of a PE's tiles the number of the place that it is left in; those of later waves may have the same."""
+    numbers: dict[Hashable, int] = {}
+    likes = ((tile.op, _like_view(plan, pe.pe, tile.output)) for tile in pe.tiles)
+    return [numbers.setdefault(like, len(numbers)) for like in likes]
+
+
 def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
     match step:
         case Wait(flag, count):

@@ -37,11 +37,17 @@ from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, in_frame
-from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY, Piece, Slice, Streams, cut_in_slices, slices_of
+from npukit.plan.streams import (
+    LARGEST_SLICE,
+    SLICE_BYTES,
+    SLICES_IN_MEMORY,
+    Piece,
+    Slice,
+    Streams,
+    cut_in_slices,
+    slices_of,
+)
 from npukit.plan.traffic import SIGNAL, UsualFlags, signal
-
-LEAD = 1
-"""So many ops before they are computed with, slices may arrive."""
 
 LAZY = 4
 """Times as long as computing with them for one wave a lazy op's constants take to come."""
@@ -67,8 +73,9 @@ class Round:
     slice_bytes: int = SLICE_BYTES
     slices: int = SLICES_IN_MEMORY
     """That have room in a PE together: one in use, others there or arriving."""
-    room: int = 0
-    """Bytes that tensors and slices may take together: where tensors leave more of them, slices are larger."""
+    room: int | None = None
+    """Bytes that tensors and slices may take together, or what they take of the most crowded PE if that is more: where
+    tensors leave more of them, slices are larger. Nothing given, none are."""
     compact: bool = False
     """Memory is short: PEs say only once they have computed that they have room for what others send."""
     fetched: bool = True
@@ -88,6 +95,16 @@ class Round:
     @property
     def frames_of_wave(self) -> int:
         return len(self.groups) * self.lanes
+
+    @property
+    def fills(self) -> bool:
+        """Slices are as large as there is room for, and there is room."""
+        return self.room is not None and not self.compact
+
+    @property
+    def lead(self) -> int:
+        """So many ops before they are computed with, slices may arrive."""
+        return 2 if self.fills else 1
 
     def stage_of(self, index: int) -> int:
         """Of an op, by its number."""
@@ -167,7 +184,7 @@ class _RoundEmitter:
         )
         self._traffic = self.emitter.traffic
         self._lazy = _lazy_from(graph, board, engines, wanted)
-        self._calm = min(_calm_from(graph), self._lazy - 1)
+        self._calm = min(_calm_from(graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
         self._places = list(self._in_order(turns_of(graph, wanted.bands)))
         self._due = Due(graph, wanted.bands, compact=wanted.compact)
         self._rooms = self._rooms_for_slices()
@@ -183,7 +200,7 @@ class _RoundEmitter:
         for frame in self._places[0].frames:
             self.emitter.bring_inputs(frame)
         for number, place in enumerate(self._places):
-            self.streams.open(number + LEAD)
+            self.streams.open(number + self._round.lead)
             if place.frames.stop < self._round.frames and place.turn.last:
                 self._fetch(place)
             if number in self._to_compute:
@@ -207,13 +224,14 @@ class _RoundEmitter:
             yield _Place(turn, range(0, self._round.frames, self._apart))
 
     def _fetch(self, place: _Place) -> None:
-        """Part of the next wave's inputs, an op at a time, so that DRAM and DMA have time for the rest."""
+        """Part of the next wave's inputs, every few ops, so that DRAM and DMA have time for the rest."""
         calm = 0 if self._round.cuts else self._calm  # the first stage's PEs have room, and begin the next wave soon
         ops = self._round.cuts[0] if self._round.cuts else self._lazy
         parts = min(FETCH_PARTS, ops - calm)
-        if 0 <= place.turn.index - calm < parts:
+        part, between_parts = divmod(place.turn.index - calm, (ops - calm) // parts)
+        if 0 <= part < parts and not between_parts:
             for frame in place.frames:
-                self.emitter.fetch_part(frame + self._round.frames_of_wave, place.turn.index - calm, parts)
+                self.emitter.fetch_part(frame + self._round.frames_of_wave, part, parts)
 
     def _compute_whole(self, place: _Place) -> None:
         """Frame by frame, what others need of it sent at once."""
@@ -271,11 +289,12 @@ class _RoundEmitter:
 
     def _pieces(self, place: _Place) -> list[list[Piece]]:
         """Of each frame and tile."""
+        wanted = min(self._rooms[place.turn.index] // self._round.slices, MOST_SLICE_BYTES)
+        most = wanted if self._round.fills else LARGEST_SLICE * wanted
         found = []
         for frame in place.frames:
             for tile in place.turn.tiles(self.emitter.assignments[frame]):
-                wanted = min(self._rooms[place.turn.index] // self._round.slices, MOST_SLICE_BYTES)
-                boxes = cut_in_slices(tile.box, partial(self._size, place.turn.op), wanted)
+                boxes = cut_in_slices(tile.box, partial(self._size, place.turn.op), wanted, most)
                 found.append([Piece(frame, tile, box) for box in boxes])
         return found
 
@@ -283,11 +302,28 @@ class _RoundEmitter:
         """Bytes for slices while each op is computed."""
         wanted = self._round
         least = wanted.slices * wanted.slice_bytes
-        if not wanted.room:
+        if wanted.room is None:
             return [least] * len(self._graph.ops)
+        held = self._held(self._calm if wanted.waves > 1 else None)
+        room = max(wanted.room, max(held) + least)
+        return [room - each for each in held]
+
+    def _held(self, fetched_from: int | None) -> list[int]:
+        """Bytes of tensors while each op is computed, on the PE that holds most."""
+        wanted = self._round
         frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_wave, self._apart)]
-        held = most_held(self._graph, frames, late=wanted.compact)
-        return [max(wanted.room - each, least) for each in held]
+        bands = between(self._graph, wanted.bands)
+        return most_held(
+            self._graph, frames, late=wanted.compact, lead=wanted.lead, between=bands, fetched_from=fetched_from
+        )
+
+    def _calm_of_pes(self) -> int:
+        """The first op from which on also the next wave's inputs have room where most crowded ops have none left."""
+        held = self._held(None)
+        most = max(held)
+        inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
+        crowded = [index for index, each in enumerate(held) if each + inputs > most]
+        return min(max(crowded, default=-1) + 1, len(held) - 1)
 
     def _source(self, op: Op, box: Box) -> Block:
         """The constants of a box in DRAM."""

@@ -16,7 +16,7 @@ from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.boxes import Boxes, extents, from_boxes, grid, to_boxes, volumes
 from npukit.plan.graph import Graph
 from npukit.plan.receptive import cuttable_axes
-from npukit.plan.streams import cut_in_slices
+from npukit.plan.streams import LARGEST_SLICE, cut_in_slices
 
 Split = tuple[int, ...]
 """How many parts along each axis of the output. Tile i, in row-major order, lies on PE i of the plan's order."""
@@ -103,7 +103,8 @@ class Splits:
         """What is computed of a tile with one slice of constants each."""
         if not self._slice_size or op.engine == CORE:
             return [box]
-        return cut_in_slices(box, lambda part: self._tile_cost(op, part).constant_bytes, self._slice_size)
+        most = LARGEST_SLICE * self._slice_size
+        return cut_in_slices(box, lambda part: self._tile_cost(op, part).constant_bytes, self._slice_size, most)
 
     def _tile_cost(self, op: Op, box: Box) -> Cost:
         """Tiles of one shape cost the same wherever they lie."""

@@ -62,11 +62,14 @@ class Slice:
         return tuple(dict.fromkeys(piece.tile.pe for piece in self.pieces))
 
 
-def cut_in_slices(box: Box, size: Callable[[Box], int], slice_bytes: int) -> list[Box]:
-    """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes."""
+def cut_in_slices(box: Box, size: Callable[[Box], int], slice_bytes: int, most: int) -> list[Box]:
+    """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes.
+
+    Wide parts may have at `most` so many.
+    """
     count = -(-size(box) // slice_bytes)
     cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in CHANNEL_GRAINS]
-    return next((parts for parts in cuts if size(parts[0]) <= LARGEST_SLICE * slice_bytes), cuts[-1])
+    return next((parts for parts in cuts if size(parts[0]) <= most), cuts[-1])
 
 
 def _cut(box: Box, step: int) -> list[Box]:

@@ -44,8 +44,8 @@ class Parcel:
     parts: int
 
 
-UsualFlags = Mapping[tuple[object, ...], int]
-"""By PE and use, the flag that counts it."""
+UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
+"""By PE and use, the flags that have counted it, the last one first."""
 
 SIGNAL = 0
 """Bytes of a message of which only the flag matters."""
@@ -68,7 +68,7 @@ class Traffic:
         self.frames, self.alike = frames, alike
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
-        """By use: that of the wave before."""
+        """By use: those of the waves before."""
         self._clocks = Clocks(pes)
 
     def step(self, pe: int, step: Step) -> int:
@@ -169,7 +169,7 @@ class Traffic:
 
         first_pe, first_held = next(iter(destinations))
         use = (first_pe, *use_of(first_held, self.frames))
-        usual = [self.usual_flags[use]] if use in self.usual_flags else []
+        usual = self.usual_flags.get(use, ())
         flags = (*usual, *range(FIRST_FREE_FLAG, self._flags))
         flag = given or next((flag for flag in flags if is_free(flag)), None)
         if flag is None:
@@ -177,7 +177,7 @@ class Traffic:
                 f"{parcels[0].source.name} arrives while all {self._flags} flags of a PE count other things",
                 tries=["fewer PEs: --pes N"],
             )
-        self.usual_flags[use] = flag
+        self.usual_flags[use] = (flag, *(other for other in usual if other != flag))
         for (_, held), program in zip(destinations, receivers, strict=True):
             program.flags[held] = flag
             program.flag_free_from[flag] = NEVER

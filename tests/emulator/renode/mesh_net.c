@@ -36,6 +36,7 @@ const uint32_t net_event_capacity = 0;
 rpc_handler *const rpc_events = 0;
 const uint32_t net_sign = 0x4E4F;
 const uint32_t net_layer_count = 1;
+const uint16_t *const net_layer_numbers = 0;
 const struct net_layer net_layers[] = {{activations.output, BYTES, 1, BYTES, 1, BYTES}};
 
 const struct net_description net_description = {

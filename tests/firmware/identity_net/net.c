@@ -29,6 +29,7 @@ static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{0, 0}};
 const uint32_t net_sign = 1;
 const uint32_t net_layer_count = 1;
+const uint16_t *const net_layer_numbers = 0;
 const struct net_layer net_layers[] = {{net_activations.arena + BYTES, BYTES, 1, BYTES, 1, BYTES}};
 
 const struct net_description net_description = {

@@ -30,6 +30,7 @@ const uint32_t net_layer_count = LAYERS;
 #define LAYER(i) {&layer_bytes[i], 1, 1, 0, 1, 0}
 #define FIVE_LAYERS(i) LAYER(i), LAYER(i + 1), LAYER(i + 2), LAYER(i + 3), LAYER(i + 4)
 
+const uint16_t *const net_layer_numbers = 0;
 const struct net_layer net_layers[LAYERS] = {
     {arena, 100, 3, 100, ROWS, STRIDE}, /* each row in three parts */
     LAYER(1), LAYER(2), LAYER(3), LAYER(4),
