@@ -30,10 +30,10 @@ SEARCHED = 0.44
 SLICE = 12_000
 """Bytes of the slices that are expected then."""
 
-PRICE, MOVES_WEIGH = 0.03, 2.0
+PRICE, MOVES_WEIGH = 0.05, 4.0
 """Cycles a byte of constants costs, and times as much as its cycles that moving data does: both take memory too."""
 
-ROOMS = (0.42, 0.412)
+ROOMS = (0.457, 0.44, 0.42, 0.4)
 """Parts of the memory that tensors and slices get, tried."""
 
 LEAST_SLICES = (8 << 10, 2)
@@ -72,7 +72,7 @@ def _of_size(graph: Graph, board: Board, engines: Engines, order: Sequence[int],
         QUICK,
         fetched=True,
         room=room,
-        slices=LEAST_SLICES[1],
+        slices=1,
         slice_size=SLICE,
         moves_weigh=MOVES_WEIGH,
     )

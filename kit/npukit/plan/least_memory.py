@@ -16,8 +16,8 @@ from npukit.plan.occupancy import most_at_once
 from npukit.plan.plan import DRAM
 from npukit.plan.programs import Engines
 from npukit.plan.regions import Ends, Regions, regions_of
-from npukit.plan.rounds import Round
-from npukit.plan.streams import cut_in_slices
+from npukit.plan.rounds import MOST_SLICE_BYTES, Round
+from npukit.plan.streams import LARGEST_SLICE, cut_in_slices
 
 ROWS_OF_A_SLICE = 2
 """Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
@@ -56,14 +56,15 @@ def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[in
 
 
 def _slices(graph: Graph, engines: Engines, group: Assignment, wanted: Round) -> Counter[int]:
-    """By PE."""
+    """By PE, at least."""
+    largest = wanted.slice_bytes if wanted.room is None else MOST_SLICE_BYTES
     found: Counter[int] = Counter()
     for op in graph.ops:
         size = partial(_constant_bytes, graph, engines, op)
         counts: dict[tuple[int, ...], int] = {}
         for tile in group[op.name]:
-            if size(tile.box) > wanted.slice_bytes and tile.box.shape not in counts:
-                counts[tile.box.shape] = len(cut_in_slices(tile.box, size, wanted.slice_bytes))
+            if size(tile.box) > largest and tile.box.shape not in counts:
+                counts[tile.box.shape] = len(cut_in_slices(tile.box, size, largest, LARGEST_SLICE * largest))
             found[tile.pe] += counts.get(tile.box.shape, 0)
     return found
 
