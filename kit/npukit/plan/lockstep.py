@@ -52,6 +52,9 @@ HEAVY_MOVES = 3.0
 """Times what they are estimated to cost that moving data weighs in another search for the best size: while all groups
 work, what is on its way takes longer."""
 
+LONG_LEAD = 2
+"""Ops before they are computed with that slices may arrive, tried: engines wait less for them, but less has room."""
+
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
@@ -105,6 +108,8 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
         heavy = _with_heavy_moves(graph, board, engines, order, best)
         longer += _in_waves(graph, board, engines, heavy, best.interval)
+    for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
+        longer += _with_slices_sooner(graph, board, engines, best)
     found: list[Plan] = []
     for choice in sorted(longer, key=lambda choice: choice.interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
@@ -159,7 +164,8 @@ def _in_larger_slices(graph: Graph, board: Board, engines: Engines, choice: _Cho
 
 def _instead(graph: Graph, board: Board, engines: Engines, choice: _Choice, wanted: Round) -> _Choice | None:
     """Another round of the same groups, if one of them fits."""
-    as_before = (wanted.slice_bytes, wanted.slices) == (choice.wanted.slice_bytes, choice.wanted.slices)
+    before = choice.wanted
+    as_before = (wanted.slice_bytes, wanted.slices, wanted.lead) == (before.slice_bytes, before.slices, before.lead)
     known, alone = choice.settled if as_before else {}, replace(wanted, groups=_one_of(wanted))
     plan, settled = settled_round(graph, board, engines, alone, known)
     if known and 0 < missing_bytes(board, plan) < NEARLY_FITS:  # its own flags may do
@@ -182,6 +188,17 @@ def _with_heavy_moves(
     size = (len(order) - len(best.wanted.feeders)) // len(best.wanted.groups)
     rounds = _of_size(graph, board, engines, order, size, exchanges_on(board, order), ROOMS[:1], HEAVY_MOVES)
     return [found for found in (_choice(graph, board, engines, wanted, None) for wanted in rounds) if found]
+
+
+def _with_slices_sooner(graph: Graph, board: Board, engines: Engines, choice: _Choice) -> Iterator[_Choice]:
+    """The same groups, whose slices may arrive sooner, with as many more waves as one of them holds then."""
+    sooner: _Choice | None = choice
+    for waves in range(choice.wanted.waves, MOST_WAVES + 1):
+        wanted = replace(choice.wanted, lead=LONG_LEAD, waves=waves)
+        sooner = _instead(graph, board, engines, sooner, wanted) if choice.wanted.streamed else None
+        if sooner is None:
+            break
+        yield sooner
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:

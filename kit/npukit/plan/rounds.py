@@ -76,6 +76,8 @@ class Round:
     room: int | None = None
     """Bytes that tensors and slices may take together, or what they take of the most crowded PE if that is more: where
     tensors leave more of them, slices are larger. Nothing given, none are."""
+    lead: int = 1
+    """So many ops before they are computed with, slices may arrive."""
     compact: bool = False
     """Memory is short: PEs say only once they have computed that they have room for what others send."""
     fetched: bool = True
@@ -100,11 +102,6 @@ class Round:
     def fills(self) -> bool:
         """Slices are as large as there is room for, and there is room."""
         return self.room is not None and not self.compact
-
-    @property
-    def lead(self) -> int:
-        """So many ops before they are computed with, slices may arrive."""
-        return 2 if self.fills else 1
 
     def stage_of(self, index: int) -> int:
         """Of an op, by its number."""
