@@ -52,8 +52,9 @@ HEAVY_MOVES = 3.0
 """Times what they are estimated to cost that moving data weighs in another search for the best size: while all groups
 work, what is on its way takes longer."""
 
-LONG_LEAD = 2
-"""Ops before they are computed with that slices may arrive, tried: engines wait less for them, but less has room."""
+OTHER_WAYS = ((0, 2), (None, 1))
+"""Of the best groups' slices, rooms for them and so many ops that they may come before they are computed with, tried
+besides: as large as there is room, which they take longer; small everywhere, which leaves room for more waves."""
 
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
@@ -109,7 +110,8 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
         heavy = _with_heavy_moves(graph, board, engines, order, best)
         longer += _in_waves(graph, board, engines, heavy, best.interval)
     for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
-        longer += _with_slices_sooner(graph, board, engines, best)
+        for room, lead in OTHER_WAYS:
+            longer += _otherwise(graph, board, engines, best, room, lead)
     found: list[Plan] = []
     for choice in sorted(longer, key=lambda choice: choice.interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
@@ -164,8 +166,7 @@ def _in_larger_slices(graph: Graph, board: Board, engines: Engines, choice: _Cho
 
 def _instead(graph: Graph, board: Board, engines: Engines, choice: _Choice, wanted: Round) -> _Choice | None:
     """Another round of the same groups, if one of them fits."""
-    before = choice.wanted
-    as_before = (wanted.slice_bytes, wanted.slices, wanted.lead) == (before.slice_bytes, before.slices, before.lead)
+    as_before = _ways(wanted) == _ways(choice.wanted)
     known, alone = choice.settled if as_before else {}, replace(wanted, groups=_one_of(wanted))
     plan, settled = settled_round(graph, board, engines, alone, known)
     if known and 0 < missing_bytes(board, plan) < NEARLY_FITS:  # its own flags may do
@@ -174,6 +175,11 @@ def _instead(graph: Graph, board: Board, engines: Engines, choice: _Choice, want
         return None
     cycles = simulate(graph.net, board, plan).latency_cycles
     return replace(choice, wanted=wanted, cycles=cycles, settled=settled if wanted.waves > 1 else {})
+
+
+def _ways(wanted: Round) -> tuple[int | None, ...]:
+    """What of a round is about its slices."""
+    return wanted.slice_bytes, wanted.slices, wanted.room, wanted.lead
 
 
 def _one_of(wanted: Round) -> tuple[Assignment]:
@@ -190,15 +196,17 @@ def _with_heavy_moves(
     return [found for found in (_choice(graph, board, engines, wanted, None) for wanted in rounds) if found]
 
 
-def _with_slices_sooner(graph: Graph, board: Board, engines: Engines, choice: _Choice) -> Iterator[_Choice]:
-    """The same groups, whose slices may arrive sooner, with as many more waves as one of them holds then."""
-    sooner: _Choice | None = choice
+def _otherwise(
+    graph: Graph, board: Board, engines: Engines, choice: _Choice, room: int | None, lead: int
+) -> Iterator[_Choice]:
+    """The same groups with their slices in another way, with as many more waves as one of them holds then."""
+    other: _Choice | None = choice
     for waves in range(choice.wanted.waves, MOST_WAVES + 1):
-        wanted = replace(choice.wanted, lead=LONG_LEAD, waves=waves)
-        sooner = _instead(graph, board, engines, sooner, wanted) if choice.wanted.streamed else None
-        if sooner is None:
+        wanted = replace(choice.wanted, room=room, lead=lead, waves=waves)
+        other = _instead(graph, board, engines, other, wanted) if choice.wanted.streamed else None
+        if other is None:
             break
-        yield sooner
+        yield other
 
 
 def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
