@@ -52,9 +52,10 @@ HEAVY_MOVES = 3.0
 """Times what they are estimated to cost that moving data weighs in another search for the best size: while all groups
 work, what is on its way takes longer."""
 
-OTHER_WAYS = ((0, 2), (None, 1))
-"""Of the best groups' slices, rooms for them and so many ops that they may come before they are computed with, tried
-besides: as large as there is room, which they take longer; small everywhere, which leaves room for more waves."""
+OTHER_WAYS = ((0, 2, SLICES[0]), (None, 1, SLICES[0]), (None, 1, SLICES[1]))
+"""Of the best groups' slices, rooms for them, so many ops that they may come before they are computed with, bytes and
+number, tried besides: as large as there is room, which they take longer; small everywhere, which leaves room for more
+waves."""
 
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
@@ -110,8 +111,9 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
         heavy = _with_heavy_moves(graph, board, engines, order, best)
         longer += _in_waves(graph, board, engines, heavy, best.interval)
     for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
-        for room, lead in OTHER_WAYS:
-            longer += _otherwise(graph, board, engines, best, room, lead)
+        for room, lead, (slice_bytes, slices) in OTHER_WAYS:
+            least = replace(best.wanted, room=room, lead=lead, slice_bytes=slice_bytes, slices=slices)
+            longer += _otherwise(graph, board, engines, best, least) if best.wanted.streamed else ()
     found: list[Plan] = []
     for choice in sorted(longer, key=lambda choice: choice.interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
@@ -196,14 +198,11 @@ def _with_heavy_moves(
     return [found for found in (_choice(graph, board, engines, wanted, None) for wanted in rounds) if found]
 
 
-def _otherwise(
-    graph: Graph, board: Board, engines: Engines, choice: _Choice, room: int | None, lead: int
-) -> Iterator[_Choice]:
+def _otherwise(graph: Graph, board: Board, engines: Engines, choice: _Choice, least: Round) -> Iterator[_Choice]:
     """The same groups with their slices in another way, with as many more waves as one of them holds then."""
     other: _Choice | None = choice
-    for waves in range(choice.wanted.waves, MOST_WAVES + 1):
-        wanted = replace(choice.wanted, room=room, lead=lead, waves=waves)
-        other = _instead(graph, board, engines, other, wanted) if choice.wanted.streamed else None
+    for waves in range(least.waves, MOST_WAVES + 1):
+        other = _instead(graph, board, engines, other, replace(least, waves=waves))
         if other is None:
             break
         yield other
