@@ -76,6 +76,29 @@ def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
+def test_slices_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger and sooner where tensors leave room, in as much memory; waves leave layers in one place."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("narrow")
+    x = b.conv(b.conv(b.input(1, 12, 12, 16), 512), 16)
+    for _ in range(2):
+        x = b.conv(x, 96, 3)
+    net = in_overlapping_order(assign_engines(b.net(b.dense(b.flatten(b.mean(x)), 64)), engines), engines)
+    group = LatencySearch(Graph(net), BOARD, engines, (1, 2), QUICK, fetched=True).best()
+    small = Round((group,), waves=3, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES, slices=2)
+    plan = emit_round(Graph(net), BOARD, engines, replace(small, room=0, lead=2))
+    plans = emit_round(Graph(net), BOARD, engines, small), plan
+    fewer = [sum(1 for _ in each.pes[1].computes()) for each in plans]
+    assert fewer[1] < fewer[0]
+    assert plans[1].pes[1].memory.activations <= plans[0].pes[1].memory.activations + 2 * SLICE_BYTES
+    made = gather(net, plan, plan.pes[1], engines)
+    assert 3 * len(set(made.layer_places)) <= len(made.layer_places) + 2 * len(net.ops)
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
+
+
 def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

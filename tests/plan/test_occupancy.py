@@ -4,13 +4,15 @@ import pytest
 
 from fuzz.splits import BOARD
 from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.net.box import Box
 from npukit.plan.assignment import Tile
+from npukit.plan.bands import between, in_bands
 from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import aligned
 from npukit.plan.occupancy import most_held
-from npukit.plan.plan import Compute, PePlan
+from npukit.plan.plan import DRAM, Compute, PePlan
 from npukit.plan.regions import Ends, regions_of
 from npukit.plan.rounds import Round, emit_round
 from npukit.plan.search import QUICK
@@ -40,6 +42,22 @@ def test_no_pe_holds_more_than_foreseen(compact: bool) -> None:
     for op, bytes_foreseen in zip(graph.ops, foreseen, strict=True):
         held = [held_while_computing(pe, op.name) for pe in plan.pes if any(c.op == op.name for c in pe.computes())]
         assert max(held) <= bytes_foreseen
+
+
+def test_of_bands_one_is_there_and_the_next_inputs_from_when_they_are_fetched() -> None:
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("bands")
+    graph = Graph(assign_engines(b.net(b.conv(b.depthwise(b.conv(b.input(1, 8, 8, 16), 64)), 16)), engines))
+    group = {op.name: (Tile(1, Box.whole(graph.shape(op.output))),) for op in graph.ops}
+    bands = {graph.ops[0].name: 4}
+    thin, ends = between(graph, bands), Ends(DRAM, 0)
+    regions = regions_of(graph, in_bands(graph, group, bands), ends, 0, thin)
+    first, *_, last = most_held(graph, [regions], late=False, between=thin)
+    assert first == 64 * (16 + 64 // 4)
+    assert first < most_held(graph, [regions], late=False)[0]
+    again = most_held(graph, [regions], late=False, between=thin, fetched_from=1)
+    assert again[-1] == last + 64 * 16
+    assert most_held(graph, [regions], late=False, between=thin, lead=2)[-1] >= last
 
 
 def test_a_search_prefers_what_a_memory_holds() -> None:

@@ -269,7 +269,7 @@ class _Sharing:
     def own(self, number: int, words: tuple[Word, ...], own_layers: bool) -> Own:
         """The data of one program: its table of layers if that is its own, its words, its constants."""
         program, identities = self.programs[number], self.identities[number]
-        layers = [(0, _layers_record(left_tiles(program)))] if own_layers else []
+        layers: list[tuple[int, Member]] = [(0, _layers_record(left_tiles(program)))] if own_layers else []
         start = LAYER_BYTES * self.places if own_layers else 0
         end = start + WORD * len(words)
         if own_layers and program.layer_places:

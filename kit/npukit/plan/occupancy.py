@@ -56,7 +56,7 @@ def _held(
             again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else ()
             for region in _regions(by_pe, at_once=tensor in between):
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
-                for moment in {*_moments(region, made, len(graph.ops), after_sent, late=late), *again}:
+                for moment in (*_moments(region, made, len(graph.ops), after_sent, late=late), *again):
                     held[moment, region.pe] += size
     return held
 
