@@ -23,7 +23,8 @@ from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.graph import Graph
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)

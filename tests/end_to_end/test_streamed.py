@@ -19,7 +19,8 @@ from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import DRAM
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.search import QUICK
 from npukit.project.toolchain import find_toolchain
 from plan.networks import Builder

@@ -38,7 +38,8 @@ from npukit.plan.on_core import plan_as_pinned
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import Plan
 from npukit.plan.receptive import cuttable_axes
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.splits import CORE
 from npukit.progress import Silent
 from npukit.project.compile import build_images

@@ -12,7 +12,8 @@ from npukit.net.net import Net
 from npukit.plan.alike import NO_OTHERS, groups_alike
 from npukit.plan.graph import Graph
 from npukit.plan.plan import DRAM, Message, PePlan, Plan, Send
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.simulate import simulate
 from plan.engines import engines
 from plan.networks import Builder

@@ -13,7 +13,8 @@ from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.least_memory import may_fit
 from npukit.plan.memory import missing_bytes
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.search import QUICK
 from plan.engines import engines
 from plan.networks import Builder

@@ -14,7 +14,8 @@ from npukit.plan.memory import aligned
 from npukit.plan.occupancy import most_held
 from npukit.plan.plan import DRAM, Compute, PePlan
 from npukit.plan.regions import Ends, regions_of
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.search import QUICK
 from plan.networks import Builder
 

@@ -14,7 +14,8 @@ from npukit.plan.memory import missing_bytes
 from npukit.plan.pipeline import PipelineSearch, Stages, cuts_of
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.simulate import simulate
 from plan.engines import engines
 from plan.networks import Builder

@@ -12,7 +12,8 @@ from npukit.plan.latency import LatencySearch
 from npukit.plan.memory import Lifetime, in_turn, pack
 from npukit.plan.placement import pes_in_order
 from npukit.plan.repeats import Stretch, likes_of, rows_of, stretches
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.search import QUICK
 from plan.engines import engines
 from plan.networks import Builder

@@ -21,7 +21,8 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM, Plan, Send
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.search import fastest_plan
 from npukit.plan.simulate import simulate
 from npukit.plan.streaming import first_that_fits

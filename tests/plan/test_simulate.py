@@ -12,7 +12,8 @@ from npukit.plan.graph import Graph
 from npukit.plan.network import Network
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import DRAM
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.routes import Routes
 from npukit.plan.simulate import simulate
 from plan.engines import engines

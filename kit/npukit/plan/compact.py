@@ -18,7 +18,7 @@ from npukit.plan.plan import DRAM, Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
 from npukit.plan.regions import Ends, regions_of
-from npukit.plan.rounds import Round
+from npukit.plan.round import Round
 from npukit.plan.search import QUICK
 from npukit.plan.streaming import most_streamed
 

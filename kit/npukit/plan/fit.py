@@ -16,7 +16,7 @@ from npukit.plan.memory import missing_bytes, shortfall
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Compute, PePlan, Plan
 from npukit.plan.receptive import cuttable_axes
-from npukit.plan.rounds import Round
+from npukit.plan.round import Round
 from npukit.plan.search import QUICK, more_pes
 from npukit.plan.splits import CORE
 from npukit.plan.streaming import most_streamed

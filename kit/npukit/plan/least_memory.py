@@ -16,7 +16,8 @@ from npukit.plan.occupancy import most_at_once
 from npukit.plan.plan import DRAM
 from npukit.plan.programs import Engines
 from npukit.plan.regions import Ends, Regions, regions_of
-from npukit.plan.rounds import MOST_SLICE_BYTES, Round
+from npukit.plan.round import Round
+from npukit.plan.rounds import MOST_SLICE_BYTES
 from npukit.plan.streams import LARGEST_SLICE, cut_in_slices
 
 ROWS_OF_A_SLICE = 2

@@ -22,7 +22,8 @@ from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
-from npukit.plan.rounds import Round, emit_round, settled_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round, settled_round
 from npukit.plan.search import QUICK
 from npukit.plan.simulate import simulate
 from npukit.plan.splits import WIDE_GRAIN

@@ -20,8 +20,8 @@ from npukit.plan.latency import LatencySearch
 from npukit.plan.lockstep import WELL_USED, engine_cycles, groups_of
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
+from npukit.plan.round import Round
 from npukit.plan.round_choice import RoundChoice
-from npukit.plan.rounds import Round
 from npukit.plan.search import QUICK
 from npukit.plan.splits import Splits
 from npukit.plan.streaming import first_that_fits

@@ -15,9 +15,8 @@ before it computes those of the next.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -25,11 +24,12 @@ from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.alike import NO_OTHERS, Alike, groups_alike
-from npukit.plan.assignment import Assignment, useful
-from npukit.plan.bands import Bands, Turn, between, in_bands, turns_of
+from npukit.plan.assignment import useful
+from npukit.plan.bands import Turn, between, in_bands, turns_of
 from npukit.plan.due import Due
 from npukit.plan.emit import finished
 from npukit.plan.graph import Graph
+from npukit.plan.lazy import lazy_from
 from npukit.plan.memory import aligned
 from npukit.plan.occupancy import most_held
 from npukit.plan.placement import pes_in_order
@@ -37,10 +37,9 @@ from npukit.plan.plan import DRAM, Buffer, Plan, streamed_name
 from npukit.plan.program import Block
 from npukit.plan.programs import Emitter, Engines
 from npukit.plan.regions import Ends, in_frame
+from npukit.plan.round import Round
 from npukit.plan.streams import (
     LARGEST_SLICE,
-    SLICE_BYTES,
-    SLICES_IN_MEMORY,
     Piece,
     Slice,
     Streams,
@@ -49,63 +48,11 @@ from npukit.plan.streams import (
 )
 from npukit.plan.traffic import SIGNAL, UsualFlags, signal
 
-LAZY = 4
-"""Times as long as computing with them for one wave a lazy op's constants take to come."""
-
 MOST_SLICE_BYTES = 32 << 10
 """Larger slices keep engines waiting for the first."""
 
 FETCH_PARTS = 8
 """Parts in which a wave's inputs are fetched during the wave before."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """What a round does: groups of PEs with the same assignment each on its own; lanes; waves; the ops streamed.
-
-    Small slices leave more memory for all else; large ones are less often interrupted.
-    """
-
-    groups: tuple[Assignment, ...]
-    lanes: int = 1
-    waves: int = 1
-    streamed: frozenset[str] = frozenset()
-    slice_bytes: int = SLICE_BYTES
-    slices: int = SLICES_IN_MEMORY
-    """That have room in a PE together: one in use, others there or arriving."""
-    room: int | None = None
-    """Bytes that tensors and slices may take together, or what they take of the most crowded PE if that is more: where
-    tensors leave more of them, slices are larger. Nothing given, none are."""
-    lead: int = 1
-    """So many ops before they are computed with, slices may arrive."""
-    compact: bool = False
-    """Memory is short: PEs say only once they have computed that they have room for what others send."""
-    fetched: bool = True
-    """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
-    feeders: tuple[int, ...] = ()
-    """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
-    cuts: tuple[int, ...] = ()
-    """In a pipeline, the first ops of all stages but the first."""
-
-    bands: Bands = field(default_factory=dict)
-    """Ops that take turns with those behind them."""
-
-    @property
-    def frames(self) -> int:
-        return self.waves * self.frames_of_wave
-
-    @property
-    def frames_of_wave(self) -> int:
-        return len(self.groups) * self.lanes
-
-    @property
-    def fills(self) -> bool:
-        """Slices are as large as there is room for, and there is room."""
-        return self.room is not None and not self.compact
-
-    def stage_of(self, index: int) -> int:
-        """Of an op, by its number."""
-        return bisect_right(self.cuts, index)
 
 
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
@@ -180,7 +127,7 @@ class _RoundEmitter:
             compact=wanted.compact,
         )
         self._traffic = self.emitter.traffic
-        self._lazy = _lazy_from(graph, board, engines, wanted)
+        self._lazy = lazy_from(graph, board, engines, wanted)
         self._calm = min(_calm_from(graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
         self._places = list(self._in_order(turns_of(graph, wanted.bands)))
         self._due = Due(graph, wanted.bands, compact=wanted.compact)
@@ -356,24 +303,6 @@ def _calm_from(graph: Graph) -> int:
     inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
     crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
     return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
-
-
-def _lazy_from(graph: Graph, board: Board, engines: Engines, wanted: Round) -> int:
-    """The first of the lazy ops at the end; never the first of all."""
-    index = len(graph.ops)
-    while not wanted.cuts and index > 1 and _is_lazy(graph, board, engines, wanted, graph.ops[index - 1]):
-        index -= 1
-    return index
-
-
-def _is_lazy(graph: Graph, board: Board, engines: Engines, wanted: Round, op: Op) -> bool:
-    weighs = any(name in graph.net.constants for name in op.inputs)
-    if op.name not in wanted.streamed or not weighs or board.noc is None:
-        return False
-    engine, tiles = engines[op.engine], wanted.groups[0][op.name]
-    whole = engine.cost(graph.net, op, Box.whole(graph.shape(op.output))).constant_bytes
-    computed = max(engine.cost(graph.net, op, tile.box).cycles for tile in tiles)
-    return whole / board.noc.dram_bytes_per_cycle > LAZY * wanted.lanes * computed
 
 
 def _live_bytes(graph: Graph, index: int) -> int:

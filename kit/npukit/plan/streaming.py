@@ -17,7 +17,8 @@ from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
-from npukit.plan.rounds import Round, emit_round
+from npukit.plan.round import Round
+from npukit.plan.rounds import emit_round
 from npukit.plan.splits import CORE
 from npukit.plan.streams import SLICE_BYTES, SLICES_IN_MEMORY
 

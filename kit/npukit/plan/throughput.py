@@ -16,7 +16,7 @@ from npukit.plan.pipeline import PipelineSearch, cuts_of
 from npukit.plan.plan import Plan
 from npukit.plan.predict import with_predictions
 from npukit.plan.programs import Engines
-from npukit.plan.rounds import Round
+from npukit.plan.round import Round
 from npukit.plan.search import QUICK, SMALL_MESH, fastest_plan
 from npukit.plan.streaming import HELD, SLICES, first_that_fits
 
