@@ -125,7 +125,7 @@ def _code(program: Program) -> object:
     routines = tuple(routine.name for routine in program.routines)
     engines = tuple(sorted({part.engine.name for part in program.parts}))
     place = program.is_root, program.leads
-    return place, len(program.parts), steps, kernels, routines, engines, program.headers, program.wrappers
+    return place, len(program.layers), steps, kernels, routines, engines, program.headers, program.wrappers
 
 
 def _kernel(part: Part) -> object:
