@@ -121,3 +121,11 @@ def test_what_is_generated_does_not_depend_on_what_else_is_alike() -> None:
     (apart,) = roles_of(changed, lambda _: ROOM)
     assert array.symbol not in {member.symbol for member in apart.constants.members}
     assert all(any(array.symbol == member.symbol for _, member in own.parts) for own in apart.own)
+
+
+def test_pes_with_as_many_pieces_of_fewer_layers_have_programs_of_their_own() -> None:
+    """A table's program counts layers: two pieces of one layer are not one piece of each of two."""
+    (role,) = workers()
+    one, *others = role.programs
+    fewer = replace(one, layers=one.layers[:-1])
+    assert len(roles_of([fewer, *others], lambda _: ROOM)) == 2
