@@ -79,7 +79,7 @@ def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) 
     from npukit.report.page import write_report
 
     try:
-        return write_report(build, None, **results)  # its plan is read
+        return write_report(build, **results)
     except OSError as error:
         terminal.note(f"the report stays as it was: {error.strerror}")
         return None

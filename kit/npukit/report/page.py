@@ -44,7 +44,7 @@ class Part:
     share: float
 
 
-def write_report(build: Build, plan: Plan | None = None, **results: dict[str, Any]) -> Path:
+def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str, Any]) -> Path:
     """Write `report.html`; `validation`, `bench` and `gantt` results join what earlier calls left.
 
     The build's plan is read, unless it is given.
