@@ -11,7 +11,7 @@ from dataclasses import replace
 from npukit.board.board import Board
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
-from npukit.plan.lockstep import WELL_USED, groups_of, root_last
+from npukit.plan.lockstep import WELL_USED, round_of
 from npukit.plan.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.occupancy import most_held
 from npukit.plan.plan import DRAM, Plan
@@ -76,15 +76,12 @@ def _of_size(graph: Graph, board: Board, engines: Engines, order: Sequence[int],
         slice_size=SLICE,
         moves_weigh=MOVES_WEIGH,
     )
-    groups = tuple(groups_of(search.best(PRICE), order, size, root_last(order, size)))
     slice_bytes, slices = LEAST_SLICES
-    return Round(
-        groups, feeders=tuple(order[: len(order) % size]), slice_bytes=slice_bytes, slices=slices, compact=True
-    )
+    found = round_of(search.best(PRICE), order, size)
+    return replace(found, slice_bytes=slice_bytes, slices=slices, compact=True)
 
 
 def _least_bytes(graph: Graph, wanted: Round) -> int:
     """Of the PE of a group that holds most, but for the outputs."""
     regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, compact=True)
-    inside = {name: {pe: held for pe, held in by_pe.items() if pe != DRAM} for name, by_pe in regions.items()}
-    return max(most_held(graph, [inside], late=True)) + wanted.slices * wanted.slice_bytes
+    return max(most_held(graph, [regions], late=True)) + wanted.slices * wanted.slice_bytes

@@ -15,10 +15,9 @@ from npukit.plan.memory import CODE_OF_THE_LOOP, STEP_BYTES, WORKER_BYTES, WORKE
 from npukit.plan.occupancy import most_at_once
 from npukit.plan.plan import DRAM
 from npukit.plan.programs import Engines
-from npukit.plan.regions import Ends, Regions, regions_of
+from npukit.plan.regions import Ends, regions_of
 from npukit.plan.round import Round
-from npukit.plan.rounds import MOST_SLICE_BYTES
-from npukit.plan.streams import LARGEST_SLICE, cut_in_slices
+from npukit.plan.streams import LARGEST_SLICE, MOST_SLICE_BYTES, cut_in_slices
 
 ROWS_OF_A_SLICE = 2
 """Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
@@ -29,25 +28,13 @@ def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool
     """Whether a round whose constants are all streamed may, of which the last group neither has the root nor gets its
     places late."""
     group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
-    held = most_at_once(graph, _regions(graph, group, wanted), in_place=_in_place(graph, engines, group))
+    thin = between(graph, wanted.bands)
+    regions = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
+    held = most_at_once(graph, regions, _in_place(graph, engines, group), thin)
     rows_of_a_slice = ROWS_OF_A_SLICE + bool(wanted.feeders)
     rows = STEP_BYTES * rows_of_a_slice * max(_slices(graph, engines, group, wanted).values(), default=0)
     firmware = WORKER_BYTES + CODE_OF_THE_LOOP + WORKER_STACK_BYTES
     return held + rows + firmware <= board.memory_for("activations").size
-
-
-def _regions(graph: Graph, group: Assignment, wanted: Round) -> Regions:
-    """What PEs hold of a frame; of tensors that go in bands the largest band."""
-    thin = between(graph, wanted.bands)
-    found = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
-    return {
-        name: {
-            pe: (max(held, key=lambda region: region.box.elements),) if name in thin else held
-            for pe, held in by_pe.items()
-            if pe != DRAM
-        }
-        for name, by_pe in found.items()
-    }
 
 
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:

@@ -108,15 +108,22 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
         if worse == WORSE:
             break
     longer = list(_in_waves(graph, board, engines, choices))
-    for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
+    if longer:
+        best = min(longer, key=_by_interval)
         heavy = _with_heavy_moves(graph, board, engines, order, best)
         longer += _in_waves(graph, board, engines, heavy, best.interval)
-    for best in sorted(longer, key=lambda choice: choice.interval)[:1]:
-        for room, lead, (slice_bytes, slices) in OTHER_WAYS:
-            least = replace(best.wanted, room=room, lead=lead, slice_bytes=slice_bytes, slices=slices)
-            longer += _otherwise(graph, board, engines, best, least) if best.wanted.streamed else ()
+        longer += _in_other_ways(graph, board, engines, min(longer, key=_by_interval))
+    return _best_whole(graph, board, engines, longer)
+
+
+def _by_interval(choice: _Choice) -> float:
+    return choice.interval
+
+
+def _best_whole(graph: Graph, board: Board, engines: Engines, choices: Sequence[_Choice]) -> Plan | None:
+    """The best of the whole rounds that may be, those first that let expect most."""
     found: list[Plan] = []
-    for choice in sorted(longer, key=lambda choice: choice.interval):
+    for choice in sorted(choices, key=lambda choice: choice.interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
         if len(found) == COMPARED or (best is not None and choice.interval >= best * (1 - FORESEEN)):
             break
@@ -199,6 +206,12 @@ def _with_heavy_moves(
     return [found for found in (_choice(graph, board, engines, wanted, None) for wanted in rounds) if found]
 
 
+def _in_other_ways(graph: Graph, board: Board, engines: Engines, best: _Choice) -> Iterator[_Choice]:
+    for room, lead, (slice_bytes, slices) in OTHER_WAYS if best.wanted.streamed else ():
+        least = replace(best.wanted, room=room, lead=lead, slice_bytes=slice_bytes, slices=slices)
+        yield from _otherwise(graph, board, engines, best, least)
+
+
 def _otherwise(graph: Graph, board: Board, engines: Engines, choice: _Choice, least: Round) -> Iterator[_Choice]:
     """The same groups with their slices in another way, with as many more waves as one of them holds then."""
     other: _Choice | None = choice
@@ -229,7 +242,7 @@ def _of_size(
     moves_weigh: float = 1.0,
 ) -> list[Round]:
     """The best groups of a size in each room, those that differ."""
-    memory, feeders = board.memory_for("activations").size, tuple(order[: len(order) % size])
+    memory = board.memory_for("activations").size
     search = LatencySearch(
         graph,
         board,
@@ -244,8 +257,7 @@ def _of_size(
     found: list[Round] = []
     for room in rooms:
         assignment = search.within(int(room * memory) if room else None).best(PRICE)
-        groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
-        wanted = Round(groups, feeders=feeders, bands=bands_for(graph, board, assignment))
+        wanted = replace(round_of(assignment, order, size), bands=bands_for(graph, board, assignment))
         if wanted not in found:
             found.append(wanted)
     return found
@@ -273,6 +285,12 @@ def _fitting(graph: Graph, board: Board, engines: Engines, alone: Round) -> tupl
         if found:
             return found
     return None
+
+
+def round_of(assignment: Assignment, order: Sequence[int], size: int) -> Round:
+    """The assignment on each group of so many PEs; those that are left ask for what is streamed."""
+    groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
+    return Round(groups, feeders=tuple(order[: len(order) % size]))
 
 
 def groups_of(

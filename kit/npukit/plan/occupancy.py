@@ -33,9 +33,12 @@ def most_held(
     return [max(most[moment] for moment in range(2 * (index - lead), 2 * index + 1)) for index in range(len(graph.ops))]
 
 
-def most_at_once(graph: Graph, frame: Regions, in_place: Collection[int]) -> int:
-    """Bytes of a frame's tensors that some PE holds at once at least; ops `in_place` may write where they read."""
-    held = _held(graph, [frame], late=False)
+def most_at_once(graph: Graph, frame: Regions, in_place: Collection[int], between: Collection[str]) -> int:
+    """Bytes of a frame's tensors that some PE holds at once at least; ops `in_place` may write where they read.
+
+    Of tensors `between` ops that take turns one band at a time is there.
+    """
+    held = _held(graph, [frame], between=between, late=False)
     return max((size for (moment, _), size in held.items() if moment % 2 or moment // 2 not in in_place), default=0)
 
 

@@ -40,6 +40,7 @@ from npukit.plan.regions import Ends, in_frame
 from npukit.plan.round import Round
 from npukit.plan.streams import (
     LARGEST_SLICE,
+    MOST_SLICE_BYTES,
     Piece,
     Slice,
     Streams,
@@ -47,9 +48,6 @@ from npukit.plan.streams import (
     slices_of,
 )
 from npukit.plan.traffic import SIGNAL, UsualFlags, signal
-
-MOST_SLICE_BYTES = 32 << 10
-"""Larger slices keep engines waiting for the first."""
 
 FETCH_PARTS = 8
 """Parts in which a wave's inputs are fetched during the wave before."""

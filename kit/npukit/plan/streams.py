@@ -34,6 +34,9 @@ LISTED_BY_ROOT = 2 / 3
 LARGEST_SLICE = 2
 """Times the size that is wanted."""
 
+MOST_SLICE_BYTES = 32 << 10
+"""Larger slices keep engines waiting for the first."""
+
 SLICES_IN_MEMORY = 3
 """One in use, one there, one arriving; unless a round says otherwise."""
 
