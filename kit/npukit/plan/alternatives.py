@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Generic, TypeVar
 
 from npukit.accel.interface import Accelerator
@@ -40,7 +39,7 @@ class Neighbours:
 
     def __init__(self, graph: Graph, splits: Splits) -> None:
         self._graph, self._splits = graph, splits
-        self._choices = cache(lambda index: splits.candidates(index, WIDTH))
+        self._choices = splits.candidates(WIDTH)
 
     def of(self, splits: MappingOf) -> Iterator[MappingOf]:
         """The most promising first."""
@@ -52,7 +51,7 @@ class Neighbours:
 
     def _changed(self, splits: MappingOf, first: int, place: int) -> MappingOf | None:
         """Op number `first` in its `place`-th best split, and the ops behind it that are as it was."""
-        choices = self._choices(first)
+        choices = self._choices[first]
         if place >= len(choices):
             return None
         last = first + 1

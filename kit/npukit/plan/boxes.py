@@ -48,18 +48,19 @@ def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]
 
     The last axis runs fastest, so that tiles that share pixels are neighbours.
     """
-    cuts = [_cut(size, count, grain) for size, count, grain in zip(shape, parts, grains, strict=True)]
+    cuts = [cut(size, count, grain) for size, count, grain in zip(shape, parts, grains, strict=True)]
     index = np.stack(np.meshgrid(*[np.arange(count) for count in parts], indexing="ij"), -1).reshape(-1, len(parts))
-    spans = [np.stack([cut[index[:, axis]], cut[index[:, axis] + 1]], -1) for axis, cut in enumerate(cuts)]
+    spans = [np.stack([places[index[:, axis]], places[index[:, axis] + 1]], -1) for axis, places in enumerate(cuts)]
     return np.stack(spans, 1)
 
 
-def _cut(size: int, count: int, grain: int) -> np.ndarray:
+@cache
+def cut(size: int, count: int, grain: int) -> np.ndarray:
     """Where to cut: at multiples of twice the grain, and twice that, where no part gets larger by it.
 
     Then the parts of a tensor and those of what a stride makes of it end at the same places.
     """
     units = -(-size // grain)
     if units >= 2 * count and -(-((units + 1) // 2) // count) * 2 <= -(-units // count):
-        return _cut(size, count, 2 * grain)
+        return cut(size, count, 2 * grain)
     return np.minimum(np.round(np.arange(count + 1) * units / count).astype(np.int64) * grain, size)

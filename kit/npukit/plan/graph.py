@@ -60,12 +60,17 @@ class Graph:
         return np.dtype(self.net.tensor(name).dtype).itemsize
 
     @cached_property
-    def _rules(self) -> dict[str, list[InputRule]]:
-        return {op.name: input_rules(self.net, op) for op in self.ops}
+    def _inputs(self) -> dict[str, list[tuple[str, InputRule]]]:
+        every = {op.name: (self.net.activations(op), input_rules(self.net, op)) for op in self.ops}
+        return {name: list(zip(*both, strict=True)) for name, both in every.items()}
+
+    def inputs_of(self, op: Op) -> list[tuple[str, InputRule]]:
+        """Each activation, and what of it a box of the output needs."""
+        return self._inputs[op.name]
 
     def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
         """For boxes of the op's output: each activation's home, and the boxes of it that they need."""
-        for name, rule in zip(self.net.activations(op), self._rules[op.name], strict=True):
+        for name, rule in self.inputs_of(op):
             boxes = needs_of_many(rule, outputs, self.shape(name))
             home = self.homes[name]
             yield home, boxes if name == home else reshaped(boxes, self.shape(name), self.shape(home))
@@ -82,6 +87,10 @@ class Graph:
             self._boxes_needed[key] = tuple((home, to_boxes(needed)[0]) for home, needed in boxes)
         return self._boxes_needed[key]
 
+    def keeps_boxes(self, name: str) -> bool:
+        """Whether a box of a tensor is a box of what it lies on."""
+        return _without_ones(self.shape(name)) == _without_ones(self.shape(self.homes[name]))
+
     def views(self, home: str) -> list[str]:
         """The reshapes that lie on a tensor."""
         return [name for name, other in self.homes.items() if other == home and name != home]
@@ -91,9 +100,13 @@ def reshaped(boxes: Boxes, shape: tuple[int, ...], other: tuple[int, ...]) -> Bo
     """Boxes of a shape as boxes of another shape of the same elements; all of it where no box is the same elements."""
     row = np.array([(0, size) for size in other], np.int64).reshape(len(other), 2)
     whole = np.broadcast_to(row, (len(boxes), len(other), 2)).copy()
-    if [n for n in shape if n != 1] == [n for n in other if n != 1]:
+    if _without_ones(shape) == _without_ones(other):
         whole[:, [i for i, n in enumerate(other) if n != 1]] = boxes[:, [i for i, n in enumerate(shape) if n != 1]]
     return whole
+
+
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [size for size in shape if size != 1]
 
 
 def reshaped_box(box: Box, shape: tuple[int, ...], other: tuple[int, ...]) -> Box:

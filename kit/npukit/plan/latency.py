@@ -17,7 +17,7 @@ from npukit.board.board import Board
 from npukit.plan.assignment import Assignment
 from npukit.plan.bands import narrowed
 from npukit.plan.cost import CHAIN_CYCLES
-from npukit.plan.exchange import Exchanges, exchanges_on
+from npukit.plan.exchange import exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.occupied import Layout, Occupied
 from npukit.plan.splits import Split, Splits
@@ -47,8 +47,7 @@ class LatencySearch:
     Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
     inputs and the output of a tile may take, with so many small `slices` of its constants; or, if a `slice_size` is
     given, all tensors of a PE that live at once, with slices of that size. `moves_weigh` so many times what they are
-    estimated to cost: other weights find other assignments, for who compares them by simulation. Searches on PEs of one
-    order may share its `exchanges`.
+    estimated to cost: other weights find other assignments, for who compares them by simulation.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class LatencySearch:
         slices: int = 0,
         slice_size: int = 0,
         moves_weigh: float = 1.0,
-        exchanges: Exchanges | None = None,
     ) -> None:
         self._free = graph.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = graph, board, order, effort
@@ -72,21 +70,29 @@ class LatencySearch:
         self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
         self._crowded_from = room if slice_size else None
         self._occupied = Occupied(graph, self._splits, self._free)
-        self._exchanges = exchanges or exchanges_on(board, order)
+        self._exchanges = exchanges_on(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
-        self._candidates = self._promising()
 
     def within(self, room: int | None) -> LatencySearch:
         """The search with another room, and the same tables."""
         other = copy(self)
         other._splits = self._splits.within(room)
         other._crowded_from = None if self._crowded_from is None else room
-        other._candidates = other._promising()
         return other
 
-    def _promising(self) -> list[list[Split]]:
-        return [self._splits.candidates(index, self._effort.splits) for index in range(len(self._graph.ops))]
+    def on(self, order: Sequence[int]) -> LatencySearch:
+        """The search on other PEs, those of this one's order or the first of them, and the same tables."""
+        other = copy(self)
+        other._order, other._splits = order, self._splits.on(len(order))
+        other._occupied = Occupied(self._graph, other._splits, self._free)
+        return other
+
+    def weighing(self, moves: float) -> LatencySearch:
+        """The search in which moving data weighs otherwise, and the same tables."""
+        other = copy(self)
+        other._moves_weigh, other._exchange = moves, lru_cache(maxsize=None)(other._exchange_cycles)
+        return other
 
     def best(self, price: float = 0.0) -> Assignment:
         """The best assignment if a byte of constants on the fullest PE costs so many cycles."""
@@ -106,7 +112,7 @@ class LatencySearch:
     def _after(self, index: int, states: list[tuple[Layout, _State]], price: float) -> dict[Layout, _State]:
         """The states after an op, the best of each layout."""
         found: dict[Layout, _State] = {}
-        for split in self._candidates[index]:
+        for split in self._splits.candidates(self._effort.splits)[index]:
             cost = self._splits.cost(index, split)
             for layout, state in states:
                 spread = dict(layout)

@@ -14,7 +14,6 @@ from math import inf
 from npukit.board.board import Board
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.bands import bands_for, narrowed
-from npukit.plan.exchange import Exchanges, exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.latency import LatencySearch
 from npukit.plan.least_memory import may_fit
@@ -98,8 +97,9 @@ class _Choice:
 def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
     """The most frames a cycle that groups in lock step give, or None if none fit."""
     choices: list[_Choice] = []
+    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, slices=2)
     worse = 0
-    for rounds in _rounds(graph, board, engines, order):
+    for rounds in _rounds(graph, board, order, search):
         least = min((choice.interval for choice in choices), default=None)
         tried = [_choice(graph, board, engines, wanted, least) for wanted in rounds]
         better = [choice for choice in tried if choice]
@@ -110,7 +110,7 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     longer = list(_in_waves(graph, board, engines, choices))
     if longer:
         best = min(longer, key=_by_interval)
-        heavy = _with_heavy_moves(graph, board, engines, order, best)
+        heavy = _with_heavy_moves(graph, board, engines, order, best, search.weighing(HEAVY_MOVES))
         longer += _in_waves(graph, board, engines, heavy, best.interval)
         longer += _in_other_ways(graph, board, engines, min(longer, key=_by_interval))
     return _best_whole(graph, board, engines, longer)
@@ -198,11 +198,11 @@ def _one_of(wanted: Round) -> tuple[Assignment]:
 
 
 def _with_heavy_moves(
-    graph: Graph, board: Board, engines: Engines, order: Sequence[int], best: _Choice
+    graph: Graph, board: Board, engines: Engines, order: Sequence[int], best: _Choice, search: LatencySearch
 ) -> list[_Choice]:
     """Of the best groups' size those that move less."""
     size = (len(order) - len(best.wanted.feeders)) // len(best.wanted.groups)
-    rounds = _of_size(graph, board, engines, order, size, exchanges_on(board, order), ROOMS[:1], HEAVY_MOVES)
+    rounds = _of_size(graph, board, order, size, search, ROOMS[:1])
     return [found for found in (_choice(graph, board, engines, wanted, None) for wanted in rounds) if found]
 
 
@@ -222,41 +222,28 @@ def _otherwise(graph: Graph, board: Board, engines: Engines, choice: _Choice, le
         yield other
 
 
-def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Iterator[list[Round]]:
+def _rounds(graph: Graph, board: Board, order: Sequence[int], search: LatencySearch) -> Iterator[list[Round]]:
     """Of groups of each size worth it, in each room."""
-    memory, exchanges = board.memory_for("activations").size, exchanges_on(board, order)
+    memory = board.memory_for("activations").size
     for size in SIZES:
         crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
         if not crowded and len(order) // size * size >= WELL_USED * len(order):
-            yield _of_size(graph, board, engines, order, size, exchanges)
+            yield _of_size(graph, board, order, size, search)
 
 
 def _of_size(
     graph: Graph,
     board: Board,
-    engines: Engines,
     order: Sequence[int],
     size: int,
-    exchanges: Exchanges,
+    search: LatencySearch,
     rooms: Sequence[float | None] = ROOMS,
-    moves_weigh: float = 1.0,
 ) -> list[Round]:
     """The best groups of a size in each room, those that differ."""
-    memory = board.memory_for("activations").size
-    search = LatencySearch(
-        graph,
-        board,
-        engines,
-        order[:size],
-        QUICK,
-        fetched=True,
-        slices=2,
-        moves_weigh=moves_weigh,
-        exchanges=exchanges,
-    )
+    memory, of_size = board.memory_for("activations").size, search.on(order[:size])
     found: list[Round] = []
     for room in rooms:
-        assignment = search.within(int(room * memory) if room else None).best(PRICE)
+        assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
         wanted = replace(round_of(assignment, order, size), bands=bands_for(graph, board, assignment))
         if wanted not in found:
             found.append(wanted)

@@ -40,10 +40,7 @@ class PipelineSearch:
     def __init__(self, graph: Graph, board: Board, engines: Engines, pes: int) -> None:
         self._graph, self._memory = graph, board.memory_for("constants").size
         self._splits = {count: Splits(graph, engines, count) for count in range(1, pes + 1)}
-        ops = range(len(graph.ops))
-        self._chosen = {
-            count: [splits.candidates(index, 1)[0] for index in ops] for count, splits in self._splits.items()
-        }
+        self._chosen = {count: [each[0] for each in splits.candidates(1)] for count, splits in self._splits.items()}
         self._cycles_to = {count: [0.0, *accumulate(self._cycles(count))] for count in self._splits}
         self._constants_to = {count: [0, *accumulate(self._constants(count))] for count in self._splits}
         self._best = lru_cache(maxsize=None)(self._best_of_first)
