@@ -59,7 +59,7 @@ class Splits:
         self._costs_of_pieces = lru_cache(maxsize=None)(self._pieces)
         self._known_spans = lru_cache(maxsize=None)(self._spans_of_axis)
         self._known_reach = lru_cache(maxsize=None)(self._most_reached)
-        self._held = lru_cache(maxsize=None)(self._held_bytes)
+        self._known_held = lru_cache(maxsize=None)(self._held_bytes)
         self._promise = lru_cache(maxsize=None)(self._cycles_promised)
 
     def within(self, room: int | None) -> Splits:
@@ -98,6 +98,10 @@ class Splits:
     def slice_bytes(self, index: int, split: Split) -> int:
         """Of as many slices as are to have room: small ones are of sixteen channels each, or larger."""
         return self._known_slices(self._first_alike[index], split)
+
+    def held_bytes(self, index: int, split: Split) -> int:
+        """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
+        return self._known_held(self._first_alike[index], split)
 
     def whole(self, tensor: str) -> Split:
         return (1,) * len(self._graph.shape(tensor))
@@ -202,12 +206,11 @@ class Splits:
         possible = list(self._possible(index))
         if self._room is None:
             return possible
-        held = {split: self._held(index, split) for split in possible}
+        held = {split: self.held_bytes(index, split) for split in possible}
         room = max(self._room, min(held.values()))
         return [split for split in possible if held[split] <= room]
 
     def _held_bytes(self, index: int, split: Split) -> int:
-        """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
         op = self._graph.ops[index]
         elements = [prod(self._largest(index, split)), *self._most_needed(index, split)]
         names = [op.output, *self._graph.sources(op)]
