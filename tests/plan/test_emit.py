@@ -109,13 +109,16 @@ def test_every_tile_is_its_part_of_the_layer(data: st.DataObject) -> None:
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_bytes_are_shared_only_by_views_of_one_region_or_at_different_times(data: st.DataObject) -> None:
+    """Or by a sum and what it is the last to read."""
     net = data.draw(small_nets())
     graph = Graph(net)
+    sums = {(operand, op.output) for op in net.ops if op.parts[-1].kind == "add" for operand in op.inputs}
     for pe in planned(net, data.draw(assignments(net))).pes:
         for i, a in enumerate(pe.buffers):
             for b in pe.buffers[i + 1 :]:
                 if together(a, b):
-                    assert graph.homes[a.tensor] == graph.homes[b.tensor]
+                    homes = graph.homes[a.tensor], graph.homes[b.tensor]
+                    assert len(set(homes)) == 1 or {homes, homes[::-1]} & sums
                     assert (a.offset, a.bytes) == (b.offset, b.bytes)
 
 

@@ -12,9 +12,10 @@ from npukit.plan.memory import (
     STACK_BYTES,
     Lifetime,
     extent,
+    handed_on,
+    joined,
     memory_use,
     pack,
-    pack_sharing,
     shortfall,
 )
 
@@ -72,22 +73,28 @@ def test_each_memory_of_a_board_counts_what_it_holds() -> None:
 
 
 @given(LIFETIMES, st.data())
-def test_who_shares_lies_at_one_place_and_all_others_apart(lifetimes: list[Lifetime], data: st.DataObject) -> None:
+def test_who_hands_its_place_on_lies_where_its_heir_does_and_all_others_apart(
+    lifetimes: list[Lifetime], data: st.DataObject
+) -> None:
     """An output may lie on an input that is read for the last time in the step that writes it."""
     count = range(len(lifetimes))
     outputs = [o for o in count if lifetimes[o].first < lifetimes[o].last]
     pairs = [(i, o) for i in count for o in outputs if i != o and lifetimes[i].last == lifetimes[o].first]
-    shares = data.draw(st.lists(st.sampled_from(pairs), max_size=4)) if pairs else []
-    offsets = pack_sharing(lifetimes, shares)
-    assert extent(lifetimes, offsets) <= extent(lifetimes, pack(lifetimes))
+    drawn = data.draw(st.lists(st.sampled_from(pairs), max_size=4)) if pairs else []
+    heirs = {i: o for o, i in {o: i for i, o in drawn}.items()}
+    units = handed_on(len(lifetimes), heirs)
+    assert sorted(index for unit in units for index in unit) == list(count)
+    packed = pack([joined([lifetimes[index] for index in unit]) for unit in units])
+    offsets = {index: offset for unit, offset in zip(units, packed, strict=True) for index in unit}
+    assert all(offsets[i] == offsets[o] for i, o in heirs.items())
     for i, o in combinations(count, 2):
         a, b = offsets[i], offsets[o]
         if _meet(lifetimes[i], lifetimes[o]) and not (a + lifetimes[i].bytes <= b or b + lifetimes[o].bytes <= a):
-            assert a == b
-            assert {(i, o), (o, i)} & set(shares)
+            assert (i, o) in heirs.items() or (o, i) in heirs.items()
 
 
-def test_an_output_lies_on_one_of_its_inputs_and_takes_no_bytes_of_its_own() -> None:
-    lifetimes = [Lifetime(160, 0, 1), Lifetime(160, 0, 1), Lifetime(128, 1, 2)]
-    assert sorted(pack_sharing(lifetimes, [(0, 2), (1, 2)])) == [0, 0, 160]
-    assert extent(lifetimes, pack_sharing(lifetimes, [])) == 448
+def test_heirs_of_heirs_have_one_place() -> None:
+    lifetimes = [Lifetime(160, 0, 1), Lifetime(48, 0, 4), Lifetime(128, 1, 2), Lifetime(64, 2, 4)]
+    units = handed_on(4, {0: 2, 2: 3})
+    assert units == [[0, 2, 3], [1]]
+    assert joined([lifetimes[index] for index in units[0]]) == Lifetime(160, 0, 4)

@@ -17,6 +17,7 @@ from npukit.plan.regions import Ends, regions_of
 from npukit.plan.round import Round
 from npukit.plan.rounds import emit_round
 from npukit.plan.search import QUICK
+from npukit.plan.upon import upon
 from plan.networks import Builder
 
 
@@ -39,7 +40,7 @@ def test_no_pe_holds_more_than_foreseen(compact: bool) -> None:
     group = {op.name: tuple(map(Tile, range(4), cut)) for op, cut in zip(graph.ops, boxes, strict=True)}
     plan = emit_round(graph, BOARD, engines, Round((group,), compact=compact))
     regions = regions_of(graph, group, Ends(-1, 0), 0, compact=compact)
-    foreseen = most_held(graph, [regions], late=compact)
+    foreseen = most_held(graph, [regions], upon(graph, engines), late=compact)
     for op, bytes_foreseen in zip(graph.ops, foreseen, strict=True):
         held = [held_while_computing(pe, op.name) for pe in plan.pes if any(c.op == op.name for c in pe.computes())]
         assert max(held) <= bytes_foreseen
@@ -53,12 +54,12 @@ def test_of_bands_one_is_there_and_the_next_inputs_from_when_they_are_fetched() 
     bands = {graph.ops[0].name: 4}
     thin, ends = between(graph, bands), Ends(DRAM, 0)
     regions = regions_of(graph, in_bands(graph, group, bands), ends, 0, thin)
-    first, *_, last = most_held(graph, [regions], late=False, between=thin)
+    first, *_, last = most_held(graph, [regions], upon(graph, engines), late=False, between=thin)
     assert first == 64 * (16 + 64 // 4)
-    assert first < most_held(graph, [regions], late=False)[0]
-    again = most_held(graph, [regions], late=False, between=thin, fetched_from=1)
+    assert first < most_held(graph, [regions], upon(graph, engines), late=False)[0]
+    again = most_held(graph, [regions], upon(graph, engines), late=False, between=thin, fetched_from=1)
     assert again[-1] == last + 64 * 16
-    assert most_held(graph, [regions], late=False, between=thin, lead=2)[-1] >= last
+    assert most_held(graph, [regions], upon(graph, engines), late=False, between=thin, lead=2)[-1] >= last
 
 
 def test_a_search_prefers_what_a_memory_holds() -> None:
@@ -73,4 +74,4 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, compact=True))
     (output,) = graph.outputs
     regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds it whole in any case
-    assert max(most_held(graph, [regions], late=True)[1:]) <= room
+    assert max(most_held(graph, [regions], upon(graph, engines), late=True)[1:]) <= room

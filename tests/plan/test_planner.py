@@ -46,13 +46,14 @@ def test_cycles_are_the_engines() -> None:
         assert step.cycles == board_engines[step.engine].cost(net, ops[step.op], step.output.box).cycles
 
 
-def test_buffers_that_live_together_lie_apart_but_for_reshapes() -> None:
+def test_buffers_that_live_together_lie_apart_but_for_reshapes_and_sums_on_their_last_operand() -> None:
     net = image_small()
     (pe,) = one_pe(net).pes
-    reshaped = {op.output: op.inputs[0] for op in net.ops if op.kind == "reshape"}
+    pairs = {(op.output, op.inputs[0]) for op in net.ops if op.kind == "reshape"}
+    pairs |= {(op.output, op.inputs[0]) for op in net.ops if op.kind == "add"}
     for i, a in enumerate(pe.buffers):
         for b in pe.buffers[i + 1 :]:
-            aliased = reshaped.get(b.tensor) == a.tensor or reshaped.get(a.tensor) == b.tensor
+            aliased = bool({(a.tensor, b.tensor), (b.tensor, a.tensor)} & pairs)
             assert overlap(a, b) == (aliased and a.tensor != "")
             if aliased:
                 assert (a.offset, a.bytes) == (b.offset, b.bytes)

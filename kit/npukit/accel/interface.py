@@ -57,7 +57,8 @@ class Cost:
 
     `arrangement` is how it leaves its output, if not densely: only for a whole output whose readers know.
     Bytes in the `over_read` behind its inputs may be read, never used. The output may begin where an input that
-    `in_place` numbers begins. Tiles of an op that span the same channels (the last axis) and have equal
+    `in_place` numbers begins; and lie on one that `upon` numbers, element upon element, also if it is computed in
+    pieces. Tiles of an op that span the same channels (the last axis) and have equal
     `constants_form` have the same constants, but for their commands; None promises nothing.
     """
 
@@ -67,6 +68,7 @@ class Cost:
     arrangement: Arrangement | None = None
     over_read: int = 0
     in_place: tuple[int, ...] = ()
+    upon: tuple[int, ...] = ()
     constants_form: str | None = None
 
 

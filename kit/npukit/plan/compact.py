@@ -21,6 +21,7 @@ from npukit.plan.regions import Ends, regions_of
 from npukit.plan.round import Round
 from npukit.plan.search import QUICK
 from npukit.plan.streaming import most_streamed
+from npukit.plan.upon import upon
 
 SIZES = (38, 49, 76)
 
@@ -58,7 +59,7 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
         if len(order) // size * size < WELL_USED * len(order):
             continue
         found = _of_size(graph, board, engines, order, size)
-        if _least_bytes(graph, found) <= memory - STACK_BYTES - FIRMWARE_BYTES:
+        if _least_bytes(graph, engines, found) <= memory - STACK_BYTES - FIRMWARE_BYTES:
             yield from (replace(found, room=int(part * memory)) for part in ROOMS)
 
 
@@ -81,7 +82,7 @@ def _of_size(graph: Graph, board: Board, engines: Engines, order: Sequence[int],
     return replace(found, slice_bytes=slice_bytes, slices=slices, compact=True)
 
 
-def _least_bytes(graph: Graph, wanted: Round) -> int:
+def _least_bytes(graph: Graph, engines: Engines, wanted: Round) -> int:
     """Of the PE of a group that holds most, but for the outputs."""
     regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, compact=True)
-    return max(most_held(graph, [regions], late=True)) + wanted.slices * wanted.slice_bytes
+    return max(most_held(graph, [regions], upon(graph, engines), late=True)) + wanted.slices * wanted.slice_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
@@ -22,10 +22,12 @@ from npukit.plan.memory import (
     code_bytes_with_table,
     control_bytes,
     extent,
+    handed_on,
     in_turn,
     is_table,
+    joined,
     memory_use,
-    pack_sharing,
+    pack,
     rows_of_signal,
     table_bytes,
 )
@@ -163,8 +165,10 @@ def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
+    offsets = _packed_in_waves(wanted, {}, frames)
     shares = _shares(graph, program, wanted)
-    offsets = _packed_in_waves(wanted, shares, frames) if frames else _packed(tuple(lifetimes), tuple(shares))
+    if shares:
+        offsets = min(offsets, _packed_in_waves(wanted, shares, frames), key=lambda each: extent(lifetimes, each))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
@@ -173,47 +177,54 @@ def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
 
 
 def _packed_in_waves(
-    wanted: Sequence[tuple[Held, Lifetime]], shares: Sequence[tuple[int, int]], frames: int
+    wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int], frames: int | None
 ) -> tuple[int, ...]:
-    """Things of the same use in the same place in every wave, if no two are there at once."""
+    """Offsets: those that share are in one place; with the frames of a wave, things of the same use in the same place
+    in every wave, if no two are there at once."""
+    units = handed_on(len(wanted), shares)
+    lives = [joined([wanted[index][1] for index in unit]) for unit in units]
     used: dict[object, list[int]] = {}
-    for index, (held, _) in enumerate(wanted):
-        used.setdefault(use_of(held, frames), []).append(index)
-    homes = list(range(len(wanted)))
-    lives = {index: life for index, (_, life) in enumerate(wanted)}
+    for number, unit in enumerate(units):
+        use = tuple(use_of(wanted[index][0], frames) for index in unit) if frames else number
+        used.setdefault(use, []).append(number)
+    homes: list[tuple[Lifetime, list[int]]] = []
     for same in used.values():
-        together = in_turn([wanted[index][1] for index in same])
-        if together and len(same) > 1:
-            for index in same:
-                del lives[index]
-                homes[index] = same[0]
-            lives[same[0]] = together
-    places = {home: place for place, home in enumerate(lives)}
-    shared = [(places[homes[first]], places[homes[second]]) for first, second in shares]
-    offsets = _packed(tuple(lives.values()), tuple(dict.fromkeys(shared)))
-    return tuple(offsets[places[home]] for home in homes)
+        together = in_turn([lives[number] for number in same])
+        homes += [(together, same)] if together else [(lives[number], [number]) for number in same]
+    offsets = [0] * len(wanted)
+    for offset, (_, same) in zip(_packed(tuple(life for life, _ in homes)), homes, strict=True):
+        for index in (index for number in same for index in units[number]):
+            offsets[index] = offset
+    return tuple(offsets)
 
 
 @lru_cache(maxsize=1024)
-def _packed(lifetimes: tuple[Lifetime, ...], shares: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
     """PEs that do the same on other frames have the same lifetimes."""
-    return pack_sharing(lifetimes, shares)
+    return pack(lifetimes)
 
 
-def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> list[tuple[int, int]]:
-    """Of the buffers those an op reads last, each with the one it may write in the same place."""
+def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
+    """Of the buffers those that an op reads last, each with the one that it may write in the same place."""
+    indices = {held: index for index, (held, _) in enumerate(wanted)}
+    pairs = [(indices[source], indices[target]) for source, target in program.upon.items()]
+    found = {i: o for i, o in pairs if wanted[i][1].bytes == wanted[o][1].bytes and _ends_first(wanted, i, o)}
     named: dict[str, int] = {}
-    for index, (held, _) in enumerate(wanted):
+    for held in indices:
         if isinstance(held, Region):
-            named |= {held.named(name): index for name in (held.tensor, *graph.views(held.tensor))}
-    found = []
+            named |= {held.named(name): indices[held] for name in (held.tensor, *graph.views(held.tensor))}
     for step, cost in program.costs:
         compute = program.steps[step]
         assert isinstance(compute, Compute)
         output = named[compute.output.buffer]
-        inputs = [named[compute.inputs[i].buffer] for i in cost.in_place]
-        found += [(i, output) for i in inputs if wanted[i][1].last == step == wanted[output][1].first]
+        for i in (named[compute.inputs[i].buffer] for i in cost.in_place):
+            if wanted[i][1].last == step == wanted[output][1].first and output not in found.values():
+                found.setdefault(i, output)
     return found
+
+
+def _ends_first(wanted: Sequence[tuple[Held, Lifetime]], one: int, other: int) -> bool:
+    return wanted[one][1].first < wanted[other][1].first and wanted[one][1].last <= wanted[other][1].last
 
 
 def _while_it_runs(program: Program, step: int, cost: Cost) -> Lifetime:

@@ -21,6 +21,7 @@ from npukit.plan.exchange import exchanges_on
 from npukit.plan.graph import Graph
 from npukit.plan.occupied import Layout, Occupied
 from npukit.plan.splits import Split, Splits
+from npukit.plan.upon import upon
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class LatencySearch:
         self._moves_weigh = moves_weigh
         self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
         self._crowded_from = room if slice_size else None
-        self._occupied = Occupied(graph, self._splits, self._free)
+        self._occupied = Occupied(graph, self._splits, self._free, upon(graph, engines))
         self._exchanges = exchanges_on(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)

@@ -18,6 +18,7 @@ from npukit.plan.programs import Engines
 from npukit.plan.regions import Ends, regions_of
 from npukit.plan.round import Round
 from npukit.plan.streams import LARGEST_SLICE, MOST_SLICE_BYTES, cut_in_slices
+from npukit.plan.upon import upon
 
 ROWS_OF_A_SLICE = 2
 """Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
@@ -30,7 +31,7 @@ def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool
     group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
     thin = between(graph, wanted.bands)
     regions = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
-    held = most_at_once(graph, regions, _in_place(graph, engines, group), thin)
+    held = most_at_once(graph, regions, upon(graph, engines), _in_place(graph, engines, group), thin)
     rows_of_a_slice = ROWS_OF_A_SLICE + bool(wanted.feeders)
     rows = STEP_BYTES * rows_of_a_slice * max(_slices(graph, engines, group, wanted).values(), default=0)
     firmware = WORKER_BYTES + CODE_OF_THE_LOOP + WORKER_STACK_BYTES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -91,6 +91,24 @@ def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
     return Lifetime(max(life.bytes for life in lifetimes), spans[0][0], spans[-1][1], tuple(spans))
 
 
+def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
+    """So many things, those together that have one place one after the other: each with its heir, if it has one."""
+    units: list[list[int]] = []
+    for first in sorted(set(range(count)) - set(heirs.values())):
+        unit = [first]
+        while unit[-1] in heirs:
+            unit.append(heirs[unit[-1]])
+        units.append(unit)
+    return units
+
+
+def joined(lifetimes: Sequence[Lifetime]) -> Lifetime:
+    """One lifetime for bytes that are handed on from one to the next."""
+    if len(lifetimes) == 1:
+        return lifetimes[0]
+    return Lifetime(max(life.bytes for life in lifetimes), lifetimes[0].first, lifetimes[-1].last)
+
+
 def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -168,39 +186,6 @@ def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
             changes[first] += aligned(life.bytes)
             changes[last + 1] -= aligned(life.bytes)
     return max(accumulate(changes[step] for step in sorted(changes)), default=0)
-
-
-def pack_sharing(lifetimes: Sequence[Lifetime], shares: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """As `pack`; the second of each pair may begin where the first does, and does if that takes fewer bytes."""
-    homes = list(range(len(lifetimes)))
-    best = pack(lifetimes)
-    for first, second in shares:
-        together = _together(lifetimes, homes)
-        taken = homes[second] != second  # by another that is in use when the second comes to be
-        if taken or together[homes[first]].last > together[homes[second]].first:
-            continue
-        tried = [homes[first] if home == homes[second] else home for home in homes]
-        offsets = _pack_homes(lifetimes, tried)
-        if extent(lifetimes, offsets) < extent(lifetimes, best):
-            homes, best = tried, offsets
-    return best
-
-
-def _pack_homes(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> tuple[int, ...]:
-    """An offset for each, the same for all with one home."""
-    together = _together(lifetimes, homes)
-    offsets = dict(zip(together, pack(tuple(together.values())), strict=True))
-    return tuple(offsets[home] for home in homes)
-
-
-def _together(lifetimes: Sequence[Lifetime], homes: Sequence[int]) -> dict[int, Lifetime]:
-    """Of each home the bytes that its largest needs, from its first step to its last."""
-    found: dict[int, Lifetime] = {}
-    for home, life in zip(homes, lifetimes, strict=True):
-        other = found.get(home, life)
-        size, first, last = max(life.bytes, other.bytes), min(life.first, other.first), max(life.last, other.last)
-        found[home] = life if other is life else Lifetime(size, first, last)
-    return found
 
 
 def _lowest_place(size: int, taken: Sequence[tuple[int, int]]) -> int:

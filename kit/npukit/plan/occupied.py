@@ -11,6 +11,7 @@ from npukit.plan.boxes import hull, volumes
 from npukit.plan.graph import Graph
 from npukit.plan.regions import SMALL_PART
 from npukit.plan.splits import Split, Splits
+from npukit.plan.upon import Upon
 
 Layout = tuple[tuple[str, Split], ...]
 """The live tensors and how each is spread."""
@@ -19,18 +20,19 @@ Layout = tuple[tuple[str, Split], ...]
 class Occupied:
     """Of one net in the splits of one search."""
 
-    def __init__(self, graph: Graph, splits: Splits, fetched: Collection[str]) -> None:
-        """Of what is `fetched` nobody has a tile of its own."""
-        self._graph, self._splits, self._fetched = graph, splits, fetched
+    def __init__(self, graph: Graph, splits: Splits, fetched: Collection[str], upon: Upon) -> None:
+        """Of what is `fetched` nobody has a tile of its own. Tiles lie `upon` operands in the same layout."""
+        self._graph, self._splits, self._fetched, self._upon = graph, splits, fetched, upon
         self._own = lru_cache(maxsize=None)(self._own_bytes)
         self._beside = lru_cache(maxsize=None)(self._bytes_beside)
 
     def bytes(self, index: int, layout: Layout, split: Split) -> int:
         """Of the PE that holds most: its own tiles, what it needs of others' tiles, what it makes, and slices."""
-        spread = dict(layout)
-        held = self._own(self._graph.ops[index].output, split).copy()
+        spread, op = dict(layout), self._graph.ops[index]
+        held = self._own(op.output, split).copy()
+        lain_on = next((name for name in self._upon[op.name] if spread[name] == split), None)
         for name, each in layout:
-            held += self._own(name, each)
+            held += self._own(name, each) * (name != lain_on)
         for place, (name, _) in enumerate(self._splits.needs(index, split)):
             held += self._beside(name, spread[name], index, split, place)
         return int(held.max()) + self._splits.slice_bytes(index, split)

@@ -118,6 +118,9 @@ class Emitter:
     def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
+    def is_output(self, tensor: str) -> bool:
+        return tensor in self.graph.outputs
+
     def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
         if (frame, tensor) not in self._transfers:
             found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._compact)
@@ -168,6 +171,9 @@ class Emitter:
         program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
         for held in (*reads, target):
             program.use(held, step)
+        lain_on = next((sources[i] for i in cost.upon if _may_lie_on(target, sources[i], sources, index, tile)), None)
+        if lain_on and not self.is_output(lain_on.tensor):
+            program.upon[lain_on] = target
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, (target,))
 
@@ -228,6 +234,13 @@ class Emitter:
         for program in self.traffic.programs.values():
             last = max((step for step, _ in program.costs), default=-1)
             assert known.of(program.pe) > last or program.pe == self.ends.outputs, f"PE {program.pe} may not have ended"
+
+
+def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:
+    """Whether a tile of op number `index` may lie on one of its operands, element upon element: on this PE nobody reads
+    that later, and both are arranged alike."""
+    last = max(reader for reader, _ in source.needs)
+    return last == index and sources.count(source) == 1 and source.box == target.box == tile.box
 
 
 def _number(parcel: Parcel) -> int:

@@ -48,6 +48,7 @@ from npukit.plan.streams import (
     slices_of,
 )
 from npukit.plan.traffic import SIGNAL, UsualFlags, signal
+from npukit.plan.upon import upon
 
 FETCH_PARTS = 8
 """Parts in which a wave's inputs are fetched during the wave before."""
@@ -124,7 +125,7 @@ class _RoundEmitter:
             alike,
             compact=wanted.compact,
         )
-        self._traffic = self.emitter.traffic
+        self._traffic, self._upon = self.emitter.traffic, upon(graph, engines)
         self._lazy = lazy_from(graph, board, engines, wanted)
         self._calm = min(_calm_from(graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
         self._places = list(self._in_order(turns_of(graph, wanted.bands)))
@@ -256,7 +257,13 @@ class _RoundEmitter:
         frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_wave, self._apart)]
         bands = between(self._graph, wanted.bands)
         return most_held(
-            self._graph, frames, late=wanted.compact, lead=wanted.lead, between=bands, fetched_from=fetched_from
+            self._graph,
+            frames,
+            self._upon,
+            late=wanted.compact,
+            lead=wanted.lead,
+            between=bands,
+            fetched_from=fetched_from,
         )
 
     def _calm_of_pes(self) -> int:

@@ -195,6 +195,7 @@ class Traffic:
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
             program.sending.append(parcel.source)
+            program.upon.pop(parcel.source, None)  # it goes out once more
         reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
         listed = DESTINATION_BYTES * reached if reached > 1 else 0
         size = parcel.parts * (DESCRIPTOR_BYTES + listed)

@@ -59,7 +59,8 @@ class MacArray:
             tile = InParts(net, op, plane, parts, self.figures)
             return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes)
         constants = self._constant_bytes(net, op, plane) + COMMAND_BYTES
-        return Cost(cycles_of(net, op, plane, self.figures), constants, constants_form=self._form(net, op, plane))
+        cycles, form = cycles_of(net, op, plane, self.figures), self._form(net, op, plane)
+        return Cost(cycles, constants, constants_form=form, upon=_added(op))
 
     def lower(self, tile: Tile) -> Lowered:
         return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))
@@ -105,3 +106,10 @@ class MacArray:
             return window_of(net, op).taps, self.figures.width
         depth = depth_of(net, op)
         return depth, self.figures.lanes if along_pixels(self.figures, plane, depth) else self.figures.width
+
+
+def _added(op: Op) -> tuple[int, ...]:
+    """Inputs that go into the output element upon element: both of an addition, or what a convolution adds."""
+    if op.kind == "add":
+        return (0, 1)
+    return (1,) if op.parts[-1].kind == "add" else ()
