@@ -23,21 +23,21 @@ from npukit.plan.search import QUICK
 from npukit.plan.streaming import most_streamed
 from npukit.plan.upon import upon
 
-SIZES = (38, 49, 76)
+SIZES = (28, 38, 49, 76)
 
-SEARCHED = 0.44
+SEARCHED = 0.5
 """Part of a PE's memory that tensors and slices may take at once while layouts are searched for."""
 
 SLICE = 12_000
 """Bytes of the slices that are expected then."""
 
-PRICE, MOVES_WEIGH = 0.05, 4.0
+PRICE, MOVES_WEIGH = 0.03, 6.0
 """Cycles a byte of constants costs, and times as much as its cycles that moving data does: both take memory too."""
 
-ROOMS = (0.457, 0.44, 0.42, 0.4)
+ROOMS = (0.58, 0.52, 0.46, 0.4)
 """Parts of the memory that tensors and slices get, tried."""
 
-LEAST_SLICES = (8 << 10, 2)
+LEAST_SLICES = (8 << 10, 1)
 """Bytes of slices where there is least room, and how many."""
 
 

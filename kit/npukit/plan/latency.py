@@ -70,7 +70,8 @@ class LatencySearch:
         self._moves_weigh = moves_weigh
         self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
         self._crowded_from = room if slice_size else None
-        self._occupied = Occupied(graph, self._splits, self._free, upon(graph, engines))
+        self._upon = upon(graph, engines)
+        self._occupied = Occupied(graph, self._splits, self._free, self._upon)
         self._exchanges = exchanges_on(board, order)
         self._live_after = [self._live(index) for index in range(len(graph.ops))]
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
@@ -86,7 +87,7 @@ class LatencySearch:
         """The search on other PEs, those of this one's order or the first of them, and the same tables."""
         other = copy(self)
         other._order, other._splits = order, self._splits.on(len(order))
-        other._occupied = Occupied(self._graph, other._splits, self._free)
+        other._occupied = Occupied(self._graph, other._splits, self._free, self._upon)
         return other
 
     def weighing(self, moves: float) -> LatencySearch:
