@@ -138,7 +138,8 @@ def _chain(random: np.random.Generator) -> Net:
         elif kind == "depthwise":
             x = b.depthwise(x, _pick(random, 1, 3), _pick(random, 1, 2))
         elif kind == "residual":
-            x = b.add(x, b.conv(x, channels, 3))
+            inside = b.conv(x, _pick(random, 4, 16), 1) if random.random() < 0.5 else x
+            x = b.add(x, b.conv(inside, channels, _pick(random, 1, 3)))
         else:
             x = b.pool(x, 2, _pick(random, 1, 2), maximum=kind == "max")
     if random.random() < 0.4:
@@ -194,10 +195,16 @@ def _round(
     for group in range(count):
         moved = dict(zip(live[:size], live[group * size :], strict=False))
         groups.append({op: tuple(Tile(moved[t.pe], t.box) for t in tiles) for op, tiles in first.items()})
-    filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3 and op.parts == (op,)]
+    filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.parts[0].inputs) == 3]
     streamed = frozenset(name for name in filtered if random.random() < 0.3)
-    cuts = tuple(sorted({int(random.integers(1, len(net.ops))) for _ in range(2)})) if len(net.ops) > 1 else ()
-    wanted = Round(tuple(groups), int(random.integers(1, 4)), int(random.integers(1, 4)), streamed, cuts=cuts)
+    cuts = (
+        tuple(sorted({int(random.integers(1, len(net.ops))) for _ in range(2)}))
+        if random.random() < 0.5 and len(net.ops) > 1
+        else ()
+    )
+    compact = not cuts and random.random() < 0.3
+    lanes, waves = random.integers(1, 4, 2).tolist()
+    wanted = Round(tuple(groups), lanes, waves, streamed, slice_bytes=1024, cuts=cuts, compact=compact)
     plan = emit_round(Graph(net), board, engines, wanted)
     assert not missing_bytes(board, plan)
     return plan
