@@ -44,9 +44,10 @@ LEAST_SLICES = (8 << 10, 1)
 def compact_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
     """The first that fits, of groups of the smallest size, as these share constants with most others; or None."""
     for wanted in _rounds(graph, board, engines, order):
-        alone = most_streamed(graph, board, engines, replace(wanted, groups=wanted.groups[-1:]))
-        if alone is None or missing_bytes(board, alone):
-            continue
+        if not wanted.feeders:  # else groups are alike, and only one of them is emitted anyway
+            alone = most_streamed(graph, board, engines, replace(wanted, groups=wanted.groups[-1:]))
+            if alone is None or missing_bytes(board, alone):
+                continue
         whole = most_streamed(graph, board, engines, wanted)
         if whole and not missing_bytes(board, whole):
             return with_predictions(graph.net, board, whole)
@@ -59,8 +60,10 @@ def _rounds(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) 
         if len(order) // size * size < WELL_USED * len(order):
             continue
         found = _of_size(graph, board, engines, order, size)
-        if _least_bytes(graph, engines, found) <= memory - STACK_BYTES - FIRMWARE_BYTES:
-            yield from (replace(found, room=int(part * memory)) for part in ROOMS)
+        least = _least_bytes(graph, engines, found)
+        if least <= memory - STACK_BYTES - FIRMWARE_BYTES:
+            rooms = dict.fromkeys(max(int(part * memory), least) for part in ROOMS)
+            yield from (replace(found, room=room) for room in rooms)
 
 
 def _of_size(graph: Graph, board: Board, engines: Engines, order: Sequence[int], size: int) -> Round:

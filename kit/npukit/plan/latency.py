@@ -41,6 +41,10 @@ class _State:
     crowded: int = 0
     """Bytes by which PEs' memories are too small for the tensors and slices that live at once, over all ops."""
 
+    def plus(self, cycles: int, constants: int, split: Split) -> _State:
+        """One op more, in a split."""
+        return _State(self.cycles + cycles, self.constants + constants, (*self.splits, split), self.crowded)
+
 
 class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
@@ -117,18 +121,23 @@ class LatencySearch:
         for split in self._splits.candidates(self._effort.splits)[index]:
             cost = self._splits.cost(index, split)
             for layout, state in states:
-                spread = dict(layout)
-                moved = sum(
-                    self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split)
-                )
-                cycles = state.cycles + moved + cost.cycles + (CHAIN_CYCLES if moved or not index else 0)
-                crowded = state.crowded + self._missing_bytes(index, layout, split)
-                after = _State(cycles, state.constants + cost.constant_bytes, (*state.splits, split), crowded)
-                spread[self._graph.ops[index].output] = split
+                spread = {**dict(layout), self._graph.ops[index].output: split}
                 key = tuple((name, spread[name]) for name in self._live_after[index])
+                least = state.plus(cost.cycles, cost.constant_bytes, split)
+                if key in found and _priced(least, price) >= _priced(found[key], price):
+                    continue
+                after = self._moved(index, layout, split, least)
                 if key not in found or _priced(after, price) < _priced(found[key], price):
                     found[key] = after
         return found
+
+    def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
+        """With the inputs of the op brought from where they are, and what its PEs have no room for."""
+        spread = dict(layout)
+        moved = sum(self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split))
+        chained = CHAIN_CYCLES if moved or not index else 0
+        crowded = state.crowded + self._missing_bytes(index, layout, split)
+        return replace(state, cycles=state.cycles + moved + chained, crowded=crowded)
 
     def _gathered(self, layout: Layout, state: _State) -> _State:
         """With the outputs brought to the root."""

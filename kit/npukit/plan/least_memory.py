@@ -11,18 +11,33 @@ from npukit.net.net import Op
 from npukit.plan.assignment import Assignment, useful
 from npukit.plan.bands import between, in_bands
 from npukit.plan.graph import Graph
-from npukit.plan.memory import CODE_OF_THE_LOOP, STEP_BYTES, WORKER_BYTES, WORKER_STACK_BYTES
+from npukit.plan.memory import (
+    CODE_OF_THE_LOOP,
+    LAYER_BYTES,
+    LAYER_NUMBER_BYTES,
+    STEP_BYTES,
+    WORKER_BYTES,
+    WORKER_STACK_BYTES,
+    control_bytes,
+)
 from npukit.plan.occupancy import most_at_once
 from npukit.plan.plan import DRAM
-from npukit.plan.programs import Engines
-from npukit.plan.regions import Ends, regions_of
+from npukit.plan.programs import Engines, command_bytes
+from npukit.plan.regions import Ends, Regions, regions_of
 from npukit.plan.round import Round
+from npukit.plan.splits import CORE
 from npukit.plan.streams import LARGEST_SLICE, MOST_SLICE_BYTES, cut_in_slices
+from npukit.plan.traffic import descriptor_bytes
+from npukit.plan.transfers import copies_to, transfers_of
 from npukit.plan.upon import upon
 
 ROWS_OF_A_SLICE = 2
 """Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
 another PE, that there is room."""
+
+ROWS_OF_A_COMMAND = 3
+"""That set what slices of one shape have otherwise in their command: where the output, the weights and the parameters
+lie. With several slices no two that follow each other lie in the same place."""
 
 
 def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool:
@@ -31,11 +46,16 @@ def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool
     group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
     thin = between(graph, wanted.bands)
     regions = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
-    held = most_at_once(graph, regions, upon(graph, engines), _in_place(graph, engines, group), thin)
-    rows_of_a_slice = ROWS_OF_A_SLICE + bool(wanted.feeders)
-    rows = STEP_BYTES * rows_of_a_slice * max(_slices(graph, engines, group, wanted).values(), default=0)
-    firmware = WORKER_BYTES + CODE_OF_THE_LOOP + WORKER_STACK_BYTES
-    return held + rows + firmware <= board.memory_for("activations").size
+    slices = _Slices(graph, engines, wanted)
+    in_place = _in_place(graph, engines, group)
+    beside = {op.output: slices.at_once(op, group) for op in graph.ops}
+    held = most_at_once(graph, regions, upon(graph, engines), in_place, thin, beside)
+    held += _orders(graph, engines, group, slices)
+    room = board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
+    if max(held.values()) > room:
+        return False
+    held += _descriptors(graph, regions)  # which take longest to find
+    return max(held.values()) <= room
 
 
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:
@@ -44,19 +64,69 @@ def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[in
     return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).in_place)
 
 
-def _slices(graph: Graph, engines: Engines, group: Assignment, wanted: Round) -> Counter[int]:
-    """By PE, at least."""
-    largest = wanted.slice_bytes if wanted.room is None else MOST_SLICE_BYTES
+class _Slices:
+    """Of the constants of a round's tiles: as few, and as small, as they may be."""
+
+    def __init__(self, graph: Graph, engines: Engines, wanted: Round) -> None:
+        self._graph, self._engines, self._wanted = graph, engines, wanted
+        self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
+
+    def at_once(self, op: Op, group: Assignment) -> Counter[int]:
+        """By PE, bytes of those that are there together."""
+        return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
+
+    def rows(self, op: Op, box: Box) -> int:
+        """Of the table, for all of a tile."""
+        count, _ = self._cut(op, box)
+        of_one_shape = count - 1 if count > 2 else 0  # the last one may be smaller
+        return count * (ROWS_OF_A_SLICE + bool(self._wanted.feeders)) + of_one_shape * ROWS_OF_A_COMMAND
+
+    def _cut(self, op: Op, box: Box) -> tuple[int, int]:
+        """How many there are of a tile, and the bytes of the first two: one comes while the other is in use."""
+        key = op.name, box.shape
+        if key not in self._known:
+            self._known[key] = self._cut_anew(op, box)
+        return self._known[key]
+
+    def _cut_anew(self, op: Op, box: Box) -> tuple[int, int]:
+        if op.engine == CORE:
+            return 0, 0
+        size, wanted = partial(self._bytes, op), self._wanted
+        if size(box) <= wanted.slice_bytes:
+            return 0, size(box)
+        filled = wanted.room is not None
+        small = cut_in_slices(box, size, wanted.slice_bytes, (1 if filled else LARGEST_SLICE) * wanted.slice_bytes)
+        most = MOST_SLICE_BYTES if filled else wanted.slice_bytes
+        large = cut_in_slices(box, size, most, LARGEST_SLICE * most) if size(box) > most else []
+        return len(large), sum(map(size, small[:2]))
+
+    def _bytes(self, op: Op, box: Box) -> int:
+        """Of constants but for the command."""
+        engine = self._engines[op.engine]
+        return engine.cost(self._graph.net, op, box).constant_bytes - command_bytes(engine)
+
+
+def _orders(graph: Graph, engines: Engines, group: Assignment, slices: _Slices) -> Counter[int]:
+    """By PE, bytes of its commands and of its table, with what is known of its layers."""
     found: Counter[int] = Counter()
+    layers: Counter[int] = Counter()
     for op in graph.ops:
-        size = partial(_constant_bytes, graph, engines, op)
-        counts: dict[tuple[int, ...], int] = {}
         for tile in group[op.name]:
-            if size(tile.box) > largest and tile.box.shape not in counts:
-                counts[tile.box.shape] = len(cut_in_slices(tile.box, size, largest, LARGEST_SLICE * largest))
-            found[tile.pe] += counts.get(tile.box.shape, 0)
+            found[tile.pe] += STEP_BYTES * slices.rows(op, tile.box) + command_bytes(engines[op.engine])
+            layers[tile.pe] += 1
+    for pe, count in layers.items():
+        found[pe] += count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count)
     return found
 
 
-def _constant_bytes(graph: Graph, engines: Engines, op: Op, box: Box) -> int:
-    return engines[op.engine].cost(graph.net, op, box).constant_bytes
+def _descriptors(graph: Graph, regions: Regions) -> Counter[int]:
+    """By PE, bytes of those of what it sends of tensors, and fetches from DRAM."""
+    found: Counter[int] = Counter()
+    for tensor in regions:
+        for transfer in transfers_of(graph, regions, tensor):
+            parts = len(copies_to(graph, transfer.box, transfer.source, transfer.destinations[0]))
+            if transfer.source.pe == DRAM:
+                found.update({to.pe: descriptor_bytes(parts, 1) for to in transfer.destinations})
+            else:
+                found[transfer.source.pe] += descriptor_bytes(parts, len(transfer.destinations))
+    return found

@@ -35,14 +35,27 @@ def most_held(
     return [max(most[moment] for moment in range(2 * (index - lead), 2 * index + 1)) for index in range(len(graph.ops))]
 
 
-def most_at_once(graph: Graph, frame: Regions, upon: Upon, in_place: Collection[int], between: Collection[str]) -> int:
-    """Bytes of a frame's tensors that some PE holds at once at least; ops `in_place` may write where they read, or lie
-    `upon` what they read.
+def most_at_once(
+    graph: Graph,
+    frame: Regions,
+    upon: Upon,
+    in_place: Collection[int],
+    between: Collection[str],
+    beside: Mapping[str, Mapping[int, int]],
+) -> Counter[int]:
+    """By PE, bytes of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
+    makes is computed; ops `in_place` may write where they read, or lie `upon` what they read.
 
     Of tensors `between` ops that take turns one band at a time is there.
     """
     held = _held(graph, [frame], upon, between=between, late=False)
-    return max((size for (moment, _), size in held.items() if moment % 2 or moment // 2 not in in_place), default=0)
+    for index, op in enumerate(graph.ops):
+        held.update({(2 * index, pe): size for pe, size in beside[op.output].items()})
+    most: Counter[int] = Counter()
+    for (moment, pe), size in held.items():
+        if moment % 2 or moment // 2 not in in_place:
+            most[pe] = max(most[pe], size)
+    return most
 
 
 def _held(

@@ -184,9 +184,7 @@ class Emitter:
         return self._costs[op.name, box]
 
     def command_bytes(self, op: Op) -> int:
-        """Of a tile's constants what holds addresses: each tile of each frame has its own."""
-        form = self.engines[op.engine].commands
-        return form.bytes if form else 0
+        return command_bytes(self.engines[op.engine])
 
     def _program(self, pe: int) -> Program:
         return self.traffic.programs[pe]
@@ -241,6 +239,11 @@ def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index
     that later, and both are arranged alike."""
     last = max(reader for reader, _ in source.needs)
     return last == index and sources.count(source) == 1 and source.box == target.box == tile.box
+
+
+def command_bytes(engine: Accelerator) -> int:
+    """Of a tile's constants what holds addresses: each tile of each frame has its own."""
+    return engine.commands.bytes if engine.commands else 0
 
 
 def _number(parcel: Parcel) -> int:

@@ -56,35 +56,37 @@ FETCH_PARTS = 8
 
 def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
-    return settled_round(graph, board, engines, wanted, {})[0]
+    return settled_round(graph, board, engines, wanted, {})
 
 
-def settled_round(
-    graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags
-) -> tuple[Plan, UsualFlags]:
-    """That plan, and the flags on which it settles: those `settled`, if such of one of its groups are known and no more
-    groups are emitted."""
-    useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
-    emitter = _emitted(graph, board, engines, replace(wanted, groups=useful_groups), settled)
-    traffic, frames = emitter.emitter.traffic, wanted.frames
-    plan = finished(graph, board, traffic, "throughput", frames)
-    return replace(plan, frames=frames, dram=tuple(emitter.dram())), traffic.usual_flags
+def settled_round(graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags) -> Plan:
+    """That plan. Of several waves it is emitted twice: then also the first has the flags on which later ones settle.
 
-
-def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags) -> _RoundEmitter:
-    """Of several waves twice: then also the first one has the flags on which later ones settle, and all are alike.
-
-    Of groups that are alike one, unless their own PEs must ask for slices.
+    Once is enough if those of one of its groups are known, `settled`, and all groups are alike.
     """
+    emitter = _emitted(graph, board, engines, wanted, settled)
+    if wanted.waves > 1 and not (settled and emitter.emits_one_group):
+        emitter = _emitted(graph, board, engines, wanted, emitter.usual_flags)
+    return emitter.plan()
+
+
+def round_with(
+    graph: Graph, board: Board, engines: Engines, wanted: Round, flags: UsualFlags
+) -> tuple[Plan, UsualFlags]:
+    """The plan with these flags where they are free, and those on which its later waves settle."""
+    emitter = _emitted(graph, board, engines, wanted, flags)
+    return emitter.plan(), emitter.usual_flags
+
+
+def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round, flags: UsualFlags) -> _RoundEmitter:
+    """Of groups that are alike one, unless their own PEs must ask for slices."""
+    useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
+    wanted = replace(wanted, groups=useful_groups)
     alike = groups_alike(wanted.groups, wanted.feeders, pes_in_order(board)[0])
-    emitter = _RoundEmitter(graph, board, engines, wanted, alike, settled)
+    emitter = _RoundEmitter(graph, board, engines, wanted, alike, flags)
     if not emitter.streams.are_listed_apart and alike.count > 1:
-        alike, settled = NO_OTHERS, {}
-        emitter = _RoundEmitter(graph, board, engines, wanted, alike, settled)
+        emitter = _RoundEmitter(graph, board, engines, wanted, NO_OTHERS, flags)
     emitter.emit()
-    if wanted.waves > 1 and not (settled and len(wanted.groups) == alike.count):
-        emitter = _RoundEmitter(graph, board, engines, wanted, alike, emitter.emitter.traffic.usual_flags)
-        emitter.emit()
     return emitter
 
 
@@ -107,7 +109,7 @@ class _RoundEmitter:
         usual_flags: UsualFlags,
     ) -> None:
         root = pes_in_order(board)[0]
-        self._graph, self._engines, self._round = graph, engines, wanted
+        self._graph, self._board, self._engines, self._round = graph, board, engines, wanted
         self._apart = alike.count
         """Of the groups that are alike the frames of the first are emitted: so many are between them."""
         frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
@@ -137,6 +139,20 @@ class _RoundEmitter:
         slices = [slice_ for same in self._to_compute.values() for slice_ in same]
         rooms = {slice_: self._rooms[self._places[slice_.place].turn.index] for slice_ in slices}
         self.streams = Streams(self._traffic, rooms, wanted.feeders, least=1 if wanted.compact else 2)
+
+    @property
+    def emits_one_group(self) -> bool:
+        return self._apart == len(self._round.groups)
+
+    @property
+    def usual_flags(self) -> UsualFlags:
+        return self._traffic.usual_flags
+
+    def plan(self) -> Plan:
+        """Of what has been emitted."""
+        frames = self._round.frames
+        plan = finished(self._graph, self._board, self._traffic, "throughput", frames)
+        return replace(plan, frames=frames, dram=tuple(self.dram()))
 
     def emit(self) -> None:
         self._go()

@@ -51,6 +51,11 @@ SIGNAL = 0
 """Bytes of a message of which only the flag matters."""
 
 
+def descriptor_bytes(parts: int, reached: int) -> int:
+    """Of a message in so many parts to so many PEs: what goes to several has a list of them."""
+    return parts * (DESCRIPTOR_BYTES + (DESTINATION_BYTES * reached if reached > 1 else 0))
+
+
 def signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
     return Parcel(sender, "", sender, block, block.box, tuple((pe, block) for pe in receivers), 1)
 
@@ -197,8 +202,7 @@ class Traffic:
             program.sending.append(parcel.source)
             program.upon.pop(parcel.source, None)  # it goes out once more
         reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
-        listed = DESTINATION_BYTES * reached if reached > 1 else 0
-        size = parcel.parts * (DESCRIPTOR_BYTES + listed)
+        size = descriptor_bytes(parcel.parts, reached)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
             program.signals[step] = reached
             program.signal_bytes += size

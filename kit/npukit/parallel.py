@@ -1,0 +1,95 @@
+"""Independent work in processes of its own, on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """What `work` gives for each item, in their order, whatever is done first.
+
+    Each is done in a copy of this process as it is when the item comes, so that all it changes is lost but its result.
+    Items are taken as cores are free; with whoever takes no more results all work ends. On one core, or where processes
+    cannot be copied, one item after the other is done here.
+    """
+    if not _may_fork():
+        yield from map(work, items)
+        return
+    jobs: deque[_Job[Result]] = deque()
+    try:
+        for item in items:
+            jobs.append(_Job(work, item))
+            _wait_for_a_core(jobs)
+            while jobs and jobs[0].is_done():
+                yield jobs.popleft().result()
+        while jobs:
+            yield jobs.popleft().result()
+    finally:
+        for job in jobs:
+            job.end()
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+
+
+def _may_fork() -> bool:
+    return cores() > 1 and not multiprocessing.current_process().daemon
+
+
+class _Job(Generic[Result]):
+    """One item, in a process of its own."""
+
+    def __init__(self, work: Callable[[Item], Result], item: Item) -> None:
+        context = multiprocessing.get_context("fork")
+        self.outcome, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_do, args=(work, item, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def is_done(self) -> bool:
+        return self.outcome.poll()
+
+    def result(self) -> Result:
+        try:
+            fault, result = self.outcome.recv()
+        except EOFError:
+            self.end()
+            raise MemoryError(
+                f"a process ended with status {self._process.exitcode} before its work was done"
+            ) from None
+        self.end()
+        if fault:
+            raise fault
+        return result
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.outcome.close()
+
+
+def _do(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
+    """Whoever interrupts interrupts the process that waits, which ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        outcome.send((None, work(item)))
+    except Exception as fault:
+        outcome.send((fault, None))
+
+
+def _wait_for_a_core(jobs: Iterable[_Job[Result]]) -> None:
+    busy = [job.outcome for job in jobs if not job.is_done()]
+    if len(busy) >= cores():
+        wait(busy)

@@ -1,0 +1,64 @@
+"""Work in processes of its own: in order, the same on one core, and nothing left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+
+import pytest
+
+from npukit import parallel
+from npukit.errors import DoesNotFit
+from npukit.parallel import in_order
+
+
+@pytest.fixture(params=[1, 3])
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(parallel, "cores", lambda: request.param)
+    return request.param
+
+
+def test_results_come_in_the_order_of_the_items_whatever_is_done_first(cores: int) -> None:
+    def work(item: int) -> tuple[int, bool]:
+        time.sleep(0.02 * (5 - item))
+        return item, os.getpid() == here
+
+    here = os.getpid()
+    assert list(in_order(work, range(5))) == [(item, cores == 1) for item in range(5)]
+
+
+def test_an_item_sees_what_this_process_knows_when_it_comes(cores: int) -> None:
+    known: list[int] = []
+    for each in in_order(lambda item: (item, len(known)), iter(range(6))):
+        known.append(each[1])
+    assert cores > 1 or known == list(range(6))
+    assert known == sorted(known)
+
+
+def test_a_fault_is_that_of_the_work_with_all_it_says(cores: int) -> None:
+    def work(item: int) -> int:
+        raise DoesNotFit(f"item {item} on {cores}", facts=["a fact"], tries=["less"])
+
+    with pytest.raises(DoesNotFit, match="item 0") as fault:
+        list(in_order(work, range(3)))
+    assert (fault.value.facts, fault.value.tries) == (("a fact",), ("less",))
+
+
+def test_who_takes_no_more_leaves_nothing_running(cores: int) -> None:
+    def work(item: int) -> int:
+        time.sleep(60 if item else 0)
+        return item
+
+    taken = in_order(work, iter([0, *([1] * (cores - 1))]))
+    begun = time.monotonic()
+    assert next(taken) == 0
+    taken.close()
+    assert not multiprocessing.active_children()
+    assert time.monotonic() - begun < 50
+
+
+def test_a_process_that_is_killed_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "cores", lambda: 2)
+    with pytest.raises(MemoryError, match="before its work was done"):
+        list(in_order(lambda item: os.kill(os.getpid(), 9), range(2)))
