@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from operator import ge, le, sub
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,20 @@ class Box:
     def whole(cls, shape: Sequence[int]) -> Box:
         return cls((0,) * len(shape), tuple(shape))
 
+    def __hash__(self) -> int:
+        """Worked out once: there are millions of look-ups."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.start, self.stop))
+
     def __str__(self) -> str:
         return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.start, self.stop, strict=True)) + "]"
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+        return tuple(map(sub, self.stop, self.start))
 
     @property
     def elements(self) -> int:
@@ -36,20 +45,14 @@ class Box:
 
     def intersection(self, other: Box) -> Box:
         """What both hold; empty if nothing."""
-        return Box(
-            tuple(max(a, b) for a, b in zip(self.start, other.start, strict=True)),
-            tuple(min(a, b) for a, b in zip(self.stop, other.stop, strict=True)),
-        )
+        return Box(tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop)))
 
     def hull(self, other: Box) -> Box:
         """The smallest box that holds both."""
-        return Box(
-            tuple(min(a, b) for a, b in zip(self.start, other.start, strict=True)),
-            tuple(max(a, b) for a, b in zip(self.stop, other.stop, strict=True)),
-        )
+        return Box(tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop)))
 
     def contains(self, other: Box) -> bool:
-        return self.hull(other) == self
+        return all(map(le, self.start, other.start)) and all(map(ge, self.stop, other.stop))
 
     def offset_in(self, outer: Box) -> tuple[int, ...]:
         """Where this box begins, counted from the beginning of `outer`."""

@@ -14,7 +14,7 @@ import numpy as np
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.plan.boxes import Boxes, from_boxes, to_boxes
-from npukit.plan.receptive import InputRule, input_rules, needs_of_many
+from npukit.plan.receptive import InputRule, input_rules, needs, needs_of_many
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,17 @@ class Graph:
     def keeps_boxes(self, name: str) -> bool:
         """Whether a box of a tensor is a box of what it lies on."""
         return _without_ones(self.shape(name)) == _without_ones(self.shape(self.homes[name]))
+
+    @cached_property
+    def _boxes_read(self) -> dict[tuple[str, Box], tuple[Box, ...]]:
+        return {}
+
+    def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
+        """For one box of the op's output, the box of each of its activations as the op sees it."""
+        key = (op.name, output)
+        if key not in self._boxes_read:
+            self._boxes_read[key] = needs(self.net, op, output)
+        return self._boxes_read[key]
 
     def views(self, home: str) -> list[str]:
         """The reshapes that lie on a tensor."""

@@ -50,7 +50,7 @@ ROOMS = (None, 3 / 8, 5 / 8)
 """Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
 
 HEAVY_MOVES = 3.0
-"""Times what they are estimated to cost that moving data weighs in another search for the best size: while all groups
+"""Times what they are estimated to cost that moving data weighs in another search for the best sizes: while all groups
 work, what is on its way takes longer."""
 
 OTHER_WAYS = ((0, 1, SLICES[1]), (0, 1, SLICES[2]), (0, 2, SLICES[0]), (None, 1, SLICES[0]), (None, 1, SLICES[1]))
@@ -78,16 +78,21 @@ def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[
     search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, slices=2)
     tried = _in_waves(trials, _of_all_sizes(trials, graph, board, engines, order, search))
     if tried:
-        best = min(tried, key=_by_interval)
-        size = (len(order) - len(best.wanted.feeders)) // len(best.wanted.groups)
-        heavy = _of_size(graph, board, order, size, search.weighing(HEAVY_MOVES), ROOMS[:1])
-        tried += _in_waves(trials, list(filter(None, map(trials.first, heavy))), best.interval)
+        best, moving_less = min(map(_by_interval, tried)), search.weighing(HEAVY_MOVES)
+        sizes = sorted({_size(order, each) for each in tried if each.interval < best * (1 + FORESEEN)})
+        heavy = in_order(lambda size: trials.first(*_of_size(graph, board, order, size, moving_less, ROOMS[:1])), sizes)
+        tried += _in_waves(trials, list(filter(None, heavy)), best)
         tried += _in_other_ways(trials, min(tried, key=_by_interval))
     return _best_whole(graph, board, engines, tried)
 
 
 def _by_interval(tried: Tried) -> float:
     return tried.interval
+
+
+def _size(order: Sequence[int], tried: Tried) -> int:
+    """Of its groups."""
+    return (len(order) - len(tried.wanted.feeders)) // len(tried.wanted.groups)
 
 
 def _of_all_sizes(

@@ -15,7 +15,6 @@ from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.graph import Graph
 from npukit.plan.plan import DRAM, Compute, View
 from npukit.plan.program import Block, Program
-from npukit.plan.receptive import needs
 from npukit.plan.regions import Ends, Region, in_frame, regions_of
 from npukit.plan.traffic import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.transfers import Transfer, copies_to, transfers_of
@@ -202,8 +201,8 @@ class Emitter:
 
     def _views(self, op: Op, box: Box, sources: Sequence[Region]) -> tuple[View, ...]:
         names = self.graph.net.activations(op)
-        boxes = needs(self.graph.net, op, box)
-        return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, boxes, strict=True))
+        read = self.graph.boxes_read(op, box)
+        return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
 
     def end(self) -> None:
         """The root waits for the outputs, everybody for what they sent and for their accelerators."""

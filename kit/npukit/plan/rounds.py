@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 from npukit.board.board import Board
@@ -133,6 +133,7 @@ class _RoundEmitter:
         self._places = list(self._in_order(turns_of(graph, wanted.bands)))
         self._due = Due(graph, wanted.bands, compact=wanted.compact)
         self._rooms = self._rooms_for_slices()
+        self._cut = cache(self._cut_anew)
         self._to_compute: dict[int, list[Slice]] = {}
         for slice_ in self._slices():
             self._to_compute.setdefault(slice_.place, []).append(slice_)
@@ -248,14 +249,18 @@ class _RoundEmitter:
 
     def _pieces(self, place: _Place) -> list[list[Piece]]:
         """Of each frame and tile."""
-        wanted = min(self._rooms[place.turn.index] // self._round.slices, MOST_SLICE_BYTES)
-        most = wanted if self._round.fills else LARGEST_SLICE * wanted
         found = []
         for frame in place.frames:
             for tile in place.turn.tiles(self.emitter.assignments[frame]):
-                boxes = cut_in_slices(tile.box, partial(self._size, place.turn.op), wanted, most)
+                boxes = self._cut(place.turn.index, tile.box)
                 found.append([Piece(frame, tile, box) for box in boxes])
         return found
+
+    def _cut_anew(self, index: int, box: Box) -> list[Box]:
+        """What is computed with one slice each; the same in every wave."""
+        wanted = min(self._rooms[index] // self._round.slices, MOST_SLICE_BYTES)
+        most = wanted if self._round.fills else LARGEST_SLICE * wanted
+        return cut_in_slices(box, partial(self._size, self._graph.ops[index]), wanted, most)
 
     def _rooms_for_slices(self) -> list[int]:
         """Bytes for slices while each op is computed."""

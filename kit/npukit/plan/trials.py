@@ -26,6 +26,9 @@ MOST_WAVES = 4
 NEARLY_FITS = 6 << 10
 """Bytes by which the flags on which a round settles may be worth another look."""
 
+EACH_WAVE = 0.45
+"""Of the bytes that a second wave takes, what each further wave takes at least."""
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -34,6 +37,8 @@ class Tried:
     wanted: Round
     cycles: int
     later: float
+    free: int
+    """Bytes that its fullest PE has left."""
     wave: float | None = None
     """Cycles of each wave behind the first, if it has several."""
     settled: UsualFlags = field(default_factory=dict)
@@ -64,7 +69,7 @@ class Trials:
             return None
         fitting, plan = found
         later = (len(wanted.groups) - 1) * _input_cycles(self._graph, self._board)
-        return Tried(replace(fitting, groups=wanted.groups), self._cycles(plan), later)
+        return Tried(replace(fitting, groups=wanted.groups), self._cycles(plan), later, _free(plan))
 
     def _fitting(self, wanted: Round) -> tuple[Round, Plan] | None:
         alone = replace(wanted, groups=_one_of(wanted))
@@ -77,9 +82,12 @@ class Trials:
         two = self.instead(tried, replace(tried.wanted, waves=2))
         if two is None:
             return []
+        second = tried.free - two.free
         for waves in range(MOST_WAVES, 2, -1):
             if two.interval_in(waves, 0) >= best:
                 break
+            if two.free - (waves - 2) * EACH_WAVE * second < -NEARLY_FITS:
+                continue
             longer = self.instead(two, replace(two.wanted, waves=waves))
             if longer:
                 return [two, longer]
@@ -88,6 +96,8 @@ class Trials:
     def otherwise(self, tried: Tried, least: Round) -> list[Tried]:
         """The same groups in another round, and that with as many more waves as one of them holds."""
         found: list[Tried] = []
+        if least.room is not None and tried.free - (_slice_room(least) - _slice_room(tried.wanted)) < -NEARLY_FITS:
+            return found
         for waves in range(least.waves, MOST_WAVES + 1):
             other = self.instead(found[-1] if found else tried, replace(least, waves=waves))
             if other is None:
@@ -106,13 +116,23 @@ class Trials:
             return None
         cycles, more = self._cycles(plan), wanted.waves - tried.wanted.waves
         wave = (cycles - tried.cycles) / more if more and as_before else tried.wave
-        return replace(tried, wanted=wanted, cycles=cycles, wave=wave, settled=settled if wanted.waves > 1 else {})
+        settled = settled if wanted.waves > 1 else {}
+        return replace(tried, wanted=wanted, cycles=cycles, free=_free(plan), wave=wave, settled=settled)
 
     def _round_with(self, alone: Round, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
         return round_with(self._graph, self._board, self._engines, alone, flags)
 
     def _cycles(self, plan: Plan) -> int:
         return simulate(self._graph.net, self._board, plan).latency_cycles
+
+
+def _free(plan: Plan) -> int:
+    return min(pe.memory.free for pe in plan.pes)
+
+
+def _slice_room(wanted: Round) -> int:
+    """Bytes for slices where there is least room."""
+    return wanted.slices * wanted.slice_bytes
 
 
 def _with_bands_last(wanted: Round) -> Iterator[Round]:
