@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
 
@@ -37,6 +37,12 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     finally:
         for job in jobs:
             job.end()
+
+
+def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """The items in as many parts as there are cores, each in order and as long as the others."""
+    step = max(-(-len(items) // cores()), 1)
+    return [items[start : start + step] for start in range(0, len(items), step)]
 
 
 def cores() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from npukit.board.board import load_board
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
 from npukit.project.layout import memory_layout
-from npukit.project.own_data import Addresses, listing, own_bytes, questions_about
+from npukit.project.own_data import MANY_PES, Addresses, listing, own_bytes, questions_about
 from npukit.project.struct_layouts import Layouts, Member, answers
 from npukit.project.toolchain import find_toolchain
 
@@ -19,8 +20,8 @@ struct thing { unsigned char kind; short count; const void *next; int far; };
 enum { KIND = 7 };
 """
 ROWS = (
-    Row(0, "thing", (("kind", "KIND"), ("count", -2), ("next", Spot("own", 16)), ("far", Spot("activations", 8, 5)))),
-    Row(16, "", (("word", 0x01020304), ("place", Spot("constants", 4)))),
+    Row(0, "thing", ("kind", "count", "next", "far"), ("KIND", -2, Spot("own", 16), Spot("activations", 8, 5))),
+    Row(16, "", ("word", "place"), (0x01020304, Spot("constants", 4))),
 )
 OWN = OwnData(32, (PeData(3, ((24, b"\xaa\xbb"),), ROWS),), ("thing.h",))
 
@@ -35,6 +36,15 @@ def asked(folder: Path, compiler: str) -> Layouts:
     )
     subprocess.run(command, cwd=folder, check=True, timeout=200)
     return answers(questions, folder / "layouts.o")
+
+
+def test_the_data_of_many_pes_follow_each_other(tmp_path: Path) -> None:
+    layouts = asked(tmp_path, "gcc")
+    layout = memory_layout(load_board("pe-mesh"), 64, 256, 512, OWN.bytes)
+    addresses = Addresses(layout, 0x1000, {5: 0x2000})
+    many = replace(OWN, pes=tuple(PeData(pe, ((24, bytes([pe])),), ROWS) for pe in range(MANY_PES + 1)))
+    one_by_one = [own_bytes(replace(many, pes=(pe,)), layouts, addresses) for pe in many.pes]
+    assert own_bytes(many, layouts, addresses) == b"".join(one_by_one)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])

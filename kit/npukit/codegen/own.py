@@ -30,15 +30,18 @@ def _pe_data(own: Own) -> PeData:
 def _rows(own: Own) -> Iterator[Row]:
     start, words = own.words
     if words:
-        yield Row(start, "", tuple((word.name, _value(own, word.value)) for word in words))
+        yield Row(start, "", tuple(word.name for word in words), tuple(_value(own, word.value) for word in words))
     for offset, member in own.parts:
         if isinstance(member, Record):
             for index, fields in enumerate(member.rows):
-                values = tuple((name, _value(own, value)) for name, value in fields)
-                yield Row(offset + index * member.row_bytes, member.struct, values)
+                names, values = zip(*fields, strict=True)
+                found = tuple([_value(own, value) for value in values])
+                yield Row(offset + index * member.row_bytes, member.struct, names, found)
 
 
 def _value(own: Own, value: Value) -> int | str | Spot:
+    if isinstance(value, int | str):  # most are
+        return value
     match value:
         case Number(address):
             return _spot(own, address)

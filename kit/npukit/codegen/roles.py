@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from npukit.accel.interface import Address, ConstantArray
-from npukit.codegen.constants import Array, Constants, Fields, Foreign, Member, Number, Record, Value, lay_out
+from npukit.codegen.constants import Absolute, Array, Constants, Fields, Foreign, Member, Number, Record, Value, lay_out
 from npukit.codegen.frame import FrameStep
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program
@@ -195,11 +195,18 @@ class _Identities:
         return "record", record.struct, record.listed, rows
 
     def value(self, value: Value) -> object:
+        """What is hashed as fast as can be: there are many."""
+        if isinstance(value, int | str):
+            return value
         match value:
             case Number(address):
                 return self.value(address)
             case Address(symbol, offset):
                 return self.of(symbol), offset
+            case Foreign(pe, offset):
+                return "foreign", pe, offset
+            case Absolute(address):
+                return "absolute", address
         return value
 
 

@@ -25,7 +25,8 @@ class Row:
 
     offset: int
     struct: str
-    values: tuple[tuple[str, int | str | Spot], ...]
+    names: tuple[str, ...]
+    values: tuple[int | str | Spot, ...]
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
 from npukit.codegen.sources import OwnData, PeData, Row, Spot
+from npukit.parallel import in_order, shares
 from npukit.project.layout import MemoryLayout
 from npukit.project.struct_layouts import Layouts, Member, Place, Questions, questions
 
 WORD = 4
+
+MANY_PES = 20
+"""From which on their data is made in several processes."""
+
+Shape = tuple[str, tuple[str, ...]]
+"""Struct and members: what rows that are packed alike have in common."""
 
 
 def questions_about(data: Iterable[OwnData]) -> Questions:
     """What must be known of structs and constants to lay out all this data."""
     data = list(data)
     rows = [row for own in data for pe in own.pes for row in pe.rows]
-    shapes = {_shape(row) for row in rows if row.struct}
+    shapes = {(row.struct, row.names) for row in rows if row.struct}
     members = {Member(struct, name) for struct, names in shapes for name in names}
-    constants = {value for row in rows for _, value in row.values if isinstance(value, str)}
+    constants = {value for row in rows for value in row.values if isinstance(value, str)}
     return questions(members, constants, {header for own in data for header in own.headers})
-
-
-def _shape(row: Row) -> tuple[str, tuple[str, ...]]:
-    """What rows that are packed alike have in common."""
-    return row.struct, tuple([name for name, _ in row.values])
 
 
 class Addresses:
@@ -42,8 +44,12 @@ class Addresses:
 
 def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
     """The data of every PE of a role, one after the other, each as many bytes as are reserved for it."""
-    forms = {shape: _form(shape, layouts) for shape in {_shape(row) for pe in own.pes for row in pe.rows}}
-    return b"".join(_bytes_of(pe, own.bytes, forms, layouts, addresses) for pe in own.pes)
+
+    def of(pes: Sequence[PeData]) -> bytes:
+        forms: dict[Shape, _Form] = {}
+        return b"".join(_bytes_of(pe, own.bytes, forms, layouts, addresses) for pe in pes)
+
+    return b"".join(in_order(of, shares(own.pes) if len(own.pes) >= MANY_PES else [own.pes]))
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class _Form:
 _LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-def _form(shape: tuple[str, tuple[str, ...]], layouts: Layouts) -> _Form:
+def _form(shape: Shape, layouts: Layouts) -> _Form:
     struct, names = shape
     words = [Place(WORD * index, WORD) for index in range(len(names))]
     places = [layouts.members[Member(struct, name)] for name in names] if struct else words
@@ -72,17 +78,15 @@ def _form(shape: tuple[str, tuple[str, ...]], layouts: Layouts) -> _Form:
     return _Form(tuple((1 << 8 * place.size) - 1 for place in places), tuple(order), first, Struct(text))
 
 
-def _bytes_of(
-    pe: PeData, size: int, forms: Mapping[tuple[str, tuple[str, ...]], _Form], layouts: Layouts, addresses: Addresses
-) -> bytes:
+def _bytes_of(pe: PeData, size: int, forms: dict[Shape, _Form], layouts: Layouts, addresses: Addresses) -> bytes:
+    """`forms`: those known so far."""
     memory = bytearray(size)
     for offset, data in pe.arrays:
         memory[offset : offset + len(data)] = data
     for row in pe.rows:
-        form = forms[_shape(row)]
-        values = [
-            _number(value, layouts, addresses) & mask for (_, value), mask in zip(row.values, form.masks, strict=True)
-        ]
+        shape = row.struct, row.names
+        form = forms.get(shape) or forms.setdefault(shape, _form(shape, layouts))
+        values = [_number(value, layouts, addresses) & mask for value, mask in zip(row.values, form.masks, strict=True)]
         form.packed.pack_into(memory, row.offset + form.first, *[values[index] for index in form.order])
     return bytes(memory)
 
@@ -97,9 +101,13 @@ def listing(own: OwnData) -> str:
     """The data of the first PE for a reader, place by place."""
     pe = own.pes[0]
     lines = {offset: f"{len(data)} bytes of weights or parameters" for offset, data in pe.arrays}
-    lines |= {row.offset: f"{_kind(row)}: {', '.join(f'{n} = {_shown(v)}' for n, v in row.values)}" for row in pe.rows}
+    lines |= {row.offset: f"{_kind(row)}: {_listed(row)}" for row in pe.rows}
     title = f"What PE {pe.pe} has of its own, by offset from net_own; other PEs of this program have the like.\n"
     return title + "".join(f"\n{offset:#07x}  {text}" for offset, text in sorted(lines.items())) + "\n"
+
+
+def _listed(row: Row) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in zip(row.names, row.values, strict=True))
 
 
 def _kind(row: Row) -> str:
