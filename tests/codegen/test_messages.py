@@ -85,7 +85,8 @@ class _Made:
 
     def _rows(self, struct: str) -> dict[int, dict[str, Any]]:
         if self._own:
-            return {row.offset: dict(row.values) for row in self._own.rows if row.struct == struct}
+            rows = [row for row in self._own.rows if row.struct == struct]
+            return {row.offset: dict(zip(row.names, row.values, strict=True)) for row in rows}
         texts = re.findall(r"\.message_\d+_descriptor_\d+ = {(.*?)},", self.files["constants.c"], re.S)
         return {index: dict(re.findall(r"\.(\w+) = (.*),", text)) for index, text in enumerate(texts)}
 

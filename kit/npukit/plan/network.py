@@ -22,11 +22,26 @@ class Carried:
     arrived: dict[int, int]
 
 
+class _Wire:
+    """A link in time: from when on each of its lanes is free, and for how long it was taken."""
+
+    def __init__(self, lanes: int, hop: int, *, border: bool) -> None:
+        self.free, self.hop, self.border, self.busy = [0] * lanes, hop, border, 0
+
+    def grant(self, at: int, taken: int) -> int:
+        """When a head that reaches it at a cycle begins to cross it."""
+        lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
+        passing = max(at, self.free[lane])
+        self.free[lane] = passing + taken
+        self.busy += taken
+        return passing
+
+
 @dataclass(frozen=True)
 class _Tree:
     """The links of a packet's way, each with the place of the one before it; of each destination its last link."""
 
-    links: tuple[tuple[Link, int], ...]
+    links: tuple[tuple[_Wire, int], ...]
     ends: tuple[tuple[int, int, bool], ...]
     """Destination, place, whether a chip border lies on the way."""
 
@@ -37,10 +52,14 @@ class Network:
     def __init__(self, board: Board) -> None:
         assert board.noc is not None
         self._noc, self._routes, self._pes_of_a_chip = board.noc, Routes(board), board.mesh.pes.count
-        self._free: dict[Link, list[int]] = {}
+        self._wires: dict[Link, _Wire] = {}
         self._dram_free: dict[int, int] = defaultdict(int)
         self._trees: dict[tuple[int, tuple[int, ...]], _Tree] = {}
-        self.busy: dict[Link, int] = defaultdict(int)
+
+    @property
+    def busy(self) -> dict[Link, int]:
+        """Cycles for which each link was taken."""
+        return {link: wire.busy for link, wire in self._wires.items() if wire.busy}
 
     def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
         """One descriptor, where none that starts later leaves earlier."""
@@ -66,12 +85,13 @@ class Network:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
         tree = self._tree(self._router(source), tuple(destinations))
         heads: list[int] = []
-        left = start + flits
-        for link, before in tree.links:
-            heads.append(self._grant(link, start if before == START else heads[before], flits))
+        left, slow = start + flits, self._slow(flits)
+        for wire, before in tree.links:
+            taken = slow if wire.border else flits
+            passing = wire.grant(start if before == START else heads[before], taken)
+            heads.append(passing + wire.hop)
             if before == START:
-                left = max(left, heads[-1] - self._hop(link) + self._taken(link, flits))
-        slow = self._slow(flits)
+                left = max(left, passing + taken)
         arrived = {
             destination: (start if place == START else heads[place]) + (slow if border else flits)
             for destination, place, border in tree.ends
@@ -90,7 +110,7 @@ class Network:
             before = {link: other for path in paths for link, other in zip(path[1:], path, strict=False)}
             places = {link: place for place, link in enumerate(links)}
             self._trees[key] = _Tree(
-                tuple((link, places[before[link]] if link in before else START) for link in links),
+                tuple((self._wire(link), places[before[link]] if link in before else START) for link in links),
                 tuple(
                     (destination, places[path[-1]] if path else START, any(link.border for link in path))
                     for destination, path in zip(destinations, paths, strict=True)
@@ -98,23 +118,14 @@ class Network:
             )
         return self._trees[key]
 
-    def _grant(self, link: Link, at: int, flits: int) -> int:
-        """When the head has crossed a link that it reaches at a cycle."""
-        free = self._free.get(link)
-        if free is None:
-            free = self._free[link] = [0] * (self._noc.chip_links_per_border if link.border else 1)
-        lane = free.index(min(free))
-        passing = max(at, free[lane])
-        taken = self._taken(link, flits)
-        free[lane] = passing + taken
-        self.busy[link] += taken
-        return passing + self._hop(link)
+    def _wire(self, link: Link) -> _Wire:
+        if link not in self._wires:
+            lanes = self._noc.chip_links_per_border if link.border else 1
+            self._wires[link] = _Wire(lanes, self._hop(link), border=link.border)
+        return self._wires[link]
 
     def _hop(self, link: Link) -> int:
         return self._noc.chip_hop_cycles if link.border else self._noc.hop_cycles
-
-    def _taken(self, link: Link, flits: int) -> int:
-        return self._slow(flits) if link.border else flits
 
     def _slow(self, flits: int) -> int:
         """How long a chip border's link is taken."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -275,7 +275,11 @@ def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
 
 def _taken(pe: _Pe, start: int, end: int) -> int:
     """Cycles of the port that messages take in between."""
-    return sum(max(0, min(stop, end) - max(begin, start)) for begin, stop in pe.port)
+    taken = 0
+    for begin, stop in pe.port:
+        if begin < end and stop > start:
+            taken += min(stop, end) - max(begin, start)
+    return taken
 
 
 def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
@@ -295,11 +299,9 @@ def _kind(step: Compute) -> tuple[str, bool]:
     return step.engine, step.submitted
 
 
-def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> list[Step]:
+def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
     """The steps from here on that belong together."""
-    steps: list[Step] = []
-    for step in pe.plan.steps[pe.step :]:
-        if not belongs(step):
-            break
-        steps.append(step)
-    return steps
+    steps, end = pe.plan.steps, pe.step
+    while end < len(steps) and belongs(steps[end]):
+        end += 1
+    return steps[pe.step : end]
