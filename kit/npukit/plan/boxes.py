@@ -35,6 +35,20 @@ def hull(first: Boxes, second: Boxes) -> Boxes:
     return np.stack([np.minimum(first[..., 0], second[..., 0]), np.maximum(first[..., 1], second[..., 1])], -1)
 
 
+def common(first: Boxes, second: Boxes) -> Boxes:
+    """Row by row what both hold; empty if nothing."""
+    return np.stack([np.maximum(first[..., 0], second[..., 0]), np.minimum(first[..., 1], second[..., 1])], -1)
+
+
+def meet(sources: Boxes, needs: Boxes) -> np.ndarray:
+    """[needs, sources]: whether a need takes anything from a source."""
+    found = np.ones((len(needs), len(sources)), bool)
+    for source, need in zip(np.moveaxis(sources, 1, 0), np.moveaxis(needs, 1, 0), strict=True):
+        stops = np.minimum(need[:, None, 1], source[:, 1])
+        found &= stops > np.maximum(need[:, None, 0], source[:, 0])
+    return found
+
+
 def meetings(sources: Boxes, needs: Boxes) -> Boxes:
     """[needs, sources, rank, 2]: what each need takes from each source."""
     starts = np.maximum(needs[:, None, :, 0], sources[None, :, :, 0])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.board.board import Board, Noc
-from npukit.plan.boxes import Boxes, extents, hull, meetings, volumes
+from npukit.plan.boxes import Boxes, common, extents, hull, meet, volumes
 from npukit.plan.cost import SEND_CYCLES, WAIT_CYCLES
 
 LOCAL_PASSES = 2
@@ -59,8 +59,7 @@ def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
 
 def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
     """Cycles from the last tile computed to the last need met; box i lies on PE i of the order."""
-    pieces = meetings(owned, needed)
-    moved = volumes(pieces) > 0
+    moved = meet(owned, needed)
     places = np.arange(min(moved.shape))
     shared = places[_may_share(owned[places], needed[places])]
     moved[shared, shared] = False
@@ -69,7 +68,7 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
     held_sources, held_needs = owned.copy(), needed.copy()
     held_sources[shared] = held_needs[shared] = hull(owned[shared], needed[shared])
     needs, sources = np.nonzero(moved)
-    boxes, targets = pieces[needs, sources], held_needs[needs]
+    boxes, targets = common(owned[sources], needed[needs]), held_needs[needs]
     descriptors, flits = copies_of_many(boxes, held_sources[sources], targets, element_bytes, noc.port_bytes_per_cycle)
     local = needs == sources
     received = np.bincount(needs, np.where(local, 0, flits)).max()

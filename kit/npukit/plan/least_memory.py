@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from itertools import accumulate
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -52,10 +53,8 @@ def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool
     held = most_at_once(graph, regions, upon(graph, engines), in_place, thin, beside)
     held += _orders(graph, engines, group, slices)
     room = board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
-    if max(held.values()) > room:
-        return False
-    held += _descriptors(graph, regions)  # which take longest to find
-    return max(held.values()) <= room
+    rest = (_descriptors(graph, regions, tensor) for tensor in regions)  # which take longest to find
+    return all(max(each.values()) <= room for each in accumulate(rest, Counter.__add__, initial=held))
 
 
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:
@@ -119,14 +118,13 @@ def _orders(graph: Graph, engines: Engines, group: Assignment, slices: _Slices) 
     return found
 
 
-def _descriptors(graph: Graph, regions: Regions) -> Counter[int]:
-    """By PE, bytes of those of what it sends of tensors, and fetches from DRAM."""
+def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:
+    """By PE, bytes of those of what it sends of a tensor, or fetches of it from DRAM."""
     found: Counter[int] = Counter()
-    for tensor in regions:
-        for transfer in transfers_of(graph, regions, tensor):
-            parts = len(copies_to(graph, transfer.box, transfer.source, transfer.destinations[0]))
-            if transfer.source.pe == DRAM:
-                found.update({to.pe: descriptor_bytes(parts, 1) for to in transfer.destinations})
-            else:
-                found[transfer.source.pe] += descriptor_bytes(parts, len(transfer.destinations))
+    for transfer in transfers_of(graph, regions, tensor):
+        parts = len(copies_to(graph, transfer.box, transfer.source, transfer.destinations[0]))
+        if transfer.source.pe == DRAM:
+            found.update({to.pe: descriptor_bytes(parts, 1) for to in transfer.destinations})
+        else:
+            found[transfer.source.pe] += descriptor_bytes(parts, len(transfer.destinations))
     return found
