@@ -3,7 +3,7 @@
     python benchmarks/whole_board.py MODEL... [--board pe-mesh-7296] [--pes N] [--preprocess layout=NHWC]
                                      [--emulate] [--inputs IN.npz]
 
-Time and memory are of this process and the compilers it starts, once the model has been read. With `--emulate` the
+Time and memory are of this process and those it starts, once the model has been read. With `--emulate` the
 board runs rounds of frames on the built-in emulator, every PE its code, and every output is compared with the integer
 reference, the cycles with the prediction. Inputs are noise, or those of the file, as many different ones as it has.
 """
@@ -26,6 +26,7 @@ from npukit.measure.cases import golden_cases, load_cases, rounds
 from npukit.measure.target import open_target
 from npukit.measure.validate import run_round
 from npukit.net.reference import evaluate
+from npukit.parallel import cores
 from npukit.progress import Silent
 from npukit.project.build_folder import Build
 
@@ -46,7 +47,9 @@ def _processor_seconds() -> float:
 
 
 def _gigabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    """At most: of this process, and as if all others it had at once were as large as the largest."""
+    own, other = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return (own + cores() * other) / 1e6
 
 
 def report_build(built: Build, stages: Stages) -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from npukit import parallel
-from npukit.errors import DoesNotFit
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.parallel import in_order
 
 
@@ -60,5 +60,5 @@ def test_who_takes_no_more_leaves_nothing_running(cores: int) -> None:
 
 def test_a_process_that_is_killed_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "cores", lambda: 2)
-    with pytest.raises(MemoryError, match="before its work was done"):
+    with pytest.raises(NpukitError, match="before it was done"):
         list(in_order(lambda item: os.kill(os.getpid(), 9), range(2)))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
 
+from npukit.errors import NpukitError
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -72,8 +74,9 @@ class _Job(Generic[Result]):
             fault, result = self.outcome.recv()
         except EOFError:
             self.end()
-            raise MemoryError(
-                f"a process ended with status {self._process.exitcode} before its work was done"
+            raise NpukitError(
+                f"a process that worked on a part ended before it was done (status {self._process.exitcode})",
+                tries=["more memory, if that ran out", "fewer PEs: --pes N"],
             ) from None
         self.end()
         if fault:

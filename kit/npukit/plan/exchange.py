@@ -97,23 +97,22 @@ def copies_of_many(
     pieces: Boxes, owned: Boxes, needed: Boxes, element_bytes: int, flit_bytes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Descriptors and flits of each piece, from a dense buffer of the owned box to one of the needed: `copies.py`."""
-    sizes, strides = extents(pieces), [_strides(extents(boxes), element_bytes) for boxes in (owned, needed)]
+    sizes = extents(pieces)
+    strides_there, strides_here = (_strides(extents(boxes), element_bytes) for boxes in (owned, needed))
     row = np.full(len(pieces), element_bytes, np.int64)
     rows, longest, count = np.ones_like(row), np.ones_like(row), np.ones_like(row)
-    step = [np.zeros_like(row), np.zeros_like(row)]
+    step_there, step_here = np.zeros_like(row), np.zeros_like(row)
     for axis in reversed(range(sizes.shape[1])):
-        size = sizes[:, axis]
-        many, no_loop = size > 1, step[0] == 0
-        in_row = many & no_loop & np.all([each[:, axis] == row for each in strides], axis=0)
-        goes_on = (
-            many & ~no_loop & np.all([a[:, axis] == count * b for a, b in zip(strides, step, strict=True)], axis=0)
-        )
+        size, there, here = sizes[:, axis], strides_there[:, axis], strides_here[:, axis]
+        many, no_loop = size > 1, step_there == 0
+        in_row = many & no_loop & (there == row) & (here == row)
+        goes_on = many & ~no_loop & (there == count * step_there) & (here == count * step_here)
         begins = many & ~in_row & ~goes_on
         row = np.where(in_row, row * size, row)
         rows = np.where(many & ~in_row, rows * size, rows)
         count = np.where(goes_on, count * size, np.where(begins, size, count))
         longest = np.maximum(longest, count)
-        step = [np.where(begins, each[:, axis], old) for each, old in zip(strides, step, strict=True)]
+        step_there, step_here = np.where(begins, there, step_there), np.where(begins, here, step_here)
     return rows // longest, rows * -(-row // flit_bytes)
 
 
