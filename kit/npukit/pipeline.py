@@ -239,6 +239,7 @@ def fill_folder(
     except MissingFunction as error:
         raise explain_missing(error, sources) from error
     plan = _with_measured_memory(compiled.plan, images)
+    progress.stage("write the plan")
     save_plan(plan, folder / PLAN)
     progress.stage("evaluate the reference")
     cases = golden_cases(net)
