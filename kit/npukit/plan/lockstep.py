@@ -61,7 +61,7 @@ room for more waves."""
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
-SETTLED, LESS_SETTLED = 0.87, 0.03
+SETTLED, LESS_SETTLED = 0.87, 0.015
 """Part of what the first wave takes that each wave behind it takes at least; once some groups have told what it is, so
 much less than the least of it."""
 
