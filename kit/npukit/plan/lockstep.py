@@ -33,7 +33,7 @@ from npukit.plan.trials import MOST_WAVES, Trials, Tried
 WELL_USED = 0.92
 """Of the PEs, what the groups of a size must take together."""
 
-SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38, 50, 76)
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 
 PRICE = 0.06
 """Cycles a byte of constants costs."""
@@ -46,7 +46,7 @@ LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
 COMPARED = 2
 """Whole rounds that are planned, if the first takes longer than one group of the second lets expect."""
 
-ROOMS = (None, 3 / 8, 5 / 8)
+ROOMS = (None, 5 / 8)
 """Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
 
 HEAVY_MOVES = 3.0
@@ -170,9 +170,10 @@ def _in_other_ways(trials: Trials, best: Tried) -> Iterator[Tried]:
 
 
 def _sizes(graph: Graph, board: Board, order: Sequence[int]) -> Iterator[int]:
-    """Of groups, those worth it."""
+    """Of groups, those worth it: of several sizes of which there are as many groups the largest."""
     memory = board.memory_for("activations").size
-    for size in SIZES:
+    largest = {len(order) // size: size for size in SIZES if size <= len(order)}
+    for size in sorted(largest.values()):
         crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
         if not crowded and len(order) // size * size >= WELL_USED * len(order):
             yield size

@@ -26,6 +26,10 @@ MOST_WAVES = 4
 NEARLY_FITS = 6 << 10
 """Bytes by which the flags on which a round settles may be worth another look."""
 
+SECOND_WAVE = 6 << 10
+"""Bytes that a second wave takes at least: the inputs of the next are there while one is computed, and what differs of
+the program."""
+
 EACH_WAVE = 0.45
 """Of the bytes that a second wave takes, what each further wave takes at least."""
 
@@ -79,7 +83,7 @@ class Trials:
 
     def longest(self, tried: Tried, best: float) -> list[Tried]:
         """Of one wave in more, as many as fit, as long as that may be better than the best interval."""
-        two = self.instead(tried, replace(tried.wanted, waves=2))
+        two = self.instead(tried, replace(tried.wanted, waves=2)) if tried.free >= SECOND_WAVE else None
         if two is None:
             return []
         second = tried.free - two.free
