@@ -105,7 +105,7 @@ class Program:
     expected: dict[Held, list[Known]] = field(default_factory=dict)
     """By what they land in, what the senders of messages on their way knew."""
 
-    upon: dict[Region, Region] = field(default_factory=dict)
+    upon: dict[Held, Held] = field(default_factory=dict)
     """What nobody reads once a tile is computed that may lie on it, and that."""
 
     running: dict[str, Running] = field(default_factory=dict)
