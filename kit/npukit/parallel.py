@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
     """What `work` gives for each item, in their order, whatever is done first.
 
     Each is done in a copy of this process as it is when the item comes, so that all it changes is lost but its result.
