@@ -110,7 +110,9 @@ def _of_all_sizes(
         possible = [wanted for wanted in rounds if engine_cycles(graph, engines, wanted) < least()]
         return [each for each in map(trials.first, possible) if each]
 
-    for better in in_order(of_size, _sizes(graph, board, order)):
+    for tried in in_order(of_size, _sizes(graph, board, order)):
+        # Which were worse than the least when they were begun depends on the clock, which are now does not.
+        better = [each for each in tried if engine_cycles(graph, engines, each.wanted) < least()]
         worse = 0 if not found or any(each.interval < least() for each in better) else worse + 1
         found += better
         if worse == WORSE:
