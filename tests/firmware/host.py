@@ -6,6 +6,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from npukit.data import data_folder
@@ -13,12 +14,13 @@ from npukit.data import data_folder
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
-def host_library(folder: Path, *sources: str) -> ctypes.CDLL:
-    """Firmware sources, named from the firmware's folder, as a shared library."""
+def host_library(folder: Path, *sources: str | Path, includes: Sequence[str | Path] = ()) -> ctypes.CDLL:
+    """Sources and folders of headers, named from the firmware's folder or in full, as a shared library."""
     firmware = data_folder("firmware")
     compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
     library = folder / "firmware.so"
-    options = ["-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", *WARNINGS]
+    folders = [f"-I{firmware / include}" for include in includes]
+    options = [*folders, "-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", *WARNINGS]
     command = [*compiler, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
     subprocess.run([str(word) for word in command], check=True, timeout=120)
     return ctypes.CDLL(str(library))

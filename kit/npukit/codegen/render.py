@@ -26,6 +26,9 @@ NETWORK = "net.c"
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", NETWORK)
 ROUTINES = "routines.S"
 NAMES = "names.h"
+TABLE_HEADER = "net_table.h"
+TABLE_LOOP = "net_table.c"
+"""The loop through the steps of a long program: firmware that each such program compiles with its own header."""
 LINE = 116
 
 
@@ -88,7 +91,10 @@ def render(role: Role, titles: Titles, ends: Ends | None) -> dict[str, str]:
         "foreign_arenas": [foreign_arena(pe) for pe in sorted(foreign)],
         "library": None,
     }
-    return _files(role, FILES, values)
+    if values["first_step"] is None:
+        return _files(role, FILES, values)
+    loop = (data_folder("firmware") / "table" / TABLE_LOOP).read_text(encoding="utf-8")
+    return {**_files(role, (*FILES, TABLE_HEADER), values), TABLE_LOOP: loop}
 
 
 _FEWEST_EVENTS = 64
@@ -108,12 +114,12 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
     first, *rest = role.steps or (None,)
     if not isinstance(first, TableStep):
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
-    engine = next((part.engine for part in role.first.parts if part.chained), None)
+    parts = role.first.parts
     return {
         "first_step": _places(role).address(first.symbol),
-        "kernel_steps": [_frame([step], role, observable=True) for step in rest],
-        "form": engine.commands if engine else None,
-        "wait": engine.abilities.wait if engine else None,
+        "kernel_steps": [_frame([step], role, observable=False) for step in rest],
+        "form": next((part.engine.commands for part in parts if part.chained), None),
+        "waits": sorted({wait for part in parts if (wait := part.engine.abilities.wait)}),
     }
 
 

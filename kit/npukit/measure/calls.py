@@ -10,6 +10,8 @@ from npukit.project.elf import Elf
 from npukit.project.image import Image
 
 FRAME = "net_run"
+_KERNELS = "core_kernel"
+"""Called by the frame of a program that is a table, in place of the kernels that it calls in turn."""
 _FRAME_CALLER = "net_frame"
 _RUNS = ("run", "rpc_run", "rpc_run_frame")
 """Who asks for frames and counts what they take; a compiler may put the first one into the second."""
@@ -37,7 +39,9 @@ class CallSites:
 def call_sites(image: Image) -> CallSites:
     """The calls by branch-and-link: one that does not come back has no end to see."""
     elf = Elf(image.elf)
-    callees = {**_calls_of(elf, FRAME), **_only(FRAME, _calls_of(elf, _FRAME_CALLER))}
+    within = {**_calls_of(elf, FRAME), **_calls_of(elf, _KERNELS)}
+    within = {site: name for site, name in within.items() if name != _KERNELS}
+    callees = {**within, **_only(FRAME, _calls_of(elf, _FRAME_CALLER))}
     begins = {site for name in _RUNS for site in _only(_COUNT, _calls_of(elf, name))}
     ends = _only(_COUNT, _calls_of(elf, _FRAME_CALLER))
     after = {site: site + _BRANCH_AND_LINK_BYTES for site in {*callees, *begins, *ends}}

@@ -1,0 +1,105 @@
+/* What a table's loop calls, written down: who, two numbers, and what a command holds when it is run. */
+#include "net_table.h"
+#include "noc.h"
+
+enum called { WAIT, SEND, SIGNAL, SIGNALS, COMMAND, CHAIN, SUBMIT, JOIN, KERNEL, BEGIN, END, EVENT };
+
+struct call {
+    uint32_t who;
+    uint32_t first;
+    uint32_t second;
+    uint32_t held;
+};
+
+static struct call calls[4096];
+static uint32_t count;
+static uint32_t failing; /* the call that fails, counted from 1; 0: none does */
+static struct net_control control;
+struct net_control *const net_control = &control;
+const struct net_step *first_step;
+
+static int32_t write_down(enum called who, uint32_t first, uint32_t second, uint32_t held)
+{
+    calls[count++] = (struct call){ who, first, second, held };
+    return count == failing ? -7 : 0;
+}
+
+static uint32_t address_of(const void *place)
+{
+    return (uint32_t)(uintptr_t)place;
+}
+
+int32_t noc_wait(uint32_t flag, uint32_t times)
+{
+    return write_down(WAIT, flag, times, 0);
+}
+
+int32_t noc_send(const struct noc_descriptor *first)
+{
+    return write_down(SEND, address_of(first), 0, 0);
+}
+
+int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
+{
+    return write_down(SIGNAL, pe, flag | (uint32_t)own_flag << 8 | (uint32_t)tag << 16, 0);
+}
+
+int32_t noc_signal_all(const struct noc_destination *to, uint32_t times, uint8_t flag, uint8_t own_flag, uint16_t tag)
+{
+    return write_down(SIGNALS, address_of(to), flag | (uint32_t)own_flag << 8 | (uint32_t)tag << 16, times);
+}
+
+int32_t net_run_command(const net_command *command)
+{
+    return write_down(COMMAND, address_of(command), 0, command->words[1]);
+}
+
+int32_t net_run_chain(const net_command *first)
+{
+    return write_down(CHAIN, address_of(first), 0, first->words[1]);
+}
+
+int32_t net_submit_chain(const net_command *first)
+{
+    return write_down(SUBMIT, address_of(first), 0, first->words[1]);
+}
+
+int32_t net_join(void)
+{
+    return write_down(JOIN, 0, 0, 0);
+}
+
+int32_t core_kernel(uint32_t number)
+{
+    return write_down(KERNEL, number, 0, 0);
+}
+
+void net_begin_layer(void)
+{
+    (void)write_down(BEGIN, 0, 0, 0);
+}
+
+void net_end_layer(uint32_t layer)
+{
+    (void)write_down(END, layer, 0, 0);
+}
+
+void net_event(uint32_t step)
+{
+    (void)write_down(EVENT, step, 0, 0);
+}
+
+int32_t run_table(const struct net_step *first, uint32_t observed, uint32_t fails)
+{
+    first_step = first;
+    control.observed = observed;
+    failing = fails;
+    count = 0;
+    return net_run();
+}
+
+uint32_t calls_made(const struct call **made)
+{
+    *made = calls;
+    return count;
+}

@@ -1,0 +1,240 @@
+"""The loop through a table of steps, against the meaning that net.h gives to each row, on random tables."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware.host import host_library
+from helpers import CHECKOUT
+
+Kind = Literal[
+    "END", "WAIT", "SEND", "SIGNAL", "SIGNALS", "TO", "PATCH", "RUN", "SUBMIT", "LINKED", "JOIN", "AGAIN", "CALL"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CALLED = ("WAIT", "SEND", "SIGNAL", "SIGNALS", "COMMAND", "CHAIN", "SUBMIT", "JOIN", "KERNEL", "BEGIN", "END", "EVENT")
+FRAME_END = 0xFFFF
+COMMAND_BYTES = 16
+BELOW_4_GB = 0x40
+"""`MAP_32BIT` of Linux on x86-64: a table's addresses have 32 bits."""
+
+Call = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class Row:
+    kind: Kind
+    flag: int = 0
+    count: int = 0
+    what: int = 0
+
+    def __bytes__(self) -> bytes:
+        return struct.pack("<BBHI", KINDS.index(self.kind), self.flag % 256, self.count, self.what)
+
+
+@dataclass
+class Meaning:
+    """What the rows of a table mean, one after the other, as net.h says it."""
+
+    rows: Sequence[Row]
+    observed: bool
+    memory: dict[int, int] = field(default_factory=dict)
+    layer: int = 0
+
+    def calls(self) -> Iterator[Call]:
+        number = 0
+        for unit in self._units():
+            yield "EVENT", number, 0, 0
+            number += len(unit)
+            yield from self._unit(unit)
+        yield "EVENT", FRAME_END, 0, 0
+
+    def _units(self) -> Iterator[list[Row]]:
+        """Rows as they are done, those that make a command ready together with the one that runs it."""
+        unit: list[Row] = []
+        for row in self._unrolled():
+            unit.append(row)
+            if row.kind != "PATCH":
+                yield unit
+                unit = []
+
+    def _unrolled(self) -> Iterator[Row]:
+        for row in self.rows:
+            if row.kind == "AGAIN":
+                yield from self.rows[row.what : row.what + row.count]
+            elif row.kind != "END":
+                yield row
+
+    def _unit(self, unit: Sequence[Row]) -> Iterator[Call]:
+        *patches, row = unit
+        for patch in patches:
+            self.memory[row.what + 4 * patch.flag] = patch.what  # of the command that runs next
+        match row.kind:
+            case "WAIT":
+                yield "WAIT", row.flag, row.count, 0
+            case "SEND":
+                yield "SEND", row.what, 0, 0
+            case "SIGNAL":
+                chip = 0x40000000 if row.what & 1 << 17 else 0
+                yield "SIGNAL", chip + row.count, self._told(row), 0
+            case "SIGNALS":
+                following = self._behind(row)
+                yield "SIGNALS", following.what, self._told(row), row.count
+            case "JOIN":
+                yield "JOIN", 0, 0, 0
+            case "RUN" | "SUBMIT" | "LINKED" | "CALL":
+                yield from self._layer(row)
+
+    def _behind(self, row: Row) -> Row:
+        return next(self.rows[i + 1] for i, each in enumerate(self.rows) if each is row)
+
+    @staticmethod
+    def _told(row: Row) -> int:
+        own = 0 if row.what & 1 << 16 else 0xFF
+        return row.flag | own << 8 | (row.what & 0xFFFF) << 16
+
+    def _layer(self, row: Row) -> Iterator[Call]:
+        if self.observed:
+            yield "BEGIN", 0, 0, 0
+            yield from self._alone(row)
+            yield "END", self.layer % 2**32, 0, 0
+        else:
+            yield from self._deployed(row)
+        self.layer += row.flag
+
+    def _alone(self, row: Row) -> Iterator[Call]:
+        if row.kind == "CALL":
+            yield "KERNEL", row.count, 0, 0
+            yield "JOIN", 0, 0, 0
+            return
+        for place in range(row.what, row.what + COMMAND_BYTES * row.count, COMMAND_BYTES):
+            yield "COMMAND", place, 0, self.memory.get(place + 4, 0)
+
+    def _deployed(self, row: Row) -> Iterator[Call]:
+        if row.kind == "CALL":
+            yield "KERNEL", row.count, 0, 0
+        elif row.kind != "LINKED":
+            yield "CHAIN" if row.kind == "RUN" else "SUBMIT", row.what, 0, self.memory.get(row.what + 4, 0)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The compiled loop, and memory for a table's commands where 32 bits reach."""
+
+    library: ctypes.CDLL
+    memory: mmap.mmap
+    base: int
+
+    def run(self, rows: Sequence[Row], observed: bool, fails: int = 0) -> tuple[int, list[Call]]:
+        self.memory[:] = bytes(len(self.memory))
+        table = b"".join(map(bytes, rows))
+        status = self.library.run_table(table, int(observed), fails)
+        made = ctypes.POINTER(ctypes.c_uint32)()
+        count = self.library.calls_made(ctypes.byref(made))
+        words = made[: 4 * count]
+        calls = (words[i : i + 4] for i in range(0, 4 * count, 4))
+        return status, [(CALLED[who], first, second, held) for who, first, second, held in calls]
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        pytest.skip("needs memory below 4 GB, which Linux on x86-64 gives")
+    folder = tmp_path_factory.mktemp("table")
+    own = CHECKOUT / "tests" / "firmware" / "table"
+    library = host_library(folder, "table/net_table.c", own / "written.c", includes=[own, "include", "noc"])
+    memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | BELOW_4_GB)
+    return Loop(library, memory, ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+
+
+COMMANDS = 8
+bytes_ = st.integers(0, 255)
+tags = st.integers(0, 0x3FFFF)
+places = st.integers(0, COMMANDS - 1)
+
+
+def row(kind: Kind, **members: st.SearchStrategy[int]) -> st.SearchStrategy[list[Row]]:
+    return st.builds(lambda **values: [Row(kind, **values)], **members)
+
+
+def chains(base: int) -> st.SearchStrategy[list[Row]]:
+    """A layer or two, the first one's command perhaps fitted before."""
+    patches = st.lists(st.tuples(st.just(1), st.integers(0, 2**32 - 1)), max_size=2)
+    kinds: st.SearchStrategy[Kind] = st.sampled_from(["RUN", "SUBMIT"])
+    return st.builds(
+        lambda patched, kind, place, onward, linked: [
+            *(Row("PATCH", flag=word, what=value) for word, value in patched),
+            Row(kind, flag=onward, count=1, what=base + COMMAND_BYTES * place),
+            *(Row("LINKED", flag=1, count=2, what=base) for _ in range(linked)),
+        ],
+        patches,
+        kinds,
+        places,
+        st.integers(-3, 3),
+        st.integers(0, 2),
+    )
+
+
+def units(base: int) -> st.SearchStrategy[list[Row]]:
+    """Rows that belong together."""
+    return st.one_of(
+        row("WAIT", flag=bytes_, count=st.integers(1, 9)),
+        row("SEND", what=st.integers(0, 2**32 - 1)),
+        row("SIGNAL", flag=bytes_, count=bytes_, what=tags),
+        st.builds(
+            lambda flag, count, tag, to: [Row("SIGNALS", flag, count, tag), Row("TO", what=to)],
+            bytes_,
+            st.integers(1, 9),
+            tags,
+            st.integers(0, 2**32 - 1),
+        ),
+        row("JOIN"),
+        row("CALL", flag=st.integers(-3, 3), count=bytes_),
+        chains(base),
+    )
+
+
+@st.composite
+def tables(draw: st.DrawFn, base: int) -> list[Row]:
+    """Units, and between them stretches of those before that come again."""
+    rows: list[Row] = []
+    begins: list[int] = []
+    for unit in draw(st.lists(units(base), max_size=8)):
+        begins.append(len(rows))
+        rows += unit
+    ends = [*begins[1:], len(rows)]
+    for _ in range(draw(st.integers(0, 2)) if begins else 0):
+        first = draw(st.integers(0, len(begins) - 1))
+        last = draw(st.integers(first, len(begins) - 1))
+        rows.append(Row("AGAIN", count=ends[last] - begins[first], what=begins[first]))
+    return [*rows, Row("END")]
+
+
+@given(data=st.data(), observed=st.booleans())
+def test_every_row_does_what_it_means(loop: Loop, data: st.DataObject, observed: bool) -> None:
+    rows = data.draw(tables(loop.base))
+    status, calls = loop.run(rows, observed)
+    assert status == 0
+    assert calls == list(Meaning(rows, observed).calls())
+
+
+@given(data=st.data(), observed=st.booleans())
+def test_a_frame_ends_with_the_first_error(loop: Loop, data: st.DataObject, observed: bool) -> None:
+    rows = data.draw(tables(loop.base))
+    expected = list(Meaning(rows, observed).calls())
+    can_fail = [n for n, call in enumerate(expected) if call[0] not in ("BEGIN", "END", "EVENT")]
+    if not can_fail:
+        return
+    failing = data.draw(st.sampled_from(can_fail))
+    status, calls = loop.run(rows, observed, fails=failing + 1)
+    assert status == -7
+    assert calls == expected[: failing + 1]
