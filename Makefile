@@ -1,6 +1,8 @@
 # make demo        a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and nothing else
 # make test        every test
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
+# make two-chips   two full chips, every PE and every frame; CI runs it
+# make whole-board all 7296 PEs of pe-mesh-7296; two minutes
 # make lint        ruff and pyright
 # make wheel       dist/npukit-*.whl
 # make clean       leaves what git knows
@@ -12,7 +14,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test onnx-nodes lint wheel clean
+.PHONY: demo test onnx-nodes two-chips whole-board lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -26,6 +28,12 @@ test: $(VENV)/installed-for-development
 
 onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py
+
+two-chips: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/whole_board.py $(MODEL) --emulate --pes 304 --inputs $(INPUTS)
+
+whole-board: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/whole_board.py $(MODEL) --emulate --inputs $(INPUTS)
 
 lint: $(VENV)/installed-for-development
 	$(BIN)/ruff check

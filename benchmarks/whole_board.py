@@ -6,6 +6,7 @@
 Time and memory are of this process and those it starts, once the model has been read. With `--emulate` the
 board runs rounds of frames on the built-in emulator, every PE its code, and every output is compared with the integer
 reference, the cycles with the prediction. Inputs are noise, or those of the file, as many different ones as it has.
+It exits with 1 unless every frame is exact, every PE worked and the prediction is less than a tenth off.
 """
 
 from __future__ import annotations
@@ -68,8 +69,12 @@ def report_build(built: Build, stages: Stages) -> None:
     )
 
 
-def emulate(built: Build, inputs: Path | None) -> None:
-    """A round on all PEs. The first fills what only the first run pays for."""
+MOST_OFF = 0.1
+"""The largest part of the measured cycles by which the prediction may differ."""
+
+
+def emulate(built: Build, inputs: Path | None) -> bool:
+    """Whether a round on all PEs is as it should be. The first fills what only the first run pays for."""
     net, plan = built.net(), built.plan()
     cases = load_cases(inputs, net, None) if inputs else golden_cases(net)
     chosen = rounds(cases.count, plan.frames_of_all)[0]
@@ -89,7 +94,9 @@ def emulate(built: Build, inputs: Path | None) -> None:
     worked = sum(pe.frames == before[pe.pe].frames + 1 and pe.instructions > before[pe.pe].instructions for pe in after)
     print(f"{sum(equal)} of {len(equal)} frames exact ({len(wanted)} different inputs)")
     print(f"{worked} of {plan.pes_used} PEs ran their code")
-    print(f"{cycles:,} cycles a round, {100 * (plan.predicted.latency_cycles / cycles - 1):+.1f} % predicted")
+    off = plan.predicted.latency_cycles / cycles - 1
+    print(f"{cycles:,} cycles a round, {100 * off:+.1f} % predicted")
+    return all(equal) and worked == plan.pes_used and abs(off) < MOST_OFF
 
 
 def main() -> None:
@@ -102,6 +109,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=Path)
     given = parser.parse_args()
     options = api.Options(objective="throughput", pes=given.pes, preprocess=tuple(given.preprocess))
+    failed = False
     for model in given.models:
         print(f"\n{model.stem} on {given.board}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +117,8 @@ def main() -> None:
             built = api.build(model, board=given.board, output=Path(folder) / "out", options=options, progress=stages)
             report_build(built, stages)
             if given.emulate:
-                emulate(built, given.inputs)
+                failed |= not emulate(built, given.inputs)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,23 @@ def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None
     assert computing == {pe.pe for pe in built.plan().pes if any(pe.computes())}
 
 
+def test_long_programs_start_and_end_with_the_words_of_the_chips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here every program is a table, as on full chips, where the root hears of 152 PEs."""
+    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    built = on_small_chips(tmp_path, trace=True)
+    plan = built.plan()
+    found = api.validate(built.folder, inputs=DIGITS / "digits.npz", cases=plan.frames_of_all)
+    assert found.passed, found.mismatches
+    assert found.tiles_checked == CHIPS * sum(len(pe.tiles) for pe in plan.pes)
+    measured = api.bench(built.folder, frames=1)
+    assert all(pe.instructions > 0 for pe in measured.pes)
+    with open_target(built) as target:
+        traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
+    assert {piece.pe for piece in traced.slices if piece.step is not None} == set(range(PES))
+
+
 def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> None:
     """The data by which PEs differ is in the flash once for all chips."""
     own = sum(len({overlay.data for overlay in image.overlays}) for image in built.images())

@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.codegen.constants import Absolute, Fields, Number, Record, Value
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, DESTINATION_BYTES, NO_FLAG, of_this_chip
-from npukit.codegen.program import NOC_HEADER, Program
+from npukit.codegen.program import Program, enclosed
 from npukit.plan.chips import twin
 from npukit.plan.plan import Plan
 from npukit.plan.traffic import FIRMWARE_FLAGS
@@ -42,9 +42,7 @@ def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
     listed = Record(to, "noc_destination", rows, 4, DESTINATION_BYTES, "who leads the other chips", listed=True)
     several: Fields = ("options", "NOC_MULTICAST"), ("destination_pe", Number(Address(to))), ("destination", len(rows))
     start = _signal(START, program.pe, several, flag, "the other chips start")
-    steps = (SendStep(START), *program.steps, WaitStep(flag, len(leaders)))
-    records, spans = (*program.records, start, listed), (0, *program.spans, 0)
-    return replace(program, steps=steps, spans=spans, records=records, headers=_headers(program))
+    return enclosed(program, SendStep(START), WaitStep(flag, len(leaders)), (start, listed))
 
 
 def _as_leader(program: Program, flag: int) -> Program:
@@ -52,19 +50,8 @@ def _as_leader(program: Program, flag: int) -> Program:
     done = _signal(
         DONE, of_this_chip(program.pe), (("destination_pe", program.pe), ("destination", 0)), flag, "this chip is done"
     )
-    return replace(
-        program,
-        is_root=False,
-        leads=True,
-        steps=(WaitStep(flag, 1), *program.steps, SendStep(DONE)),
-        spans=(0, *program.spans, 0),
-        records=(*program.records, done),
-        headers=_headers(program),
-    )
-
-
-def _headers(program: Program) -> tuple[str, ...]:
-    return tuple(sorted({*program.headers, NOC_HEADER}))
+    led = enclosed(program, WaitStep(flag, 1), SendStep(DONE), (done,))
+    return replace(led, is_root=False, leads=True)
 
 
 def _signal(symbol: str, source: Value, destination: Fields, flag: int, what: str) -> Record:

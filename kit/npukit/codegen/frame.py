@@ -249,6 +249,8 @@ class _Writer:
                 self._checked("noc_send", step.symbol)
             case WaitStep():
                 self._stop_on_error(call("noc_wait", self._argument(step.flag), self._argument(step.count)))
+            case TableStep():
+                raise ValueError(f"{step.symbol}: a loop goes through a table, no statement does (net_table.c.j2)")
 
     def _is_observed(self) -> Expr:
         """Asked once a frame, before its first layer: the word comes before what the frame works on."""

@@ -62,6 +62,19 @@ class Program:
         return {self.arena.place(each): self.control_bytes + each.offset for each in self.arena.buffers.values()}
 
 
+def enclosed(
+    program: Program, first: SendStep | WaitStep, last: SendStep | WaitStep, records: Sequence[Record]
+) -> Program:
+    """The program with a step before all others and one behind them, and the records that these need."""
+    headers = tuple(sorted({*program.headers, NOC_HEADER}))
+    spans = (0, *program.spans, 0)
+    if program.table is None:
+        steps, every = (first, *program.steps, last), (*program.records, *records)
+        return replace(program, steps=steps, spans=spans, records=every, headers=headers)
+    table = program.table.enclosed(first, last)
+    return replace(program, table=table, spans=spans, records=(*records, *table.records()), headers=headers)
+
+
 def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
     """The program of one PE."""
     refuse_what_has_no_descriptors(pe)

@@ -11,6 +11,7 @@ from itertools import count
 
 from npukit.accel.interface import Address, Commands, Field
 from npukit.codegen.constants import Fields, Number, Record, Value
+from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.parts import Part, chain_records, commands_of
 from npukit.plan.memory import STEP_BYTES
@@ -88,6 +89,9 @@ class Long:
     made: Mapping[int, Made]
     """Of each kind of run the first one's."""
     stretches: Sequence[Stretch]
+    before: tuple[Fields, ...] = ()
+    behind: tuple[Fields, ...] = ()
+    """Rows around those of the plan's steps."""
 
     @classmethod
     def of(cls, runs: Sequence[Sequence[Piece]], alike: Sequence[Hashable], descriptors: Descriptors) -> Long:
@@ -114,6 +118,10 @@ class Long:
             begin += len(run)
         return replace(self, runs=runs, made=made)
 
+    def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> Long:
+        """The same program with a step before all others and one behind them."""
+        return replace(self, before=(_step_row(first), *self.before), behind=(*self.behind, _step_row(last)))
+
     def records(self) -> Iterator[Record]:
         """With the table itself behind all others."""
         for made in self.made.values():
@@ -128,7 +136,7 @@ class Long:
 
     def _table(self) -> Record:
         """The rows of each run, and of stretches that come again one row."""
-        table: list[Fields] = []
+        table = list(self.before)
         places: dict[int, int] = {}
         rows = [self.made[like].rows for like in self.likes]
         for part in self.stretches:
@@ -139,7 +147,7 @@ class Long:
             for unit in units:
                 places[unit] = len(table)
                 table += rows[unit]
-        every = (*table, _row("NET_END"))
+        every = (*table, *self.behind, _row("NET_END"))
         return Record(TABLE, "net_step", every, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
 
 
@@ -211,6 +219,14 @@ def _onward(part: Part) -> int:
     """As a byte; after pieces of several tiles in turn it goes back."""
     assert -128 <= part.onward < 128, f"{part.tile.name}: {part.onward} layers on"
     return part.onward % 256
+
+
+def _step_row(step: SendStep | WaitStep) -> Fields:
+    if isinstance(step, SendStep):
+        return _row("NET_SEND", what=Number(Address(step.symbol)))
+    assert isinstance(step.flag, int)
+    assert isinstance(step.count, int)
+    return _row("NET_WAIT", flag=step.flag, count=step.count)
 
 
 def _row(kind: str, flag: int | str = 0, count: int = 0, what: Value = 0) -> Fields:
