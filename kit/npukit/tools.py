@@ -65,6 +65,7 @@ PACKAGES = {
     "tflite": "TFLite models",
     "typer": "this command line",
     "unicorn": "the built-in emulator",
+    "wasmtime": "the reference of float ops",
     "ziglang": "compiling firmware",
 }
 """Every dependency of npukit, and what it is for."""

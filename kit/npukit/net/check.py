@@ -134,6 +134,8 @@ def _check_op(net: Net, op: Op) -> None:
     _check_operands(net, op)
     if isinstance(op.attributes, TvmCode):
         check_code(op.attributes.code)
+        if not 0 <= op.attributes.work_bytes <= LARGEST_TENSOR:
+            raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
     _check_shape(net, op)
     _check_types(net, op)
 

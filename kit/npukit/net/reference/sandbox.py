@@ -1,0 +1,120 @@
+"""C of a network, run on this machine without trust: compiled to WebAssembly, which reaches nothing but its memory.
+
+A sandbox has no imports: no files, no clock, no calls out. What its code stores outside of its memory, and what takes
+more steps than a network's op can, ends it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import wasmtime
+
+from npukit.data import data_folder
+from npukit.errors import NpukitError
+
+FLAGS = (
+    *(
+        "-target",
+        "wasm32-freestanding",
+        "-mnontrapping-fptoint",
+        "-nostdlib",
+        "-Wl,--no-entry",
+        "-Wl,-z,stack-size=65536",
+    ),
+    *("-std=c11", "-O1", "-w", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing"),
+    *("-ffp-contract=off", "-fno-math-errno", "-Wl,--export=__heap_base", "-Wl,-z,stack-size=65536"),
+)
+SECONDS = 300
+"""More than any compilation takes, the first one of a fresh zig included."""
+MOST_BYTES = 1 << 31
+"""Of a sandbox's memory: half of what WebAssembly can address."""
+MOST_STEPS = 1 << 34
+"""Of a call, which computes one case: 17 s at the 1.0e9 steps a second that an endless loop was measured to make."""
+_PAGE, _ALIGNMENT = 1 << 16, 16
+
+
+class Sandbox:
+    """C functions compiled together, by their place among `sources`, each a function's text from its parameters on."""
+
+    def __init__(self, sources: Sequence[str], *, math: bool) -> None:
+        self._engine = _engine()
+        self._module = wasmtime.Module(self._engine, _compiled(tuple(sources), math))
+
+    def call(self, function: int, arrays: Sequence[np.ndarray], steps: int) -> list[np.ndarray]:
+        """The arrays after a call with pointers to them, in a memory of its own, within so many steps."""
+        store = wasmtime.Store(self._engine)
+        store.set_limits(memory_size=MOST_BYTES)
+        store.set_fuel(min(steps, MOST_STEPS))
+        try:
+            return _called(store, self._module, f"function_{function}", arrays)
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as fault:
+            raise NpukitError(f"its code cannot be run: {_reason(fault)}", tries=["build the model again"]) from fault
+
+
+def _called(
+    store: wasmtime.Store, module: wasmtime.Module, function: str, arrays: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    exports = wasmtime.Instance(store, module, []).exports(store)
+    memory = cast(wasmtime.Memory, exports["memory"])
+    places, end = _places(arrays, cast(wasmtime.Global, exports["__heap_base"]).value(store))
+    memory.grow(store, max(0, -(-end // _PAGE) - memory.size(store)))
+    for place, array in zip(places, arrays, strict=True):
+        memory.write(store, np.ascontiguousarray(array).tobytes(), place)
+    cast(wasmtime.Func, exports[function])(store, *places)
+    read = (memory.read(store, place, place + array.nbytes) for place, array in zip(places, arrays, strict=True))
+    return [np.frombuffer(data, array.dtype).reshape(array.shape) for data, array in zip(read, arrays, strict=True)]
+
+
+def _places(arrays: Sequence[np.ndarray], start: int) -> tuple[list[int], int]:
+    """Where each array begins, and where the last one ends."""
+    places = []
+    for array in arrays:
+        start = -(-start // _ALIGNMENT) * _ALIGNMENT
+        places.append(start)
+        start += array.nbytes
+    return places, start
+
+
+@cache
+def _engine() -> wasmtime.Engine:
+    config = wasmtime.Config()
+    config.consume_fuel = True
+    return wasmtime.Engine(config)
+
+
+@cache
+def _compiled(sources: tuple[str, ...], math: bool) -> bytes:
+    """The functions as a WebAssembly module, with `firmware/libm` if they need it."""
+    libm = data_folder("firmware") / "libm"
+    head = '#include <stdbool.h>\n#include <stdint.h>\n#include "math.h"\n'
+    functions = (f"void function_{index}{source}" for index, source in enumerate(sources))
+    exports = (f"-Wl,--export=function_{index}" for index in range(len(sources)))
+    with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
+        (Path(scratch) / "functions.c").write_text(head + "\n".join(functions), encoding="utf-8")
+        objects = map(str, sorted(libm.glob("*.c"))) if math else ()
+        _compile([*exports, f"-I{libm}", "functions.c", *objects, "-o", "functions.wasm"], scratch)
+        return (Path(scratch) / "functions.wasm").read_bytes()
+
+
+def _compile(arguments: Sequence[str], folder: str) -> None:
+    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *arguments]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise NpukitError(f"the reference of float ops cannot be compiled: {fault}", tries=["npukit doctor"]) from fault
+    if done.returncode != 0:
+        said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
+        raise NpukitError(f"the reference of float ops cannot be compiled: {said}", tries=["npukit doctor"])
+
+
+def _reason(fault: Exception) -> str:
+    """The last line of what WebAssembly's runtime says, which names the cause."""
+    return str(fault).strip().splitlines()[-1].strip()
