@@ -267,7 +267,7 @@ def test_overlays_are_each_pe_s_own() -> None:
 def test_a_dead_worker_is_said() -> None:
     with running((program(ECHO), (0,))) as emulator:
         emulator._worker._process.kill()
-        with pytest.raises(NpukitError, match="worker process ended"):
+        with pytest.raises(NpukitError, match="worker process was killed by SIGKILL"):
             emulator.read(1)
 
 

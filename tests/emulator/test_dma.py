@@ -372,3 +372,17 @@ int main(void)
         emulator.write_memory(0, DESCRIPTORS, replace(send(0, 1, 64), **wrong).pack())
         run_to_sleep(emulator)
         assert words(emulator, 0, 4) == [2, error, 0, 2]
+
+
+def test_rows_that_overlap_may_name_more_bytes_than_there_is_memory() -> None:
+    """65,535 times the same 32 KB, to 300 places at once: half a petabyte is not moved."""
+    places = [(1 + number % 15, DATA) for number in range(300)]
+    listed = b"".join(pe.to_bytes(4, "little") + address.to_bytes(4, "little") for pe, address in places)
+    every = Descriptor(
+        kind=1 | MULTICAST, source=DATA, destination_pe=DATA, destination=300, row_bytes=0x8000, rows=0xFFFF
+    )
+    with start({0: [every]}) as emulator:
+        emulator.write_memory(0, DATA, listed)
+        emulator.write_memory(0, DATA + 0x7FFC, b"last")
+        run_to_sleep(emulator)
+        assert {emulator.read_memory(pe, DATA + 0x7FFC, 4) for pe in range(16)} == {b"last"}

@@ -9,6 +9,7 @@ import pytest
 from emulator.programs import RESULTS, program, run_to_sleep, words
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.dma_model import DRAM
 from npukit.emulator.faults import CoreFault
 from npukit.emulator.waiting import Senders
 from npukit.project.image import Image, Overlay
@@ -211,3 +212,9 @@ def test_a_circle_of_waits_is_named() -> None:
 def test_a_pe_that_waits_for_no_other_ends_the_chain() -> None:
     lines = silence({(0, 3): [7]}, (0,))
     assert [line.split(" at ")[0] for line in lines][1:2] == ["PE 7 has no program"]
+
+
+def test_data_from_dram_ends_the_chain() -> None:
+    lines = silence({(0, 3): [DRAM]}, (0,))
+    assert "waits for flag 3 (it reads 0), which data from the DRAM of chip 0 counts" in lines[0]
+    assert lines[1].startswith("registers of PE 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from emulator.programs import program
-from npukit.emulator.process import WorkerProcess
+from emulator.programs import program, running
+from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
 
 LOOP = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
@@ -88,3 +89,24 @@ def test_nonsense_is_answered_with_an_error() -> None:
             worker.ask("run", until=None, stop_at_output=True, seconds=1)
     finally:
         worker.close()
+
+
+def test_a_death_is_told_by_what_it_was() -> None:
+    """A crash is a fault of the emulator's; advice to install something helps only where something is missing."""
+    crash, killed = death(-signal.SIGSEGV, ""), death(-signal.SIGKILL, "")
+    missing, raised = death(1, "ModuleNotFoundError: No module named 'unicorn'"), death(1, "KeyError: 'pe'")
+    assert crash.message == "the emulator crashed by SIGSEGV"
+    assert "killed by SIGKILL" in killed.message
+    assert "memory" in killed.facts[0]
+    assert [any("install unicorn" in each for each in error.tries) for error in (crash, killed, missing, raised)] == [
+        *(False, False, True, False)
+    ]
+
+
+@pytest.mark.parametrize("asked", ["counters", "wait", "registers"])
+@pytest.mark.parametrize("pe", [-1, 16, 0x8000_0000])
+def test_what_is_asked_of_a_pe_that_is_not_there_is_refused(asked: str, pe: int) -> None:
+    with running((program(LOOP), (0,))) as emulator:
+        with pytest.raises(NpukitError, match=f"has 16 PEs and no PE {pe}"):
+            emulator._worker.ask(asked, pe=pe)
+        assert emulator.read(0.1) == b""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from npukit.emulator.dma_model import DRAM
+
 Note = Mapping[str, int]
 """A message as the worker notes it: `struct note` in worker/core/harm.h."""
 
 _SHOWN = 6
-_DRAM = 0x8000_0000
 _NO_FLAG = 0xFF
 _NO_MESSAGE = 0xFFFF
 """The tag of what the firmware copies for the host: `NOC_NO_MESSAGE`."""
@@ -36,4 +37,4 @@ def _line(note: Note) -> str:
 
 
 def place(number: int) -> str:
-    return f"PE {number}" if number < _DRAM else f"the DRAM of chip {number - _DRAM}"
+    return f"PE {number}" if number < DRAM else f"the DRAM of chip {number - DRAM}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ _SECONDS_TO_END = 2.0
 _SECONDS_TO_DIE = 60.0
 """Of a killed process: the memory of thousands of PEs is not given back at once."""
 _MOST_DIAGNOSTICS = 2000
+_SIGKILL = 9
+_REPORT = ("report it, with the build and what was asked of it: no input may do that",)
 
 
 class WorkerProcess:
@@ -46,7 +49,7 @@ class WorkerProcess:
         except (OSError, ValueError, struct.error, json.JSONDecodeError) as error:
             raise self._dead() from error
         if "error" in reply:
-            raise NpukitError(f"the emulator cannot start: {reply['error']}")
+            raise NpukitError(reply["error"])
         return reply, data
 
     @property
@@ -77,15 +80,38 @@ class WorkerProcess:
         if self._diagnostics.closed:
             return NpukitError("the emulator has been closed")
         try:
-            status = f"status {self._process.wait(_SECONDS_TO_END)}"
+            status = self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
-            status = "its answer made no sense"
+            return NpukitError("the emulator's worker process gave an answer that makes no sense", tries=_REPORT)
         self._diagnostics.seek(0)
         words = self._diagnostics.read()[-_MOST_DIAGNOSTICS:].decode(errors="replace").strip()
+        return death(status, words.splitlines()[-1] if words else "")
+
+
+def death(status: int, last_words: str) -> NpukitError:
+    """The end of a worker process in words, from its exit status and the last line that it left."""
+    said = f": {last_words}" if last_words else ""
+    if status == -_SIGKILL:
         return NpukitError(
-            f"the emulator's worker process ended: {status}" + (f": {words.splitlines()[-1]}" if words else ""),
+            f"the emulator's worker process was killed by SIGKILL{said}",
+            facts=["the system kills what takes too much memory"],
+            tries=["fewer PEs", "close other programs"],
+        )
+    if status < 0:
+        return NpukitError(f"the emulator crashed by {_signal_name(-status)}{said}", tries=_REPORT)
+    if last_words.startswith(("ModuleNotFoundError", "ImportError")):
+        return NpukitError(
+            f"the emulator's worker process did not start{said}",
             tries=["npukit doctor", "pip install unicorn==2.1.4 capstone"],
         )
+    return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _close_quietly(stream: Any) -> None:

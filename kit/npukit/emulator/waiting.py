@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Noc
+from npukit.emulator.dma_model import DRAM
+from npukit.emulator.messages import place
 
 Senders = Mapping[tuple[int, int], Sequence[int]]
-"""For a PE and one of its flags, the PEs whose messages count it."""
+"""For a PE and one of its flags, the PEs and DRAMs whose data count it."""
 
 _FIRST_FLAG = 0x100
 _STATES = ("has no program", "runs", "sleeps", "has stopped", "is dead")
@@ -48,7 +50,8 @@ def chain_of_waits(
         flag = wait.flag(noc)
         others = sorted(set(senders.get((pe, flag), ())) - {pe}) if flag is not None else []
         lines.append(_line(pe, wait, flag, others, place_of(pe, wait.pc)))
-        pe = next((other for other in others if other not in chain), others[0] if others else None)
+        pes = [other for other in others if other < DRAM]
+        pe = next((other for other in pes if other not in chain), pes[0] if pes else None)
     if pe is not None:
         lines.append(f"PE {' and PE '.join(map(str, chain[chain.index(pe) :]))} wait for each other")
     return chain, lines
@@ -58,5 +61,9 @@ def _line(pe: int, wait: Wait, flag: int | None, others: Sequence[int], place: s
     where = f" at pc {wait.pc:#010x}{f' in {place}' if place else ''}"
     if flag is None:
         return f"PE {pe} {_STATES[wait.state]}{where}"
-    whose = f", which PE {' and PE '.join(map(str, others))} counts" if others else ""
+    whose = f", which {_sources(others)} counts" if others else ""
     return f"PE {pe} waits for flag {flag} (it reads {wait.value}){whose}:{where}"
+
+
+def _sources(others: Sequence[int]) -> str:
+    return " and ".join(f"data from {place(other)}" if other >= DRAM else place(other) for other in others)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard, Flash, Program
+from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard, Flash, NoSuchPe, Program
 from npukit.emulator.worker.compiler import CannotCompile
 
 Reply = tuple[dict[str, Any], bytes]
@@ -153,6 +153,8 @@ def answer(worker: Worker, request: dict[str, Any], payload: bytes) -> Reply:
     try:
         return function(request, payload)
     except (CannotStart, CannotCompile) as error:
+        return {"error": f"the emulator cannot start: {error}"}, b""
+    except NoSuchPe as error:
         return {"error": str(error)}, b""
 
 

@@ -42,6 +42,10 @@ class CannotStart(Exception):
     """Says why the board could not be set up."""
 
 
+class NoSuchPe(Exception):
+    """Names a PE that the board does not have: the core's functions take no other."""
+
+
 @dataclass(frozen=True)
 class Accelerator:
     """An accelerator of every PE. `library` is the model of a third party; npukit's own are in the core."""
@@ -80,6 +84,7 @@ class EmulatedBoard:
         self._decode = Decode(_decode)
         self._kept: list[Any] = []
         self._injections = 0
+        self._pe_count, self._sram_bytes = _pe_count(figures), figures["sram_bytes"]
         array = self._keep(figure_array({**figures, "refill_cycles": REFILL}))
         self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
         if not self._mesh:
@@ -90,9 +95,9 @@ class EmulatedBoard:
 
     def set_dead(self, pes: Sequence[int], links: Sequence[Sequence[int]]) -> None:
         for pe in pes:
-            self._core.mesh_set_pe_dead(self._mesh, pe)
+            self._core.mesh_set_pe_dead(self._mesh, self._pe(pe))
         for pe, other in links:
-            self._core.mesh_set_link_dead(self._mesh, pe, other)
+            self._core.mesh_set_link_dead(self._mesh, self._pe(pe), self._pe(other))
 
     def set_workers(self, workers: int) -> None:
         """On how many of the host's cores PEs run; what comes out does not depend on it. Before the board runs."""
@@ -116,11 +121,11 @@ class EmulatedBoard:
 
     def power_up(self, root: int, programs: Sequence[Program]) -> None:
         """Give PEs their cores; those of one program share what is known of it. Memories are written afterwards."""
-        self._core.mesh_set_root(self._mesh, root)
+        self._core.mesh_set_root(self._mesh, self._pe(root))
         for program in programs:
             image = self._core.mesh_add_image(self._mesh, program.stack_bottom, *program.code)
             for pe in program.pes:
-                _check(self._core.mesh_power_up(self._mesh, pe, image))
+                _check(self._core.mesh_power_up(self._mesh, self._pe(pe), image))
 
     def start_from_flash(self, root: int, flash: Flash, cause: int) -> None:
         """Let the root PE start as it does by itself."""
@@ -142,7 +147,7 @@ class EmulatedBoard:
     def reset(self, pes: Sequence[int]) -> None:
         """Let PEs run from their vector tables."""
         for pe in pes:
-            self._core.mesh_reset(self._mesh, pe)
+            self._core.mesh_reset(self._mesh, self._pe(pe))
 
     def run(self, until: int | None, stop_at_output: bool, seconds: float) -> str:
         """Run and say why it stopped: one of `OUTCOMES`."""
@@ -169,11 +174,11 @@ class EmulatedBoard:
 
     def share(self, pes: Sequence[int]) -> None:
         """Let PEs begin with what the first one's memory holds."""
-        self._core.mesh_share(self._mesh, (ctypes.c_uint32 * len(pes))(*pes), len(pes))
+        self._core.mesh_share(self._mesh, (ctypes.c_uint32 * len(pes))(*map(self._pe, pes)), len(pes))
 
     def counters(self, pe: int) -> dict[str, int]:
         counters = Counters()
-        self._core.mesh_count(self._mesh, pe, counters)
+        self._core.mesh_count(self._mesh, self._pe(pe), counters)
         return _fields(counters)
 
     def trace(self, on: bool) -> None:
@@ -182,7 +187,9 @@ class EmulatedBoard:
 
     def mark(self, pe: int, addresses: Sequence[int]) -> None:
         """Write down, too, when a PE comes to one of these instructions, which ascend."""
-        self._core.mesh_trace_mark(self._mesh, pe, (ctypes.c_uint32 * len(addresses))(*addresses), len(addresses))
+        self._core.mesh_trace_mark(
+            self._mesh, self._pe(pe), (ctypes.c_uint32 * len(addresses))(*addresses), len(addresses)
+        )
 
     def take_trace(self) -> bytes:
         """What was written down since, or the next part of it: entries of `struct trace_record`."""
@@ -198,7 +205,7 @@ class EmulatedBoard:
     def wait(self, pe: int) -> dict[str, int]:
         """What the PE does, and what it looked at last."""
         wait = Wait()
-        self._core.mesh_wait(self._mesh, pe, wait)
+        self._core.mesh_wait(self._mesh, self._pe(pe), wait)
         return _fields(wait)
 
     def notes(self) -> list[dict[str, int]]:
@@ -208,7 +215,7 @@ class EmulatedBoard:
 
     def debug(self, pe: int) -> None:
         """A debugger looks at this PE, which stops before its first instruction. Before PEs are powered up."""
-        self._core.mesh_debug(self._mesh, pe)
+        self._core.mesh_debug(self._mesh, self._pe(pe))
 
     def breakpoint(self, address: int, on: bool) -> None:
         self._core.mesh_debug_break(self._mesh, address, on)
@@ -219,14 +226,19 @@ class EmulatedBoard:
 
     def registers(self, pe: int) -> list[int]:
         values = (ctypes.c_uint32 * REGISTERS)()
-        self._core.mesh_registers(self._mesh, pe, values)
+        self._core.mesh_registers(self._mesh, self._pe(pe), values)
         return list(values)
 
     def set_register(self, pe: int, number: int, value: int) -> None:
-        self._core.mesh_set_register(self._mesh, pe, number, value)
+        self._core.mesh_set_register(self._mesh, self._pe(pe), number, value)
 
     def close(self) -> None:
         self._core.mesh_free(self._mesh)
+
+    def _pe(self, number: int) -> int:
+        if not 0 <= number < self._pe_count:
+            raise NoSuchPe(f"the emulated board has {self._pe_count} PEs and no PE {number}")
+        return number
 
     def _attach(self, accelerator: Accelerator) -> None:
         library = _library(Path(accelerator.library)) if accelerator.library else self._core
@@ -242,6 +254,10 @@ class EmulatedBoard:
         """C keeps pointers to it."""
         self._kept.append(value)
         return value
+
+
+def _pe_count(figures: Mapping[str, int]) -> int:
+    return figures["chip_columns"] * figures["chip_rows"] * figures["columns"] * figures["rows"]
 
 
 def _fields(structure: ctypes.Structure) -> dict[str, Any]:

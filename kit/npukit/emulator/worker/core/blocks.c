@@ -145,7 +145,7 @@ static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
 
 static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
 {
-    if (address + size > pe->mesh->figures.sram_bytes) {
+    if ((uint64_t)address + size > pe->mesh->figures.sram_bytes) {
         pe_fault(pe, FAULT_FETCH, address);
         return;
     }

@@ -105,13 +105,26 @@ static uint8_t *behind_window(struct pe *pe, uint64_t offset, struct pe **other)
     return (*other)->sram + offset % figures->sram_bytes;
 }
 
+/* An access to the last bytes of one PE and the first of the next is none to a PE's SRAM. */
+static bool begin_window(struct pe *pe, uint64_t offset, unsigned size, enum fault_kind kind)
+{
+    if (!begin_shared(pe)) {
+        return false;
+    }
+    if (offset % pe->mesh->figures.sram_bytes + size > pe->mesh->figures.sram_bytes) {
+        pe_fault(pe, kind, (uint32_t)(pe->mesh->figures.window_base + offset));
+        return false;
+    }
+    return true;
+}
+
 static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
 {
     struct pe *pe = user;
     struct pe *other;
     uint64_t value = 0;
     (void)core;
-    if (!begin_shared(pe)) {
+    if (!begin_window(pe, offset, size, FAULT_READ)) {
         return 0;
     }
     memcpy(&value, behind_window(pe, offset, &other), size);
@@ -125,7 +138,7 @@ static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uin
     struct pe *pe = user;
     struct pe *other;
     (void)core;
-    if (!begin_shared(pe)) {
+    if (!begin_window(pe, offset, size, FAULT_WRITE)) {
         return;
     }
     uint8_t *place = behind_window(pe, offset, &other);

@@ -119,7 +119,7 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
     if (multicast && (count == 0 || descriptor->destination_pe % 4 != 0 || end > pe->mesh->figures.sram_bytes)) {
         return ERROR_ADDRESS;
     }
-    transfer->destinations = malloc(count * sizeof single);
+    transfer->destinations = malloc(count * sizeof single); /* no more than the SRAM has */
     memcpy(transfer->destinations, multicast ? (const void *)(pe->sram + descriptor->destination_pe) : &single,
            count * sizeof single);
     for (uint32_t i = 0; i < count; i++) {

@@ -45,6 +45,25 @@ static bool take_figure(const struct device_place *place, const char *name, uint
     return false;
 }
 
+static bool within(uint32_t value, uint32_t low, uint32_t high)
+{
+    return low <= value && value <= high;
+}
+
+static const char *wrong_figure(const struct mac_array *array)
+{
+    if (!within(array->width, 1, MAC_ARRAY_BIGGEST_BLOCK) || !within(array->lanes, 1, MAC_ARRAY_BIGGEST_BLOCK)) {
+        return "the MAC array's width and lanes must be 1 to 256";
+    }
+    if (!within(array->accumulator_bits, 1, 32)) {
+        return "the MAC array's accumulators must have 1 to 32 bits";
+    }
+    if (array->parameter_bytes_per_channel != MAC_ARRAY_PARAMETER_BYTES) {
+        return "the MAC array has 9 bytes of parameters a channel";
+    }
+    return array->port_bytes > 0 ? NULL : "the MAC array's port moves no bytes";
+}
+
 static const char *start(void *state, const struct device_place *place)
 {
     struct mac_array *array = state;
@@ -55,7 +74,7 @@ static const char *start(void *state, const struct device_place *place)
                           take_figure(place, "accumulator_bits", &array->accumulator_bits) &&
                           take_figure(place, "operand_bytes_per_lane", &array->operand_bytes_per_lane) &&
                           take_figure(place, "parameter_bytes_per_channel", &array->parameter_bytes_per_channel);
-    return complete ? NULL : "the board file lacks a figure of the MAC array";
+    return !complete ? "the board file lacks a figure of the MAC array" : wrong_figure(array);
 }
 
 /* ---- checks ---- */
@@ -294,6 +313,9 @@ static void compute(struct mac_array *array)
     const struct command *command = &array->command;
     const struct mac_array_scratch scratch = {malloc(mac_array_window_bytes(command)),
                                               malloc(mac_array_result_bytes(command))};
+    if (scratch.window == NULL || scratch.results == NULL) {
+        abort(); /* no more than the SRAM has each: an emulator without memory has no way on */
+    }
     mac_array_compute(command, array->place->sram, mac_array_block(command, array->width, array->lanes),
                       array->accumulator_bits, scratch);
     free(scratch.window);

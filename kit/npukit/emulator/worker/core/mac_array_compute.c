@@ -7,7 +7,7 @@
 
 #include "mac_array.h"
 
-enum { BIGGEST_BLOCK = 256, BIGGEST_SHIFT = 31, ADD_LEFT_SHIFT = 20, PARAMETER_BYTES = 9 };
+enum { BIGGEST_SHIFT = 31, ADD_LEFT_SHIFT = 20 };
 
 struct addition {
     int32_t zero1, multiplier1, shift1, zero2, multiplier2, shift2, multiplier, shift;
@@ -138,7 +138,7 @@ static void gather(const struct command *command, const uint8_t *sram, uint32_t 
 static struct channels channels_of(const struct command *command, const uint8_t *sram, uint32_t first, uint32_t block,
                                    size_t depth)
 {
-    const uint8_t *parameters = sram + command->parameters + (size_t)first * PARAMETER_BYTES;
+    const uint8_t *parameters = sram + command->parameters + (size_t)first * MAC_ARRAY_PARAMETER_BYTES;
     const uint32_t left = command->output_channels - first;
     return (struct channels){first,
                              left < block ? left : block,
@@ -220,7 +220,7 @@ static void convolve_pixel(const struct command *command, const uint8_t *sram, i
                            uint32_t bits, const int8_t *window, uint8_t *result)
 {
     const size_t depth = (size_t)command->kernel_height * command->kernel_width * command->input_channels;
-    uint32_t sums[BIGGEST_BLOCK];
+    uint32_t sums[MAC_ARRAY_BIGGEST_BLOCK];
     for (uint32_t first = 0; first < command->output_channels; first += block) {
         const struct channels channels = channels_of(command, sram, first, block, depth);
         start_sums(command, sram, &channels, extra, sums);
@@ -252,7 +252,7 @@ static void depthwise_pixel(const struct command *command, const uint8_t *sram, 
                             uint32_t bits, uint8_t *result)
 {
     const size_t taps = (size_t)command->kernel_height * command->kernel_width;
-    uint32_t sums[BIGGEST_BLOCK];
+    uint32_t sums[MAC_ARRAY_BIGGEST_BLOCK];
     for (uint32_t first = 0; first < command->output_channels; first += block) {
         const struct channels channels = channels_of(command, sram, first, block, taps);
         start_sums(command, sram, &channels, 0, sums);
@@ -359,7 +359,8 @@ void mac_array_compute(const struct command *command, uint8_t *sram, uint32_t bl
 
 size_t mac_array_window_bytes(const struct command *command)
 {
-    return (size_t)command->kernel_height * command->kernel_width * command->input_channels + 1;
+    const size_t taps = (size_t)command->kernel_height * command->kernel_width;
+    return command->kind == CONVOLUTION ? taps * command->input_channels : 1;
 }
 
 size_t mac_array_result_bytes(const struct command *command)

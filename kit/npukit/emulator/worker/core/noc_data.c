@@ -15,6 +15,44 @@ struct arrival {
 
 static void on_arrival(struct mesh *mesh, void *subject);
 
+/* ---- what is kept of the source: its rows one behind the other; or, where they overlap and so name more bytes than a
+ * memory may have, the memory from the lowest to the highest ---- */
+
+static int64_t distance(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+static bool overlap(const struct transfer *transfer)
+{
+    return transfer->rows > 0 && distance(transfer->source_stride) < (int64_t)transfer->row_bytes;
+}
+
+/* Where the lowest of some rows begins. */
+static int64_t lowest(uint32_t address, uint32_t rows, int64_t stride)
+{
+    return stride < 0 ? address + ((int64_t)rows - 1) * stride : address;
+}
+
+static int64_t lowest_of_source(const struct transfer *transfer)
+{
+    return lowest(transfer->source.address, transfer->rows, transfer->source_stride);
+}
+
+static size_t data_bytes(const struct transfer *transfer)
+{
+    const size_t apart = overlap(transfer) ? (size_t)distance(transfer->source_stride) : transfer->row_bytes;
+    return transfer->rows == 0 ? 0 : (transfer->rows - 1) * apart + transfer->row_bytes;
+}
+
+static uint8_t *row_data(const struct transfer *transfer, uint32_t row)
+{
+    if (!overlap(transfer)) {
+        return transfer->data + (size_t)row * transfer->row_bytes;
+    }
+    return transfer->data + (transfer->source.address + (int64_t)row * transfer->source_stride - lowest_of_source(transfer));
+}
+
 static void take_data(struct mesh *mesh, struct transfer *transfer)
 {
     uint64_t bytes;
@@ -22,10 +60,17 @@ static void take_data(struct mesh *mesh, struct transfer *transfer)
         return;
     }
     const uint8_t *memory = noc_memory(mesh, transfer->source.pe, &bytes);
-    transfer->data = malloc((size_t)transfer->rows * transfer->row_bytes + 1);
+    transfer->data = malloc(data_bytes(transfer) + 1);
+    if (transfer->data == NULL) {
+        abort(); /* an emulator without memory has no way on */
+    }
+    if (overlap(transfer)) {
+        memcpy(transfer->data, memory + lowest_of_source(transfer), data_bytes(transfer));
+        return;
+    }
     for (uint32_t row = 0; row < transfer->rows; row++) {
-        memcpy(transfer->data + (size_t)row * transfer->row_bytes,
-               memory + transfer->source.address + (int64_t)row * transfer->source_stride, transfer->row_bytes);
+        memcpy(row_data(transfer, row), memory + transfer->source.address + (int64_t)row * transfer->source_stride,
+               transfer->row_bytes);
     }
 }
 
@@ -41,19 +86,31 @@ static bool writes_code(struct mesh *mesh, const struct transfer *transfer, stru
     return true;
 }
 
+/* What later rows leave of a row: of the last one all, of the others what lies before or behind the next. */
+static void put_row(const struct transfer *transfer, uint32_t row, uint8_t *to)
+{
+    const int64_t bytes = transfer->row_bytes, stride = transfer->destination_stride;
+    const bool covered = row + 1 < transfer->rows && stride > -bytes && stride < bytes;
+    const int64_t from = covered && stride < 0 ? bytes + stride : 0;
+    const int64_t end = covered && stride >= 0 ? stride : bytes;
+    memcpy(to + from, row_data(transfer, row) + from, (size_t)(end - from));
+}
+
 static void put_data(struct mesh *mesh, const struct transfer *transfer, struct place to)
 {
     uint64_t bytes;
     uint8_t *memory = noc_memory(mesh, to.pe, &bytes);
-    for (uint32_t row = 0; row < transfer->rows; row++) {
+    for (uint32_t row = 0; row < transfer->rows && transfer->row_bytes > 0; row++) {
         const int64_t address = to.address + (int64_t)row * transfer->destination_stride;
         if (writes_code(mesh, transfer, to, address)) {
             return;
         }
-        memcpy(memory + address, transfer->data + (size_t)row * transfer->row_bytes, transfer->row_bytes);
-        if (!noc_is_dram(to.pe)) {
-            blocks_forget(&mesh->pes[to.pe], (uint32_t)address, (uint32_t)address + transfer->row_bytes);
-        }
+        put_row(transfer, row, memory + address);
+    }
+    if (!noc_is_dram(to.pe) && transfer->rows > 0) {
+        const int64_t low = lowest(to.address, transfer->rows, transfer->destination_stride);
+        const int64_t high = low + (int64_t)(transfer->rows - 1) * distance(transfer->destination_stride);
+        blocks_forget(&mesh->pes[to.pe], (uint32_t)low, (uint32_t)high + transfer->row_bytes);
     }
 }
 
@@ -81,12 +138,17 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     const bool flips = harmed && harm->flips && bits > 0;
     const uint64_t bit = flips ? harm->bit % bits : 0;
     take_data(mesh, transfer);
-    transfer->data[bit / 8] ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
+    const uint64_t byte = bit / 8;
+    uint8_t *flipped = transfer->data;
+    if (flips) {
+        flipped = row_data(transfer, (uint32_t)(byte / transfer->row_bytes)) + byte % transfer->row_bytes;
+    }
+    *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
     noc_note(mesh, flips ? NOTE_DAMAGED : NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
                                              transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes, 0});
-    transfer->data[bit / 8] ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
+    *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
     noc_count_flag(mesh, place.pe, transfer->destination_flag);
 }
 
