@@ -39,12 +39,14 @@ from npukit.plan.rate import reaches, refuse_missed_rate
 from npukit.plan.search import SMALL_MESH
 from npukit.plan.store import save_plan
 from npukit.plan.sums import cut_as_wanted, spread, worth_trying
+from npukit.plan.text import print_plan
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, keep_models
 from npukit.project.build_folder import (
     DRAM_IMAGE,
     GOLDEN,
     PLAN,
+    PLAN_TABLES,
     Build,
     file_digest,
     load_build,
@@ -241,6 +243,7 @@ def fill_folder(
     plan = _with_measured_memory(compiled.plan, images)
     progress.stage("write the plan")
     save_plan(plan, folder / PLAN)
+    (folder / PLAN_TABLES).write_text(print_plan(plan), encoding="utf-8")
     progress.stage("evaluate the reference")
     cases = golden_cases(net)
     _write_golden(cases, folder)

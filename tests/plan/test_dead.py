@@ -11,11 +11,11 @@ from npukit.board.board import Board, Grid, load_board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.execute import Execution
 from npukit.plan.placement import pes_in_order
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.routes import Routes
+from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder
 

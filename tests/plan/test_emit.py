@@ -15,10 +15,10 @@ from npukit.net.reference.interpreter import evaluate, run_reference
 from npukit.plan.assignment import Assignment, Tile, check_assignment, on_one_pe, useful
 from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.emit import emit_plan
-from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.plan import SENT_FLAG, Buffer, Compute, Plan
 from npukit.plan.receptive import cuttable_axes
+from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder
 

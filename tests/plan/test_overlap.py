@@ -16,12 +16,12 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.plan.assignment import Tile, on_one_pe
 from npukit.plan.boxes import grid, to_boxes
 from npukit.plan.emit import emit_plan
-from npukit.plan.execute import Execution, PlanError
 from npukit.plan.graph import Graph
 from npukit.plan.overlap import in_overlapping_order
 from npukit.plan.plan import Compute, Join, PePlan, Plan
 from npukit.plan.receptive import cuttable_axes
 from npukit.plan.simulate import simulate
+from oracles.plan_execution import Execution, PlanError
 from plan.engines import SimpleCore, engines
 from plan.networks import Builder
 

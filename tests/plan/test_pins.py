@@ -16,10 +16,10 @@ from npukit.net.box import Box
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan import pins
 from npukit.plan.assignment import Tile
-from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_with_pins
+from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.test_dead import small
 

@@ -16,7 +16,6 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.plan.assignment import Assignment, Tile, on_one_pe
 from npukit.plan.bands import bands_for
 from npukit.plan.boxes import grid, to_boxes
-from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.memory import missing_bytes
 from npukit.plan.placement import pes_in_order
@@ -28,6 +27,7 @@ from npukit.plan.simulate import simulate
 from npukit.plan.streaming import first_that_fits
 from npukit.plan.streams import SLICE_BYTES
 from npukit.plan.throughput import densest_plan
+from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder, keyword_net
 from plan.test_emit import assignments, small_nets

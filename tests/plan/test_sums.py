@@ -21,12 +21,12 @@ from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.assignment import Assignment, Tile
 from npukit.plan.boxes import grid, to_boxes
-from npukit.plan.execute import Execution
 from npukit.plan.graph import Graph
 from npukit.plan.pins import read_pins, with_sums
 from npukit.plan.planner import plan_with_pins
 from npukit.plan.sums import worth_trying
 from npukit.progress import Silent
+from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder
 

@@ -42,7 +42,7 @@ def _as_root(program: Program, plan: Plan, board: Board, flag: int) -> Program:
     listed = Record(to, "noc_destination", rows, 4, DESTINATION_BYTES, "who leads the other chips", listed=True)
     several: Fields = ("options", "NOC_MULTICAST"), ("destination_pe", Number(Address(to))), ("destination", len(rows))
     start = _signal(START, program.pe, several, flag, "the other chips start")
-    return enclosed(program, SendStep(START), WaitStep(flag, len(leaders)), (start, listed))
+    return enclosed(program, SendStep(START), WaitStep(flag, len(leaders), "the other chips are done"), (start, listed))
 
 
 def _as_leader(program: Program, flag: int) -> Program:
@@ -50,7 +50,7 @@ def _as_leader(program: Program, flag: int) -> Program:
     done = _signal(
         DONE, of_this_chip(program.pe), (("destination_pe", program.pe), ("destination", 0)), flag, "this chip is done"
     )
-    led = enclosed(program, WaitStep(flag, 1), SendStep(DONE), (done,))
+    led = enclosed(program, WaitStep(flag, 1, "the first chip starts"), SendStep(DONE), (done,))
     return replace(led, is_root=False, leads=True)
 
 

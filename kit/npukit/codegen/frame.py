@@ -12,6 +12,7 @@ from typing import Any
 
 from npukit.accel.interface import Address, Call, CommandFormat
 from npukit.codegen.c_text import function_bodies
+from npukit.codegen.names import comment_text
 from npukit.codegen.tvm_door import (
     Expr,
     Function,
@@ -117,9 +118,10 @@ class JoinStep:
 
 @dataclass(frozen=True)
 class SendStep:
-    """Start the messages whose first descriptor this is."""
+    """Start the messages whose first descriptor this is. `purpose` says what they are, for a reader of the C."""
 
     symbol: str
+    purpose: str = ""
     code = ("send",)
 
     def operands(self) -> tuple[Operand, ...]:
@@ -128,15 +130,16 @@ class SendStep:
     def with_operands(self, values: Sequence[Address | int | str]) -> SendStep:
         (value,) = values
         assert isinstance(value, Address)
-        return SendStep(value.symbol)
+        return SendStep(value.symbol, self.purpose)
 
 
 @dataclass(frozen=True)
 class WaitStep:
-    """Wait for a counted flag. A number may be the name of one of the PE's own."""
+    """Wait for a counted flag. A number may be the name of one of the PE's own. `purpose`: what it waits for."""
 
     flag: int | str
     count: int | str
+    purpose: str = ""
     code = ("wait",)
 
     def operands(self) -> tuple[Operand, ...]:
@@ -147,7 +150,7 @@ class WaitStep:
         flag, count = values
         assert not isinstance(flag, Address)
         assert not isinstance(count, Address)
-        return WaitStep(flag, count)
+        return WaitStep(flag, count, self.purpose)
 
 
 @dataclass(frozen=True)
@@ -196,6 +199,17 @@ def frame_as_c(function: Function, place: Callable[[str, int], str], numbers: Ma
     """
     body = function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
     return re.sub(r"\b[A-Za-z_]\w*", lambda word: numbers.get(word[0], word[0]), body)
+
+
+def with_purposes(body: str, steps: Sequence[FrameStep], pe: str) -> str:
+    """The statements of a frame, each send and wait with a comment that says what is on its way. `pe`: on which PE."""
+    purposes = iter([step.purpose for step in steps if isinstance(step, SendStep | WaitStep)])
+
+    def commented(call: re.Match[str]) -> str:
+        purpose = next(purposes)
+        return f"{call[0]} /* {pe}{comment_text(purpose)} */" if purpose else call[0]
+
+    return re.sub(r"\bnoc_(?:send|wait)\(.*\);", commented, body)
 
 
 def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:

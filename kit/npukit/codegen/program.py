@@ -14,6 +14,7 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
 from npukit.codegen.table import TABLE, Long, Piece
 from npukit.net.net import Net
+from npukit.plan.awaited import Purposes
 from npukit.plan.memory import control_bytes, is_table
 from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
 from npukit.plan.repeats import layer_places, likes_of
@@ -89,7 +90,7 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
-        steps = tuple(_step(run, descriptors, _waits(parts)) for run in runs)
+        steps = tuple(_with_purposes(runs, descriptors, parts, Purposes(plan).of(pe)))
         records, spans = tuple(_records(runs, descriptors)), tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
@@ -173,14 +174,25 @@ def _waits(parts: Sequence[Part]) -> dict[str, str]:
     return {part.engine.name: part.engine.abilities.wait for part in parts if part.engine.abilities.wait}
 
 
-def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, str]) -> FrameStep:
+def _with_purposes(
+    runs: Sequence[Sequence[Piece]], descriptors: Descriptors, parts: Sequence[Part], purposes: Mapping[int, str]
+) -> Iterator[FrameStep]:
+    """The steps of the frame. `purposes`: what is on its way, by the number of the plan's step."""
+    begin = 0
+    for run in runs:
+        found = dict.fromkeys(purposes[i] for i in range(begin, begin + len(run)) if i in purposes)
+        yield _step(run, descriptors, _waits(parts), "; ".join(found))
+        begin += len(run)
+
+
+def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, str], purpose: str) -> FrameStep:
     first = run[0]
     if isinstance(first, Wait):
-        return WaitStep(first.flag, first.count)
+        return WaitStep(first.flag, first.count, purpose)
     if isinstance(first, Join):
         return JoinStep(waits[first.engine])
     if isinstance(first, Send):
-        return SendStep(descriptors.first(first.message))
+        return SendStep(descriptors.first(first.message), purpose)
     return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first)
 
 

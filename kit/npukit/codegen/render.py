@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
-from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed
+from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
 from npukit.codegen.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.places import OWN, Places
@@ -140,7 +140,8 @@ def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: 
     _, names = _kernels(role)
     function = frame_function([renamed(step, names) for step in steps], observable=observable, traces=traces)
     numbers = {word.name: f"{OWN}.{word.name}" for word in role.words if not word.is_address}
-    return frame_as_c(function, _places(role).address, numbers)
+    which = f"on PE {role.first.pe}: " if len(role.pes) > 1 else ""
+    return with_purposes(frame_as_c(function, _places(role).address, numbers), steps, which)
 
 
 def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:

@@ -27,6 +27,8 @@ from npukit.project.manifest import Manifest, NetworksManifest
 
 MANIFEST = "npukit.json"
 PLAN = "plan.json"
+PLAN_TABLES = "plan.txt"
+"""The same for people: of data-parallel replicas the first."""
 DRAM_IMAGE = "images/dram.bin"
 GOLDEN = "golden.npz"
 SPANS = "steps.json"
