@@ -16,6 +16,7 @@ class Options:
 
     pes: int | None = None
     engine: str | None = None
+    """`cpu`: no accelerator. One of the board's: that alone, for all that it takes, also where the core is faster."""
     objective: str = "latency"
     frames_per_second: float | None = None
     """A rate that must be reached, by the plan's prediction; `DoesNotFit` names what of the board cannot hold it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from npukit.codegen.generate import generate
 from npukit.codegen.streamed import dram_image
 from npukit.emulator.renode.render import objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
-from npukit.errors import DoesNotFit
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
 from npukit.net.importer.loops import Kernel, load_kernels, save_kernels, scheduling
@@ -74,6 +74,7 @@ class Prepared:
     """A network that knows its engines and not its PEs yet.
 
     `told` is what the summary says of how the model became this net; `loops` are the kernels that TVM schedules.
+    `shared` is the net with ops on accelerators that the core would make sooner: PEs can share those, if that differs.
     """
 
     net: Net
@@ -82,6 +83,12 @@ class Prepared:
     model_sha256: str
     told: Mapping[str, Any]
     loops: Mapping[str, Kernel]
+    shared: Net | None = None
+
+    @property
+    def nets(self) -> tuple[Net, ...]:
+        """Those that are to be planned and compared."""
+        return (self.net, self.shared) if self.shared else (self.net,)
 
 
 @dataclass(frozen=True)
@@ -148,12 +155,24 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     plugins = plugins_of(board)
     engines = with_core(plugins)
     pruned = without_dead_channels(loaded.net)
-    net = in_overlapping_order(assign_engines(pruned.net, engines, only_cpu=options.engine == "cpu"), engines)
+    net, *shared = (in_overlapping_order(each, engines) for each in _placed(pruned.net, engines, options))
     if options.strict:
         refuse_cpu_ops(net)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in pruned.removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
-    return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net))
+    return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net), *shared)
+
+
+def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options) -> Iterator[Net]:
+    """The net with each op on the fastest engine; and, if there are such, with accelerators that are slower than the
+    core at a whole op, which PEs may share, as they cannot where the core computes it."""
+    willing = assign_engines(net, engines, only=options.engine, slower_too=True)
+    if not (options.engine or options.strict):
+        fastest = assign_engines(net, engines)
+        yield fastest
+        if [(op.name, op.engine) for op in fastest.ops] == [(op.name, op.engine) for op in willing.ops]:
+            return
+    yield willing
 
 
 @uncollected()
@@ -168,7 +187,28 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
 
 
 def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
+    """The best plan of the prepared nets by the objective."""
     progress.stage(f"plan for {board.name}{_if_long(board, options)}")
+    found: list[Compiled] = []
+    refused: NpukitError | None = None
+    for net in prepared.nets:
+        try:
+            found.append(_planned_net(board, replace(prepared, net=net, shared=None), options))
+        except NpukitError as error:
+            refused = error
+    if not found and refused:
+        raise refused
+    return min(found, key=lambda each: _merit(each.plan, options.objective))
+
+
+def _merit(plan: Plan, objective: str) -> tuple[int, int]:
+    """Of two plans the better one has less."""
+    predicted = plan.predicted
+    first = {"throughput": predicted.interval_cycles, "memory": plan.pes_used}.get(objective, predicted.latency_cycles)
+    return first, predicted.latency_cycles
+
+
+def _planned_net(board: Board, prepared: Prepared, options: Options) -> Compiled:
     if options.plan:
         prepared = replace(prepared, net=with_sums(prepared.net, prepared.engines, options.plan))
         net, engines = prepared.net, prepared.engines

@@ -34,10 +34,10 @@ def test_the_quicker_one_gets_the_op(both: Path, tmp_path: Path) -> None:
 
 
 def test_both_work_in_one_frame(both: Path, tmp_path: Path) -> None:
-    """A MAC array with hardly any accumulator leaves the convolutions to the other, and keeps the sums."""
+    """A MAC array with hardly any accumulator leaves the convolutions to others, and keeps the sums."""
     both.write_text(both.read_text().replace("accumulator_bits = 29", "accumulator_bits = 12"))
     placed = engines(both, tmp_path)
-    assert placed["conv2d_0"] == placed["conv2d_2"] == "systolic8x8"
+    assert placed["conv2d_2"] == "systolic8x8"
     assert placed["add_0"] == "mac_array"
     assert placed["softmax_0"] == "cpu"
     found = api.validate(tmp_path / "out")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.fusion import with_patterns, with_subgraphs
-from npukit.accel.interface import Accelerator, Plugin
+from npukit.accel.interface import Accelerator, Cost, Plugin
 from npukit.accel.plugins import plugin_for
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
+from npukit.net.cost import macs
 from npukit.net.net import Net, Op
 from npukit.net.ops import Reshape, TvmCode
 
@@ -34,18 +36,44 @@ def with_core(plugins: Mapping[str, Plugin]) -> dict[str, Accelerator]:
     return {**plugins, CPU: Cpu()}
 
 
-def assign_engines(net: Net, engines: Mapping[str, Accelerator], *, only_cpu: bool = False) -> Net:
-    """The net with each op on the accelerator that needs the fewest cycles, and the reason where that is the core.
+def assign_engines(
+    net: Net, engines: Mapping[str, Accelerator], *, only: str | None = None, slower_too: bool = False
+) -> Net:
+    """The net with each op on the engine that needs the fewest cycles for all of it, and the reason where that is the
+    core.
 
-    Then the ops that an accelerator takes as one are: subgraphs first, as they are larger, then patterns.
+    `only` names the one engine to use, beside the core for what that does not take. With `slower_too` an accelerator
+    gets what it takes even if the core is faster. Then the ops that an accelerator takes as one are: subgraphs first,
+    as they are larger, then patterns.
     """
-    net = net.with_ops(tuple(_assign(net, op, engines, only_cpu) for op in net.ops))
-    able = [] if only_cpu else list(engines.values())
-    for engine in (each for each in able if each.abilities.subgraphs):
-        net = with_subgraphs(net, engine, engines)
-    for engine in able:
-        net = with_patterns(net, engine, engines)
+    used = engines if only is None else _used(engines, only)
+    fastest = {**used, CPU: _CoreAtItsBest()}
+    net = net.with_ops(tuple(_assign(net, op, fastest, only == CPU, slower_too) for op in net.ops))
+    for engine in (each for each in used.values() if each.abilities.subgraphs):
+        net = with_subgraphs(net, engine, fastest)
+    for engine in used.values():
+        net = with_patterns(net, engine, fastest)
     return net
+
+
+def _used(engines: Mapping[str, Accelerator], only: str) -> dict[str, Accelerator]:
+    if only not in engines:
+        accelerators = ", ".join(name for name in engines if name != CPU) or "none"
+        raise NpukitError(f"--engine {only}: the board's accelerators are: {accelerators}", tries=["--engine cpu"])
+    return {only: engines[only], CPU: engines[CPU]}
+
+
+class _CoreAtItsBest(Cpu):
+    """The core with the kernel that it has for each op as a whole, chosen when its cost is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chosen: dict[str, Cpu] = {}
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        if op.name not in self._chosen:
+            self._chosen[op.name] = Cpu(core_kernels_alone(net.alone(op.placed(CPU))))
+        return self._chosen[op.name].cost(net, op, output)
 
 
 def refuse_cpu_ops(net: Net) -> None:
@@ -58,7 +86,7 @@ def refuse_cpu_ops(net: Net) -> None:
             )
 
 
-def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool) -> Op:
+def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool, slower_too: bool) -> Op:
     if op.kind == Reshape.kind:
         return op.placed(CPU, "no work: its output lies on its input")
     if isinstance(op.attributes, TvmCode):
@@ -69,9 +97,25 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
     reasons = {engine.name: engine.refusal(net, op) for engine in accelerators}
     willing = [engine for engine in accelerators if reasons[engine.name] is None]
     if willing:
-        return op.placed(min(willing, key=lambda engine: _cycles(net, op, engine)).name)
+        best = min(willing, key=lambda engine: _cycles(net, op, engine))
+        slower = None if slower_too else _slower_than_core(net, op, best, engines[CPU])
+        return op.placed(CPU, slower) if slower else op.placed(best.name)
     none = "" if len(accelerators) < len(engines) - 1 else "the board has no accelerator"
     return op.placed(CPU, "; ".join(filter(None, reasons.values())) or none)
+
+
+def _slower_than_core(net: Net, op: Op, engine: Accelerator, core: Accelerator) -> str | None:
+    """Why the core gets an op that an accelerator takes, if it does."""
+    takes = _cycles(net, op, engine)
+    if takes <= _least_on_core(net, op):
+        return None
+    on_core = _cycles(net, op, core)
+    return f"{engine.name} is slower than the core: {takes:,} cycles, not {on_core:,}" if takes > on_core else None
+
+
+def _least_on_core(net: Net, op: Op) -> int:
+    """Cycles that no kernel of the core beats: SMLAD makes two products, Winograd saves 5 of 9, STR stores 4 bytes."""
+    return max(macs(net, op) // 5, net.tensor(op.output).bytes // 4)
 
 
 def _cycles(net: Net, op: Op, engine: Accelerator) -> int:

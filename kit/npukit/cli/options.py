@@ -26,10 +26,6 @@ class Ranges(StrEnum):
     PERCENTILE = "percentile"
 
 
-class Engine(StrEnum):
-    CPU = "cpu"
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON value on stdout, for programs.")]
 Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
@@ -49,7 +45,10 @@ Pes = Annotated[
 Network = Annotated[
     str | None, typer.Option("--network", metavar="NAME", help="Of several networks in one build, this one.")
 ]
-OnlyEngine = Annotated[Engine | None, typer.Option("--engine", help="cpu: use no accelerator.")]
+OnlyEngine = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="NAME", help="cpu: no accelerator; one of the board's: all that it takes."),
+]
 Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
 Rate = Annotated[
     float | None,

@@ -85,7 +85,7 @@ def _portable(build: Build) -> Planned:
     """Every op on the core, none of it in assembly, on one PE of any size."""
     whole = build.net()
     engines = {CPU: Cpu()}
-    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only_cpu=True)
+    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CPU)
     return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
 
 

@@ -107,7 +107,7 @@ class Net:
     def alone(self, op: Op) -> Net:
         """A net of the op's parts and nothing else."""
         inputs = tuple(dict.fromkeys(self.activations(op)))
-        names = {name for part in op.parts for name in (*part.inputs, *part.outputs)}
-        tensors = {name: tensor for name, tensor in self.tensors.items() if name in names}
-        constants = {name: value for name, value in self.constants.items() if name in names}
+        names = dict.fromkeys(name for part in op.parts for name in (*part.inputs, *part.outputs))
+        tensors = {name: self.tensors[name] for name in names if name in self.tensors}
+        constants = {name: self.constants[name] for name in names if name in self.constants}
         return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants)
