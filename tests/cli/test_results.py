@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from npukit.cli.main import app
-from npukit.measure.validate import Mismatch, Validation
+from npukit.measure.validate import DEPLOYED, Mismatch, Validation
 
 EQUAL = Validation("emulator", 2, True, (), 18, 200)
 UNEQUAL = Validation("emulator", 2, False, (Mismatch(1, "scores", 0, (0, 7), 12, 13),), 18)
@@ -33,14 +33,14 @@ def validate(found: Validation, monkeypatch: pytest.MonkeyPatch, *arguments: str
 def test_equal_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
     done = validate(EQUAL, monkeypatch)
     assert done.exit_code == 0
-    assert done.stdout == "2 cases on emulator: equal bit for bit (18 layers in 200 tiles checked)\n"
+    assert done.stdout == "2 cases on emulator, deployed and observed: equal bit for bit (18 layers in 200 tiles checked)\n"
     assert reported == [{"validation": EQUAL.to_json()}]
 
 
 def test_a_mismatch_exits_with_3_and_names_the_first(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
     done = validate(UNEQUAL, monkeypatch)
     assert done.exit_code == 3
-    assert done.stderr.startswith("error: case 1, PE 0: scores[0, 7] is 12, the reference says 13\n")
+    assert done.stderr.startswith("error: case 1, PE 0, observed frame: scores[0, 7] is 12, the reference says 13\n")
     assert reported == [{"validation": UNEQUAL.to_json()}]
 
 
@@ -57,7 +57,18 @@ def test_a_layer_of_which_only_the_digest_differs_is_named(
     layer = Validation("emulator", 1, True, (Mismatch(0, "stem", 3, (), 1, 2, "[0:4]"),), 9)
     done = validate(layer, monkeypatch)
     assert done.exit_code == 3
-    assert "PE 3: the CRC-32 of stem[0:4]" in done.stderr
+    assert "PE 3, observed frame: the CRC-32 of stem[0:4]" in done.stderr
+    assert reported
+
+
+def test_two_paths_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+    wrong = Mismatch(1, "scores", 0, (0, 7), 12, 13, path=DEPLOYED)
+    done = validate(Validation("emulator", 2, False, (wrong,), 18, paths_equal=False), monkeypatch)
+    assert done.exit_code == 3
+    assert done.stderr.startswith(
+        "error: the deployed and the observed path of this build differ:"
+        " case 1, PE 0, deployed frame: scores[0, 7] is 12, the reference says 13\n"
+    )
     assert reported
 
 

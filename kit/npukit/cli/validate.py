@@ -13,7 +13,7 @@ from npukit.cli.summary import keep_in_report
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
-    from npukit.measure.validate import Mismatch, Validation
+    from npukit.measure.validate import Validation
 
 
 def validate(
@@ -65,9 +65,9 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
     from npukit.errors import DoesNotFit
 
     if not found.passed:
-        raise DoesNotFit(f"{of}{_first(found.mismatches)}", tries=_WAYS)
+        raise DoesNotFit(f"{of}{_differs(found)}", tries=_WAYS)
     terminal.print(
-        f"{of}{found.cases} cases on {found.engine}: equal bit for bit"
+        f"{of}{found.cases} cases on {found.engine}, deployed and observed: equal bit for bit"
         f" ({found.layers_checked} layers in {found.tiles_checked} tiles checked)"
     )
 
@@ -78,7 +78,6 @@ _WAYS = (
 )
 
 
-def _first(mismatches: tuple[Mismatch, ...]) -> str:
-    first = mismatches[0]
-    where = f"{first.tensor}{list(first.index)}" if first.index else f"the CRC-32 of {first.tensor}{first.box}"
-    return f"case {first.case}, PE {first.pe}: {where} is {first.got}, the reference says {first.want}"
+def _differs(found: Validation) -> str:
+    first = f"{found.mismatches[0]}"
+    return first if found.paths_equal else f"the deployed and the observed path of this build differ: {first}"

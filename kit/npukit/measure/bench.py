@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from npukit.board.board import Board
 from npukit.display import table
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, rounds
@@ -19,7 +22,14 @@ from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
 from npukit.measure.timeline import Timeline
-from npukit.measure.validate import run_round, write_inputs
+from npukit.measure.validate import (
+    DEPLOYED,
+    OBSERVED,
+    differing_outputs,
+    read_outputs,
+    run_round,
+    write_inputs,
+)
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
 from npukit.plan.chips import twins
@@ -114,15 +124,22 @@ def bench(
     """Run `frames` frames one by one and report the slowest, then as many in a row, then one layer by layer.
 
     Where the plan takes several frames together, a round stands for one, and there are as many rounds as it takes.
-    With the `timeline` of a frame, layers take what they take there.
+    With the `timeline` of a frame, layers take what they take there. Outputs that the cases do not expect are an error:
+    figures of a frame that computes something else are worth nothing. The frame before those that are measured is of
+    other cases, so that none of them finds its own results in memory.
     """
     together = plan.frames_of_all
     session, count, chosen = target.session, -(-frames // together), rounds(cases.count, together)[0]
-    run_round(session, net, cases, chosen, observe=False)
-    runs = [_measured_run(session, cases, chosen) for _ in progress.track(range(count), f"bench on {target.name}")]
+    check = partial(_check, target, net, cases)
+    others = tuple((case + 1) % cases.count for case in chosen)
+    check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
+    runs = list[_Run]()
+    for _ in progress.track(range(count), f"bench on {target.name}"):
+        runs.append(_measured_run(session, cases, chosen))
+        check(chosen, read_outputs(session, net, together), DEPLOYED)
     slowest = max(runs, key=lambda run: run.result.cycles)
     interval = _interval(session, cases, chosen, slowest.result.cycles, count)
-    run_round(session, net, cases, chosen, observe=True)
+    check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)
     tiles = recorded_tiles(session, net, target.board, plan)
     first = [tile for tile in tiles if tile.frame == 0]
     cycles = slowest.result.cycles if target.counts_cycles else None
@@ -145,6 +162,14 @@ def bench(
         energy_estimate_nj=estimated_nanojoules(target.board, net, plan, instructions),
         timeline=timeline,
     )
+
+
+def _check(
+    target: Target, net: Net, cases: Cases, chosen: Sequence[int], outputs: Sequence[Sequence[np.ndarray]], path: str
+) -> None:
+    """DoesNotFit if an output is not what its case expects."""
+    for mismatch in differing_outputs(net, cases, chosen, outputs, path):
+        raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=["npukit validate BUILD names the layer"])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -21,13 +21,15 @@ from npukit.plan.plan import Plan, View
 from npukit.progress import Progress
 
 LISTED_MISMATCHES = 20
+DEPLOYED, OBSERVED = "deployed", "observed"
+"""The two paths of the firmware: frames as they always run, and those in which each layer runs by itself."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
     """The first element in which an output differs; or a tile, the `box` of a layer that one PE computes.
 
-    Of a tile only the digest is known: got and want are CRC-32s.
+    Of a tile only the digest is known: got and want are CRC-32s. `path` is that of the frame: `DEPLOYED` or `OBSERVED`.
     """
 
     case: int
@@ -37,11 +39,21 @@ class Mismatch:
     got: int | float
     want: int | float
     box: str = ""
+    path: str = OBSERVED
+
+    def __str__(self) -> str:
+        where = f"the CRC-32 of {self.tensor}{self.box}" if self.box else f"{self.tensor}{list(self.index)}"
+        frame = f"case {self.case}, PE {self.pe}, {self.path} frame"
+        return f"{frame}: {where} is {self.got}, the reference says {self.want}"
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What was compared, and what differed. A layer is checked in as many tiles as PEs compute it in."""
+    """What was compared, and what differed. A layer is checked in as many tiles as PEs compute it in.
+
+    Every case runs on both paths. `outputs_equal`: those of either are the reference's; `paths_equal`: one gives what
+    the other gives, right or wrong.
+    """
 
     engine: str
     cases: int
@@ -49,17 +61,18 @@ class Validation:
     mismatches: tuple[Mismatch, ...]
     layers_checked: int
     tiles_checked: int = 0
+    paths_equal: bool = True
     accuracy: float | None = None
     """The share of the cases' labels that the first output names, if there are labels."""
 
     @property
     def passed(self) -> bool:
-        return self.outputs_equal and not self.mismatches
+        return self.outputs_equal and self.paths_equal and not self.mismatches
 
     def _repr_html_(self) -> str:
         title = f"{self.cases} cases on {self.engine}: {'equal bit for bit' if self.passed else 'NOT equal'}"
-        rows = [(each.case, each.tensor, each.pe, str(each.index), each.got, each.want) for each in self.mismatches]
-        return table(title, ("case", "tensor", "PE", "index", "got", "want"), rows)
+        rows = [(m.case, m.path, m.tensor, m.pe, str(m.index), m.got, m.want) for m in self.mismatches]
+        return table(title, ("case", "frame", "tensor", "PE", "index", "got", "want"), rows)
 
     def to_json(self) -> dict[str, Any]:
         told = asdict(self)
@@ -67,30 +80,43 @@ class Validation:
 
 
 def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:
-    """Feed every case; compare outputs with the reference and with what the cases expect, and all tiles' digests."""
+    """Feed every case to a deployed frame, then to an observed one.
+
+    The outputs of both are compared with the reference and with what the cases expect, and all tiles' digests with the
+    reference. The deployed frame comes first: the observed one leaves every tensor of the case in memory, where a
+    frame that waits for too little would find it.
+    """
     found: list[Mismatch] = []
-    equal, answers = True, dict[int, int]()
+    paths_equal, answers = True, dict[int, int]()
     steps = [step for pe in plan.pes for step in pe.tiles]
-    for chosen in progress.track(rounds(cases.count, plan.frames_of_all), f"validate on {target.name}"):
-        outputs = run_round(target.session, net, cases, chosen, observe=True)
+    every = rounds(cases.count, plan.frames_of_all)
+    _forget_earlier_runs(target.session, net, cases, len(every[0]))
+    for chosen in progress.track(every, f"validate on {target.name}"):
         reference = {case: evaluate(net, [array[case] for array in cases.inputs]) for case in dict.fromkeys(chosen)}
-        differing = _differing_tiles(target, net, plan, chosen, reference)
-        frames = list(zip(chosen, outputs, strict=True))
-        wrong = [m for case, got in frames for m in _differing_outputs(net, cases, case, got, reference[case])]
-        equal = equal and not wrong
-        found += differing + wrong
-        answers |= {case: answer(got[0]) for case, got in frames}
-    layers = len({step.op for step in steps})
-    mismatches = tuple(found[:LISTED_MISMATCHES])
+        deployed = run_round(target.session, net, cases, chosen, observe=False)
+        observed = run_round(target.session, net, cases, chosen, observe=True)
+        found += _differing_tiles(target, net, plan, chosen, reference)
+        for path, outputs in ((OBSERVED, observed), (DEPLOYED, deployed)):
+            found += differing_outputs(net, cases, chosen, outputs, path, reference)
+        paths_equal = paths_equal and all(map(_same_outputs, deployed, observed))
+        answers |= {case: answer(got[0]) for case, got in zip(chosen, deployed, strict=True)}
     return Validation(
-        target.name,
-        cases.count,
-        equal,
-        mismatches,
-        layers * cases.count,
-        len(steps) * len(plan.chips) * len(rounds(cases.count, plan.frames_of_all)),
-        _accuracy(cases, answers),
+        engine=target.name,
+        cases=cases.count,
+        outputs_equal=all(mismatch.box for mismatch in found),
+        mismatches=tuple(found[:LISTED_MISMATCHES]),
+        layers_checked=len({step.op for step in steps}) * cases.count,
+        tiles_checked=len(steps) * len(plan.chips) * len(every),
+        paths_equal=paths_equal,
+        accuracy=_accuracy(cases, answers),
     )
+
+
+def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:
+    """Run zeros on a board that has run before: its memory may hold what the first case leaves there."""
+    if session.pes()[0].frames:
+        zeros = Cases(tuple(np.zeros_like(array[:1]) for array in cases.inputs), {})
+        run_round(session, net, zeros, (0,) * frames, observe=False)
 
 
 def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:
@@ -110,7 +136,12 @@ def run_round(
     """A case for each frame that the device takes at once, and the outputs of each."""
     write_inputs(session, cases, chosen)
     session.run(observe=observe)
-    return [[_output(session, net, frame, index) for index in range(len(net.outputs))] for frame in range(len(chosen))]
+    return read_outputs(session, net, len(chosen))
+
+
+def read_outputs(session: Session, net: Net, frames: int) -> list[list[np.ndarray]]:
+    """The outputs of each frame of the last run."""
+    return [[_output(session, net, frame, index) for index in range(len(net.outputs))] for frame in range(frames)]
 
 
 def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bool) -> list[np.ndarray]:
@@ -152,16 +183,34 @@ def _differing_tiles(
     return found
 
 
-def _differing_outputs(
-    net: Net, cases: Cases, case: int, outputs: list[np.ndarray], values: dict[str, np.ndarray]
+def differing_outputs(
+    net: Net,
+    cases: Cases,
+    chosen: Sequence[int],
+    outputs: Sequence[Sequence[np.ndarray]],
+    path: str,
+    reference: Mapping[int, Mapping[str, np.ndarray]] = {},
 ) -> list[Mismatch]:
-    found = []
+    """Of each frame's outputs the first elements that differ from the reference, or from what its case expects."""
+    return [
+        mismatch
+        for case, got in zip(chosen, outputs, strict=True)
+        for mismatch in _of_case(net, cases, case, got, path, reference.get(case, {}))
+    ]
+
+
+def _of_case(
+    net: Net, cases: Cases, case: int, outputs: Sequence[np.ndarray], path: str, values: Mapping[str, np.ndarray]
+) -> Iterator[Mismatch]:
     for index, (name, got) in enumerate(zip(net.outputs, outputs, strict=True)):
-        wanted = [values[name]]
+        wanted = [values[name]] if name in values else []
         if index in cases.expected:
             wanted.append(cases.expected[index][case].reshape(got.shape))
-        found += [m for want in wanted for m in _first_difference(case, name, got, want)]
-    return found
+        yield from (m for want in wanted for m in _first_difference(case, name, got, want, path))
+
+
+def _same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
+    return all(np.array_equal(_bits(a), _bits(b)) for a, b in zip(one, other, strict=True))
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
@@ -169,9 +218,9 @@ def _bits(values: np.ndarray) -> np.ndarray:
     return values.view(np.uint32) if values.dtype == np.float32 else values
 
 
-def _first_difference(case: int, name: str, got: np.ndarray, want: np.ndarray) -> list[Mismatch]:
+def _first_difference(case: int, name: str, got: np.ndarray, want: np.ndarray, path: str) -> list[Mismatch]:
     places = np.argwhere(_bits(got) != _bits(want))
     if not len(places):
         return []
     index = tuple(int(i) for i in places[0])
-    return [Mismatch(case, name, 0, index, got[index].item(), want[index].item())]
+    return [Mismatch(case, name, 0, index, got[index].item(), want[index].item(), path=path)]

@@ -10,10 +10,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.cases import load_cases
-from npukit.measure.trial import Trial
+from npukit.measure.trial import NOT_EXACT, Trial
 from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
 from npukit.plan.advice import Advice
@@ -27,8 +27,6 @@ from npukit.tuning import Database, Finding, load_database
 BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
 Choices = Mapping[str, str]
 """By the keys of knobs."""
-NO_BUILD = Trial("", 0, {}, exact=False)
-"""Of choices that fit nowhere."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,8 @@ class Tuner:
         started = monotonic()
         self._progress.stage("measure the build as it is")
         (baseline,) = self._measured([self._build])
+        if not baseline.exact:
+            raise DoesNotFit(f"{self._build.folder} does not compute what it should", tries=["npukit validate BUILD"])
         trials, best = 0, baseline.cost
         proposals = self._proposals(started + budget_seconds, baseline)
         while monotonic() - started < budget_seconds:
@@ -133,7 +133,7 @@ class Tuner:
             places = (Path(scratch) / str(index) for index in count())
             tried = [each for choices in batch for each in self._builds(choices, places)]
             trials = iter(self._measured([build for _, build in tried if build]))
-            yield from ((choices, next(trials) if build else NO_BUILD) for choices, build in tried)
+            yield from ((choices, next(trials) if build else NOT_EXACT) for choices, build in tried)
 
     def _builds(self, choices: Choices, places: Iterator[Path]) -> Iterator[tuple[Choices, Build | None]]:
         try:
@@ -191,7 +191,7 @@ class Tuner:
         self._progress.stage("the best of all together")
         with tempfile.TemporaryDirectory(prefix="npukit-tune-") as scratch:
             ((_, built),) = self._builds({}, iter([Path(scratch) / "best"]))
-            trial = self._measured([built])[0] if built else NO_BUILD
+            trial = self._measured([built])[0] if built else NOT_EXACT
             if built and trial.exact and trial.cost <= baseline.cost:
                 replace_build(built.folder, self._build.folder)
                 return trial.cost
