@@ -48,6 +48,7 @@ __all__ = [
     "fit_networks",
     "flash",
     "load",
+    "load_linked",
     "load_networks",
     "networks_summary",
     "ops",
@@ -61,6 +62,12 @@ __all__ = [
 
 Model: TypeAlias = "Path | str | ExportedProgram"
 """A model file, or a program of `torch.export`."""
+
+Folder: TypeAlias = Path | str | Build
+"""A build folder, or what `load` read of it."""
+
+Networks: TypeAlias = Path | str | Mapping[str, Build]
+"""A folder of several networks' builds, or what `load_networks` read of it."""
 
 
 def build(
@@ -147,20 +154,28 @@ def fit(
         return _told(compile_network(path, load_board(board), options, progress or Silent()))
 
 
-def load(folder: Path | str) -> Build:
-    """Read a build folder back."""
-    return load_build(Path(folder))
+def load(folder: Folder, *, modified: bool = False) -> Build:
+    """Read a build folder back. With `modified` its project may have been changed by hand, and made with its `make`."""
+    return folder if isinstance(folder, Build) else load_build(Path(folder), modified=modified)
 
 
-def load_networks(folder: Path | str) -> dict[str, Build]:
+def load_networks(folder: Networks, *, modified: bool = False) -> Mapping[str, Build]:
     """The builds of the networks side by side in a folder, by name; empty if it is the build of one network."""
     from npukit.project.build_folder import load_networks as read
 
-    return read(Path(folder))
+    return folder if isinstance(folder, Mapping) else read(Path(folder), modified=modified)
+
+
+def load_linked(folder: Folder, *, modified: bool = False) -> Build:
+    """The build whose firmware answers on the board's link, of one network or several."""
+    if isinstance(folder, Build):
+        return folder
+    several = load_networks(folder, modified=modified)
+    return next(iter(several.values())) if several else load(folder, modified=modified)
 
 
 def validate_networks(
-    folder: Path | str, *, on: str | None = None, cases: int | None = None, progress: Progress | None = None
+    folder: Networks, *, on: str | None = None, cases: int | None = None, progress: Progress | None = None
 ) -> dict[str, Validation]:
     """Validate each network of a folder as `validate` does, while all others run too."""
     from npukit.measure.company import validate_in_company
@@ -169,7 +184,7 @@ def validate_networks(
 
 
 def bench_networks(
-    folder: Path | str, *, on: str | None = None, frames: int = 3, progress: Progress | None = None
+    folder: Networks, *, on: str | None = None, frames: int = 3, progress: Progress | None = None
 ) -> dict[str, CompanyBench]:
     """Measure each network of a folder alone, and all of them at the same time."""
     from npukit.measure.company import bench_in_company
@@ -178,7 +193,7 @@ def bench_networks(
 
 
 def validate(
-    folder: Path | str,
+    folder: Folder,
     *,
     on: str | None = None,
     inputs: Path | str | None = None,
@@ -187,7 +202,7 @@ def validate(
     faults: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Validation:
-    """Run the build and compare each output and layer with the integer reference, bit for bit.
+    """Run the build as deployed and observed; compare outputs and layers with the integer reference, bit for bit.
 
     With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here:
     it faults on misaligned accesses, as silicon does.
@@ -204,7 +219,7 @@ def validate(
 
 
 def run(
-    folder: Path | str,
+    folder: Folder,
     *,
     on: str | None = None,
     inputs: Path | str | None = None,
@@ -226,8 +241,8 @@ def run(
         return stack(outputs[: chosen.count])
 
 
-def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progress: Progress | None = None) -> Bench:
-    """Measure frames on the target: cycles and instructions, whole and layer by layer."""
+def bench(folder: Folder, *, on: str | None = None, frames: int = 3, progress: Progress | None = None) -> Bench:
+    """Measure frames on the target: cycles and instructions, whole and layer by layer. Their outputs must be right."""
     from npukit.measure.bench import bench as measure
     from npukit.measure.target import open_target
     from npukit.measure.trace import timeline_of
@@ -242,7 +257,7 @@ def bench(folder: Path | str, *, on: str | None = None, frames: int = 3, progres
 
 
 def trace(
-    folder: Path | str,
+    folder: Folder,
     output: Path | str,
     *,
     on: str | None = None,
@@ -359,7 +374,7 @@ def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
 
 
 def flash(
-    folder: Path | str,
+    folder: Folder,
     *,
     port: str,
     key: Path | str | None = None,
@@ -377,7 +392,7 @@ def flash(
     from npukit.link.flash_port import open_board, update_of
     from npukit.link.programmer import program
 
-    built, shown = _linked(folder), progress or Silent()
+    built, shown = load_linked(folder), progress or Silent()
     if built.board.programmer:
         if key or allow_older:
             raise NpukitError(f"board {built.board.name} has no loader that would check a signature or a version")
@@ -395,12 +410,6 @@ def _refuse_in_company(build: Build) -> None:
             f"{build.folder} shares its board with other networks, and cannot be built again alone",
             tries=["tune a build of this network alone; builds to come find what was found"],
         )
-
-
-def _linked(folder: Path | str) -> Build:
-    """The build whose firmware answers on the board's link."""
-    several = load_networks(folder)
-    return next(iter(several.values())) if several else load(folder)
 
 
 def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:

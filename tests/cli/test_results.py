@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -19,8 +20,8 @@ UNEQUAL = Validation("emulator", 2, False, (Mismatch(1, "scores", 0, (0, 7), 12,
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     """What goes into the report."""
     told: list[dict] = []
-    monkeypatch.setattr("npukit.api.load", lambda folder: folder)
-    monkeypatch.setattr("npukit.api.load_networks", lambda folder: {})
+    monkeypatch.setattr("npukit.api.load", lambda folder, modified: SimpleNamespace(modified=None))
+    monkeypatch.setattr("npukit.api.load_networks", lambda folder, modified: {})
     monkeypatch.setattr("npukit.report.page.write_report", lambda build, **results: told.append(results))
     return told
 
@@ -33,7 +34,10 @@ def validate(found: Validation, monkeypatch: pytest.MonkeyPatch, *arguments: str
 def test_equal_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
     done = validate(EQUAL, monkeypatch)
     assert done.exit_code == 0
-    assert done.stdout == "2 cases on emulator, deployed and observed: equal bit for bit (18 layers in 200 tiles checked)\n"
+    assert (
+        done.stdout
+        == "2 cases on emulator, deployed and observed: equal bit for bit (18 layers in 200 tiles checked)\n"
+    )
     assert reported == [{"validation": EQUAL.to_json()}]
 
 

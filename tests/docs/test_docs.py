@@ -46,6 +46,7 @@ def test_the_reference_has_every_verb_and_option() -> None:
 
 RUN_ELSEWHERE = {
     "/dev/tty": "a board at a serial port: tests/link/test_session.py, tests/boot/test_pseudo_terminal.py",
+    "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
     "--tracker": "TVM's tracker: tests/farm",
     "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
     "renode": "Renode, or a port that it opens: tests/emulator/renode",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,8 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import AsJson, BoardKey, BuildFolder, Network, On, Quiet, Tracker, Verbose, open_terminal
-from npukit.cli.summary import keep_in_report
+from npukit.cli.options import (
+    AsJson,
+    BoardKey,
+    BuildFolder,
+    Modified,
+    Network,
+    On,
+    Quiet,
+    Tracker,
+    Verbose,
+    open_terminal,
+)
+from npukit.cli.summary import keep_in_report, show_modified, told_of
 
 MOST_PES = 16
 
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
     from npukit.farm.client import FarmBench
     from npukit.measure.bench import Bench, LayerCost
     from npukit.measure.company import CompanyBench
+    from npukit.project.build_folder import Build
 
 
 def bench(
@@ -32,18 +45,23 @@ def bench(
         Path | None,
         typer.Option("--compare", metavar="OLD.json", help="Beside what an earlier `bench --json` printed."),
     ] = None,
+    modified: Modified = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a build: cycles and instructions, whole and layer by layer; on one board, or on a farm's."""
+    """Measure a build: cycles and instructions, whole and layer by layer; on one board, or on a farm's.
+
+    A wrong output is an error, as it is of `validate`.
+    """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
         build = chosen_network(build, network)
-        if api.load_networks(build):
+        if networks := api.load_networks(build, modified=modified):
             refuse_for_several(build, "--tracker and --compare", tracker, compare)
-            _bench_networks(terminal, build, on, frames)
+            show_modified(terminal, *networks.values())
+            _bench_networks(terminal, networks, on, frames)
             return
         old = _load_old(compare)
         if tracker:
@@ -51,25 +69,28 @@ def bench(
             terminal.result(farm.to_json())
             _show_boards(terminal, farm)
             return
-        measured = api.bench(build, on=on, frames=frames, progress=terminal)
-        terminal.result(measured.to_json())
+        built = api.load(build, modified=modified)
+        show_modified(terminal, built)
+        measured = api.bench(built, on=on, frames=frames, progress=terminal)
+        terminal.result({**measured.to_json(), **told_of(built)})
         _show(terminal, measured)
         if old:
             _show_comparison(terminal, old, measured)
-        if page := keep_in_report(terminal, api.load(build), **_results(measured)):
+        if page := keep_in_report(terminal, built, **_results(measured)):
             terminal.note(f"report: {page}")
 
 
-def _bench_networks(terminal: Terminal, folder: Path, on: str | None, frames: int) -> None:
+def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | None, frames: int) -> None:
     """A row for each network: alone, and with all others at the same time."""
     from npukit import api
 
-    measured = api.bench_networks(folder, on=on, frames=frames, progress=terminal)
-    terminal.result({"networks": [{"name": name, **each.to_json()} for name, each in measured.items()]})
+    measured = api.bench_networks(builds, on=on, frames=frames, progress=terminal)
+    told = {name: {"name": name, **each.to_json()} for name, each in measured.items()}
+    terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
     headings = ("network", ">cycles a frame", ">between frames", ">all at once", ">instructions", ">MACs a cycle")
     terminal.table(headings, [_network_row(name, each) for name, each in measured.items()])
     for name, each in measured.items():
-        keep_in_report(terminal, api.load(folder / name), **_results(each.alone))
+        keep_in_report(terminal, builds[name], **_results(each.alone))
 
 
 def _network_row(name: str, measured: CompanyBench) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Modified, Quiet, Verbose, open_terminal
+from npukit.cli.summary import show_modified, told_of
 
 if TYPE_CHECKING:
     from npukit.link.programmer import Programmed
@@ -28,6 +29,7 @@ def flash(
     ] = "0.0.0",
     allow_older: Annotated[bool, typer.Option("--allow-older", help="Go back to an older version.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
+    modified: Modified = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -41,8 +43,10 @@ def flash(
         from npukit import api
         from npukit.link.programmer import Programmed
 
+        built = api.load_linked(build, modified=modified)
+        show_modified(terminal, built)
         done = api.flash(
-            build,
+            built,
             port=port,
             key=key,
             version=version,
@@ -50,7 +54,7 @@ def flash(
             dry_run=dry_run,
             progress=terminal,
         )
-        terminal.result(done.to_json())
+        terminal.result({**done.to_json(), **told_of(built)})
         terminal.print(_programmed(done) if isinstance(done, Programmed) else _summary(done))
 
 

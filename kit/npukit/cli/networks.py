@@ -38,7 +38,7 @@ def chosen_network(build: Path, network: str | None) -> Path:
 
     if network is None:
         return build
-    known = load_networks(build)
+    known = load_networks(build, modified=True)
     if network not in known:
         raise NpukitError(
             f"{build} has no network {network}",

@@ -102,6 +102,7 @@ Tracker = Annotated[
 BoardKey = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="With --tracker: boards served under this key.")
 ]
+Modified = Annotated[bool, typer.Option("--modified", help="Run what make made of a project changed by hand.")]
 Inputs = Annotated[
     Path | None,
     typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases."),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network
-from npukit.cli.options import AsJson, BuildFolder, Faults, Network, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Faults, Modified, Network, On, Quiet, Verbose, open_terminal
+from npukit.cli.summary import show_modified, told_of
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
@@ -29,6 +30,7 @@ def run(
     gdb_pe: Annotated[
         int | None, typer.Option("--gdb-pe", metavar="N", help="The PE that gdb sees; else the root.")
     ] = None,
+    modified: Modified = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -39,12 +41,14 @@ def run(
 
         from npukit import api
 
-        build = chosen_network(build, network)
-        debugger = _debugger(api.load(build), gdb, gdb_pe, terminal) if gdb is not None else None
-        outputs = api.run(build, on=on, inputs=inputs, faults=faults, debugger=debugger, progress=terminal)
+        built = api.load(chosen_network(build, network), modified=modified)
+        show_modified(terminal, built)
+        debugger = _debugger(built, gdb, gdb_pe, terminal) if gdb is not None else None
+        outputs = api.run(built, on=on, inputs=inputs, faults=faults, debugger=debugger, progress=terminal)
         arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
         np.savez(output, **arrays)
-        terminal.result({"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]})
+        told = {"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]}
+        terminal.result({**told, **told_of(built)})
         terminal.print(f"{len(outputs[0])} cases: {output}")
 
 

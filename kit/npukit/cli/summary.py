@@ -74,10 +74,25 @@ def _row(op: dict[str, Any]) -> tuple[str, ...]:
     return op["name"], op["op"], op["engine"], *counts, op["kernel"] or "", op["reason"]
 
 
+def show_modified(terminal: Terminal, *builds: Build) -> None:
+    """Say of builds that may be changed by hand what was changed."""
+    for build in builds:
+        if build.modified is not None:
+            terminal.print(f"{build.folder}, modified by hand: {', '.join(build.modified) or 'nothing'}")
+
+
+def told_of(build: Build) -> dict[str, Any]:
+    """The same for a verb's JSON."""
+    return {} if build.modified is None else {"modified": list(build.modified)}
+
+
 def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) -> Path | None:
-    """Add results to the build's report, unless its folder is one that nobody may write to."""
+    """Add results to the build's report, unless they are another firmware's, or its folder may not be written to."""
     from npukit.report.page import write_report
 
+    if build.modified:
+        terminal.note("the report stays as it was: it is about the build as npukit made it")
+        return None
     try:
         return write_report(build, **results)
     except OSError as error:

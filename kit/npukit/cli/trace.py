@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Modified, On, Quiet, Verbose, open_terminal
+from npukit.cli.summary import show_modified, told_of
 
 
 def trace(
@@ -19,6 +20,7 @@ def trace(
         str | None,
         typer.Option("--pes", metavar="0-3,8", help="Only these PEs; without it, at most 64 spread over the mesh."),
     ] = None,
+    modified: Modified = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -30,8 +32,10 @@ def trace(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        traced = api.trace(build, output, on=on, frames=frames, pes=pes, progress=terminal)
-        terminal.result(traced.to_json())
+        built = api.load(build, modified=modified)
+        show_modified(terminal, built)
+        traced = api.trace(built, output, on=on, frames=frames, pes=pes, progress=terminal)
+        terminal.result({**traced.to_json(), **told_of(built)})
         if traced.overwritten:
             terminal.note(f"{traced.overwritten:,} events before these were overwritten: trace fewer frames at a time")
         what = f"{traced.frames} {'frame' if traced.together == 1 else 'round'}{'s' * (traced.frames > 1)}"

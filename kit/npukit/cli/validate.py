@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, Network, On, Quiet, Verbose, open_terminal
-from npukit.cli.summary import keep_in_report
+from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, Modified, Network, On, Quiet, Verbose, open_terminal
+from npukit.cli.summary import keep_in_report, show_modified, told_of
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
     from npukit.measure.validate import Validation
+    from npukit.project.build_folder import Build
 
 
 def validate(
@@ -26,11 +27,12 @@ def validate(
     ] = None,
     cases: Annotated[int | None, typer.Option("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
     faults: Faults = None,
+    modified: Modified = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run a build and compare every output and layer with the reference, bit for bit.
+    """Run a build as deployed and observed, and compare every output and layer with the reference, bit for bit.
 
     Of several networks side by side, each is compared while the others run too.
     """
@@ -38,25 +40,29 @@ def validate(
         from npukit import api
 
         build = chosen_network(build, network)
-        if api.load_networks(build):
+        if networks := api.load_networks(build, modified=modified):
             refuse_for_several(build, "--inputs, --expect and --faults", inputs, expect, faults)
-            _validate_networks(build, on, cases, terminal)
+            show_modified(terminal, *networks.values())
+            _validate_networks(networks, on, cases, terminal)
             return
-        found = api.validate(build, on=on, inputs=inputs, expect=expect, cases=cases, faults=faults, progress=terminal)
-        terminal.result(found.to_json())
-        keep_in_report(terminal, api.load(build), validation=found.to_json())
+        built = api.load(build, modified=modified)
+        show_modified(terminal, built)
+        found = api.validate(built, on=on, inputs=inputs, expect=expect, cases=cases, faults=faults, progress=terminal)
+        terminal.result({**found.to_json(), **told_of(built)})
+        keep_in_report(terminal, built, validation=found.to_json())
         _show(terminal, found)
         if found.accuracy is not None:
             terminal.print(f"{found.accuracy:.1%} of the labels are right")
 
 
-def _validate_networks(folder: Path, on: str | None, cases: int | None, terminal: Terminal) -> None:
+def _validate_networks(builds: Mapping[str, Build], on: str | None, cases: int | None, terminal: Terminal) -> None:
     from npukit import api
 
-    found = api.validate_networks(folder, on=on, cases=cases, progress=terminal)
-    terminal.result({"networks": [{"name": name, **each.to_json()} for name, each in found.items()]})
+    found = api.validate_networks(builds, on=on, cases=cases, progress=terminal)
+    told = {name: {"name": name, **each.to_json()} for name, each in found.items()}
+    terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
     for name, each in found.items():
-        keep_in_report(terminal, api.load(folder / name), validation=each.to_json())
+        keep_in_report(terminal, builds[name], validation=each.to_json())
         _show(terminal, each, f"network {name}: ")
 
 

@@ -206,7 +206,7 @@ def _of_case(
         wanted = [values[name]] if name in values else []
         if index in cases.expected:
             wanted.append(cases.expected[index][case].reshape(got.shape))
-        yield from (m for want in wanted for m in _first_difference(case, name, got, want, path))
+        yield from dict.fromkeys(m for want in wanted for m in _first_difference(case, name, got, want, path))
 
 
 def _same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +22,7 @@ from npukit.net.net import Net
 from npukit.net.store import load_net
 from npukit.plan.plan import Plan
 from npukit.plan.store import load_plan
+from npukit.project.by_hand import changed_files, in_project, is_made, made_of, making
 from npukit.project.image import Image
 from npukit.project.manifest import Manifest, NetworksManifest
 
@@ -40,10 +41,13 @@ class Build:
     """A build folder, read back.
 
     Where networks share the board, images, DRAM and models are those of all of them: the board runs them all.
+    `modified`: the files of the project that a person changed, where that is allowed; the images are then those that
+    the project's `make` made, if it was run.
     """
 
     folder: Path
     manifest: Manifest
+    modified: tuple[str, ...] | None = None
 
     @property
     def board(self) -> Board:
@@ -72,7 +76,8 @@ class Build:
     @cached_property
     def company(self) -> tuple[Build, ...]:
         """This build, and those of the networks that share the board with it."""
-        networks = load_networks(self.folder.parent) if self.manifest.company else {}
+        modified = self.modified is not None
+        networks = load_networks(self.folder.parent, modified=modified) if self.manifest.company else {}
         return (self, *(build for build in networks.values() if build.build_id != self.build_id))
 
     def images(self) -> tuple[Image, ...]:
@@ -111,8 +116,11 @@ def _laid_over(parts: Sequence[bytes]) -> bytes:
     return whole.tobytes()
 
 
-def load_build(folder: Path) -> Build:
-    """The build in `folder`; its files must be those the manifest lists."""
+def load_build(folder: Path, *, modified: bool = False) -> Build:
+    """The build in `folder`; its files must be those the manifest lists.
+
+    With `modified` those of its project may have been changed by hand.
+    """
     text = _manifest_text(folder)
     several = _networks_in(text)
     if several:
@@ -124,16 +132,37 @@ def load_build(folder: Path) -> Build:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         raise _unreadable(folder, error) from error
-    for name, digest in manifest.sha256.items():
-        if not (folder / name).is_file() or file_digest(folder / name) != digest:
-            raise NpukitError(f"{folder / name} is not what the build left there", tries=["build again"])
-    return Build(folder, manifest)
+    changed = [name for name, digest in manifest.sha256.items() if not _has(folder / name, digest)]
+    for name in changed:
+        if not (modified and in_project(name)):
+            raise NpukitError(f"{folder / name} is not what the build left there", tries=_ways_on(folder, name))
+    return _made_by_hand(folder, manifest, changed) if modified else Build(folder, manifest)
 
 
-def load_networks(folder: Path) -> dict[str, Build]:
+def _has(file: Path, digest: str) -> bool:
+    return file.is_file() and file_digest(file) == digest
+
+
+def _ways_on(folder: Path, name: str) -> list[str]:
+    by_hand = [f"{making(folder)}, then --modified (validate, run, bench, trace, flash)"] if in_project(name) else []
+    return [*by_hand, "build again"]
+
+
+def _made_by_hand(folder: Path, manifest: Manifest, changed: Iterable[str]) -> Build:
+    """The build with the images of its project's `make`, if that was run."""
+    files = changed_files(folder, changed, manifest.sha256)
+    if not is_made(folder, files, [image.elf for image in manifest.images]):
+        return Build(folder, manifest, files)
+    images = tuple(image.moved(made_of) for image in manifest.images)
+    pairs = zip(images, manifest.images, strict=True)
+    differing = tuple(new.elf for new, old in pairs if not _has(folder / new.elf, manifest.sha256[old.elf]))
+    return Build(folder, manifest.model_copy(update={"images": images}), files or differing)
+
+
+def load_networks(folder: Path, *, modified: bool = False) -> dict[str, Build]:
     """The builds of the networks side by side in `folder`, by name; empty if it is the build of one network."""
     known = _networks_in(_manifest_text(folder))
-    builds = {name: load_build(folder / name) for name in known}
+    builds = {name: load_build(folder / name, modified=modified) for name in known}
     for name, build in builds.items():
         if build.manifest.build_id != known[name]:
             raise NpukitError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,11 @@ class ImageRecord(BaseModel):
     def image(self, folder: Path) -> Image:
         """The image in a build folder."""
         return Image(folder / self.elf, self.pes, tuple(self._overlays(folder)))
+
+    def moved(self, place: Callable[[str], str]) -> ImageRecord:
+        """The record of the same image in another place of the folder."""
+        own = self.own and self.own.model_copy(update={"file": place(self.own.file)})
+        return self.model_copy(update={"elf": place(self.elf), "own": own})
 
     def _overlays(self, folder: Path) -> Iterator[Overlay]:
         if self.own:

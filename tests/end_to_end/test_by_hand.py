@@ -1,0 +1,123 @@
+"""A project changed by hand and made with its own `make`: tried, and not believed before it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+from npukit.cli.main import app
+from npukit.errors import DoesNotFit, NpukitError
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("arm-none-eabi-gcc") or not shutil.which("make"), reason="arm-none-eabi-gcc or make is not here"
+)
+WAITS = "status = mac_array_run(&net_constants."
+DOES_NOT_WAIT = "mac_array_submit(&net_constants."
+NET = "project/net/net.c"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build whose project was made by hand, as it is."""
+    folder = tmp_path_factory.mktemp("by hand") / "out"
+    build(DIGITS / "digits_int8.tflite", folder, pes=1, toolchain="gcc")
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def changed(made: Path, tmp_path: Path) -> Path:
+    """A copy in which the deployed chain is no longer waited for, and the layers of observed frames still are."""
+    folder = shutil.copytree(made, tmp_path / "out")
+    change(folder / NET, WAITS, DOES_NOT_WAIT)
+    return folder
+
+
+def make(folder: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C"}
+    subprocess.run(["make", "-j2"], cwd=folder / "project", check=True, capture_output=True, env=environment)
+
+
+def change(file: Path, old: str, new: str) -> None:
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+def npukit(*arguments: str | Path):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_what_nobody_changed_is_said_to_be_so(made: Path) -> None:
+    built = api.load(made, modified=True)
+    assert built.modified == ()
+    assert [image.elf.parent for image in built.images()] == [made / "project/build"]
+    assert api.load(made).images()[0].elf.parent == made / "images"
+
+
+def test_a_change_is_refused_without_the_flag_which_is_named(changed: Path) -> None:
+    with pytest.raises(NpukitError, match=r"net\.c is not what the build left there") as refused:
+        api.load(changed)
+    assert any("--modified" in way for way in refused.value.tries)
+
+
+def test_what_is_no_part_of_the_project_may_not_be_changed(made: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(made, tmp_path / "out")
+    change(folder / "net.txt", "conv2d", "conv3d")
+    with pytest.raises(NpukitError, match=r"net\.txt is not what the build left there") as refused:
+        api.load(folder, modified=True)
+    assert refused.value.tries == ("build again",)
+
+
+@pytest.mark.parametrize("file", [NET, "project/firmware/mac_array/mac_array.h", "project/board/new.h"])
+def test_images_older_than_a_change_are_refused(made: Path, tmp_path: Path, file: str) -> None:
+    folder = shutil.copytree(made, tmp_path / "out")
+    with (folder / file).open("a") as text:
+        text.write("/* changed */\n")
+    with pytest.raises(NpukitError, match="was changed, and no images were made of that") as refused:
+        api.load(folder, modified=True)
+    assert refused.value.tries == (f"make -C {folder / 'project'}",)
+    make(folder)
+    assert api.load(folder, modified=True).modified == (file,)
+
+
+def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Path) -> None:
+    make(changed)
+    built = api.load(changed, modified=True)
+    found = api.validate(built)
+    assert not found.passed
+    assert not found.paths_equal
+    assert {mismatch.path for mismatch in found.mismatches} == {"deployed"}
+    with pytest.raises(DoesNotFit, match="deployed frame: softmax"):
+        api.bench(built)
+    told = npukit("validate", changed, "--modified", "--json")
+    assert told.exit_code == 3
+    assert json.loads(told.stdout)["modified"] == [NET]
+    assert "the deployed and the observed path of this build differ: case 0, PE 0, deployed frame" in told.stderr
+    ran = npukit("run", changed, "--modified", "--inputs", changed / "golden.npz", "-o", tmp_path / "got.npz")
+    assert f"modified by hand: {NET}" in ran.stdout
+
+
+def test_a_change_that_is_right_is_validated_measured_traced_and_flashed(made: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(made, tmp_path / "out")
+    change(folder / NET, "int32_t status = 0;", "int32_t status = 0; for (volatile int32_t i = 0; i < 1000; i++) { }")
+    make(folder)
+    as_built, built = api.load(made), api.load(folder, modified=True)
+    report = (folder / "report.html").read_bytes()
+    assert api.validate(built).passed
+    slower = json.loads(npukit("bench", folder, "--modified", "--json").stdout)
+    assert slower["modified"] == [NET]
+    assert slower["latency_cycles"] > (api.bench(as_built).latency_cycles or 0) + 1000
+    traced = json.loads(npukit("trace", folder, "-o", tmp_path / "trace.json", "--modified", "--json").stdout)
+    assert traced["cycles"] > 1000
+    assert traced["modified"] == [NET]
+    assert (folder / "report.html").read_bytes() == report
+    flashed = [api.flash(each, port="emulator", dry_run=True).to_json() for each in (as_built, built)]
+    assert flashed[0]["sha256"] != flashed[1]["sha256"]
