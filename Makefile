@@ -3,6 +3,7 @@
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
 # make two-chips   two full chips, every PE and every frame; CI runs it
 # make whole-board all 7296 PEs of pe-mesh-7296; two minutes
+# make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make lint        ruff and pyright
 # make wheel       dist/npukit-*.whl
 # make clean       leaves what git knows
@@ -14,7 +15,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test onnx-nodes two-chips whole-board lint wheel clean
+.PHONY: demo test onnx-nodes two-chips whole-board figures lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -34,6 +35,12 @@ two-chips: $(VENV)/installed-for-development
 
 whole-board: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/whole_board.py $(MODEL) --emulate --inputs $(INPUTS)
+
+figures: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write
+	$(BIN)/python benchmarks/scaling.py $(MODELS)
+	$(BIN)/python benchmarks/cortex_m4.py $(MODELS) --save benchmarks/cortex_m4
+	PYTHONPATH=kit:tests:. $(BIN)/python tests/docs/pages.py
 
 lint: $(VENV)/installed-for-development
 	$(BIN)/ruff check

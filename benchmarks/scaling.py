@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from npukit.measure.target import Target, open_target
 from npukit.measure.validate import run_round, validate
 from npukit.progress import Silent
 from npukit.project.build_folder import Build
+from npukit.tuning import VARIABLE
 
 ROWS = Path(__file__).with_name("scaling.json")
 TABLES = Path(__file__).with_name("scaling.md")
@@ -44,8 +47,8 @@ CASES = 10
 
 ABOUT = """# 1 to 16 PEs
 
-The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator:
-`python benchmarks/scaling.py FOLDER_OF_MODELS`.
+The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator, compiled by zig 0.17.0, with nothing
+tuned: `python benchmarks/scaling.py FOLDER_OF_MODELS`.
 Cycles are those of one frame (latency), or between frames of rounds in steady state (throughput); predicted are the
 plan's. Every output is compared with TensorFlow Lite Micro's (but for the digits), and every tile of every layer with
 the integer reference. A planner that may use so many PEs for one frame may find fewer faster. "At" names an earlier
@@ -57,8 +60,8 @@ Row = Mapping[str, Any]
 def measured(models: Path, name: str, pes: int, objective: str) -> Row:
     """One network, built, compared and timed; or the fact that it does not fit."""
     model = DIGITS if name == DIGITS.stem else models / f"{name}.tflite"
-    with tempfile.TemporaryDirectory() as scratch:
-        options = api.Options(pes=pes, objective=objective)
+    with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
+        options = api.Options(pes=pes, objective=objective, toolchain="zig")
         try:
             built = api.build(model, output=Path(scratch) / "out", options=options)
         except DoesNotFit as error:

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from docs.pages import PAGES, RUN_ELSEWHERE, commands, run_commands, runs_here, with_outputs, with_tables
 from helpers import CHECKOUT
-from npukit.cli.main import app
 from npukit.cli.reference import reference
-
-PAGES = sorted([*CHECKOUT.glob("docs/*.md"), CHECKOUT / "README.md"])
-
-
-def commands(page: Path) -> list[str]:
-    """The lines a reader would type."""
-    return re.findall(r"^    (?:\$ )?(npukit [a-z].*?)(?:  +#.*)?$", page.read_text(), re.M)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -44,63 +34,21 @@ def test_the_reference_has_every_verb_and_option() -> None:
         assert options <= set(re.findall(r"--[a-z-]+", there)), "python -m npukit.cli.reference > docs/commands.md"
 
 
-RUN_ELSEWHERE = {
-    "/dev/tty": "a board at a serial port: tests/link/test_session.py, tests/boot/test_pseudo_terminal.py",
-    "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
-    "--tracker": "TVM's tracker: tests/farm",
-    "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
-    "renode": "Renode, or a port that it opens: tests/emulator/renode",
-    "socket://": "Renode, or a port that it opens: tests/emulator/renode",
-    "[OPTIONS]": "what --help prints: test_the_reference_has_every_verb_and_option",
-    "my_npu": "in the folder that `new` leaves: tests/accel/test_new_accelerator.py",
-    "validate out": "of a build that is run elsewhere: tests/accel/test_new_accelerator.py",
-    "bench out": "of a build that is run elsewhere: tests/accel/test_new_accelerator.py",
-    "--input image:": "a model that leaves a shape open: tests/frontend",
-    "model.pt2": "a PyTorch program: tests/frontend/test_pytorch.py",
-    "--preprocess": "a model of pictures in colour: tests/application",
-    "out/core": "minutes of trials: tests/test_tuning.py",
-}
-"""What a command says that nobody can run here, or that other tests run, and who does."""
-
-STAND_INS = {"model.onnx": "examples/digits/digits_float.onnx"}
-"""What a reader puts for the names in the docs."""
-
-
-def runs_here(command: str) -> bool:
-    exact = {"validate out", "bench out"}
-    words = command.removeprefix("npukit ")
-    return not any(words == part if part in exact else part in command for part in RUN_ELSEWHERE)
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if any(map(runs_here, commands(page)))], ids=lambda p: p.name)
-def test_the_commands_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each as it stands in the page, in their order, in a checkout's folder."""
-    for folder in ("examples", "boards"):
-        (tmp_path / folder).symlink_to(CHECKOUT / folder)
-    monkeypatch.chdir(tmp_path)
-    _write_files(page)
-    for command in filter(runs_here, commands(page)):
-        if "--on qemu" in command and shutil.which("qemu-system-arm") is None:
-            continue
-        line, _, file = command.partition(" > ")
-        for name, stand_in in STAND_INS.items():
-            line = line.replace(name, stand_in)
-        done = CliRunner().invoke(app, shlex.split(line)[1:])
-        assert done.exit_code == 0, f"{command}: {done.stderr}"
-        if file:
-            Path(file).write_text(done.stdout)
+def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+    text = page.read_text()
+    assert text == with_outputs(text, run_commands(page, tmp_path)), "on purpose? tests/docs/pages.py"
 
 
-def _write_files(page: Path) -> None:
-    """The files that pages speak of: a mapping from its page, samples for calibration."""
-    lines = [line.strip() for line in page.read_text().splitlines() if line.startswith("    ")]
-    if page.name == "mapping.md":
-        first = next(index for index, line in enumerate(lines) if line.startswith("[ops."))
-        last = next(index for index, line in enumerate(lines[first:], first) if line == "]")
-        Path("my_plan.toml").write_text("\n".join(lines[first : last + 1]))
-    if page.name == "models.md":
-        with np.load(CHECKOUT / "examples/digits/digits.npz") as digits:
-            np.savez("samples.npz", in0=digits["float0"][:40])
+def test_a_page_that_shows_something_else_is_found_out() -> None:
+    text = "Type\n\n    $ npukit boards\n    a board\n    another\n\nand read.\n"
+    assert with_outputs(text, {"npukit boards": "a board\nanother\n"}) == text
+    assert with_outputs(text, {"npukit boards": "a board\n"}) == text.replace("    another\n", "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_tables_are_those_of_the_benchmarks(page: Path) -> None:
+    assert page.read_text() == with_tables(page.read_text()), "on purpose? tests/docs/pages.py"
 
 
 def test_what_is_run_elsewhere_is() -> None:

@@ -1,0 +1,182 @@
+"""The pages a newcomer reads, with what their commands print and what the benchmarks measured.
+
+After a change that is meant: PYTHONPATH=kit:tests:. python tests/docs/pages.py
+
+What is printed is that of the compiler that npukit brings, as arm-none-eabi-gcc is another one on each machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from benchmarks import cortex_m4, golden_metrics, scaling
+from typer.testing import CliRunner
+
+from helpers import CHECKOUT
+from npukit.cli.main import app
+from npukit.project.toolchain import GCC
+
+PAGES = sorted([*CHECKOUT.glob("docs/*.md"), CHECKOUT / "README.md"])
+
+RUN_ELSEWHERE = {
+    "/dev/tty": "a board at a serial port: tests/link/test_session.py, tests/boot/test_pseudo_terminal.py",
+    "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
+    "--tracker": "TVM's tracker: tests/farm",
+    "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
+    "renode": "Renode, or a port that it opens: tests/emulator/renode",
+    "socket://": "Renode, or a port that it opens: tests/emulator/renode",
+    "[OPTIONS]": "what --help prints: test_the_reference_has_every_verb_and_option",
+    "my_npu": "in the folder that `new` leaves: tests/accel/test_new_accelerator.py",
+    "validate out": "of a build that is run elsewhere: tests/accel/test_new_accelerator.py",
+    "bench out": "of a build that is run elsewhere: tests/accel/test_new_accelerator.py",
+    "--input image:": "a model that leaves a shape open: tests/frontend",
+    "model.pt2": "a PyTorch program: tests/frontend/test_pytorch.py",
+    "--preprocess": "a model of pictures in colour: tests/application",
+    "out/core": "minutes of trials: tests/test_tuning.py",
+}
+"""What a command says that nobody can run here, or that other tests run, and who does."""
+
+STAND_INS = {"model.onnx": "examples/digits/digits_float.onnx"}
+"""What a reader puts for the names in the docs."""
+
+_SHOWN = re.compile(r"^    \$ (npukit [a-z].*)\n((?:    (?!\$ ).*\n)+)", re.MULTILINE)
+"""A command that a reader types, and the lines below it that it prints."""
+_TABLE = re.compile(r"(<!-- table: ([\w ]+), [^\n]* -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    """The lines a reader would type."""
+    return re.findall(r"^    (?:\$ )?(npukit [a-z].*?)(?:  +#.*)?$", page.read_text(), re.M)
+
+
+def runs_here(command: str) -> bool:
+    exact = {"validate out", "bench out"}
+    words = command.removeprefix("npukit ")
+    return not any(words == part if part in exact else part in command for part in RUN_ELSEWHERE)
+
+
+def run_commands(page: Path, folder: Path) -> dict[str, str]:
+    """What the commands of a page print, each as it stands there, in their order, in a folder like a checkout's."""
+    for name in ("examples", "boards"):
+        (folder / name).symlink_to(CHECKOUT / name)
+    _write_files(page, folder)
+    with _newcomers_machine(folder):
+        return {command: _run(command, folder) for command in filter(_possible, commands(page))}
+
+
+def _possible(command: str) -> bool:
+    return runs_here(command) and ("--on qemu" not in command or shutil.which("qemu-system-arm") is not None)
+
+
+def _run(command: str, folder: Path) -> str:
+    line, _, file = command.partition(" > ")
+    for name, stand_in in STAND_INS.items():
+        line = line.replace(name, stand_in)
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        done = CliRunner().invoke(app, shlex.split(line)[1:])
+    finally:
+        os.chdir(here)
+    assert done.exit_code == 0, f"{command}: {done.stderr}"
+    if file:
+        (folder / file).write_text(done.stdout)
+    return _lines(line.rstrip() for line in done.stdout.splitlines())
+
+
+def _newcomers_machine(folder: Path) -> mock._patch[Callable[..., str | None]]:
+    """No compiler but the one that npukit brings, and nothing that was tuned before."""
+    os.environ["NPUKIT_TUNED"] = str(folder / "tuned.json")
+    which = shutil.which
+    return mock.patch("shutil.which", lambda name, *rest, **more: None if name == GCC else which(name, *rest, **more))
+
+
+def _write_files(page: Path, folder: Path) -> None:
+    """The files that pages speak of: a mapping from its page, samples for calibration."""
+    lines = [line.strip() for line in page.read_text().splitlines() if line.startswith("    ")]
+    if page.name == "mapping.md":
+        first = next(index for index, line in enumerate(lines) if line.startswith("[ops."))
+        last = next(index for index, line in enumerate(lines[first:], first) if line == "]")
+        (folder / "my_plan.toml").write_text("\n".join(lines[first : last + 1]))
+    if page.name == "models.md":
+        with np.load(CHECKOUT / "examples/digits/digits.npz") as digits:
+            np.savez(folder / "samples.npz", in0=digits["float0"][:40])
+
+
+def with_outputs(text: str, printed: Mapping[str, str]) -> str:
+    """A page's text in which each command that shows what it prints shows this."""
+
+    def block(found: re.Match[str]) -> str:
+        output = printed.get(found[1])
+        return found[0] if output is None else f"    $ {found[1]}\n{_indented(output)}"
+
+    return _SHOWN.sub(block, text)
+
+
+def _indented(output: str) -> str:
+    return _lines(f"    {line}" if line else "" for line in output.splitlines())
+
+
+def with_tables(text: str) -> str:
+    """A page's text in which each table that a benchmark makes is made of the benchmark's file."""
+    return _TABLE.sub(lambda found: f"{found[1]}{_lines(TABLES[found[2]]())}{found[3]}", text)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def latency_table() -> Iterator[str]:
+    rows = json.loads(golden_metrics.FILE.read_text())
+    yield "| network | PEs | cycles | predicted | against one PE |"
+    yield "|---|--:|--:|--:|--:|"
+    for model in golden_metrics.MODELS:
+        found = [rows[golden_metrics.title(model, pes, "latency")] for pes in golden_metrics.PES]
+        for number, row in enumerate(found):
+            gain = f"{found[0]['latency_cycles'] / row['latency_cycles']:.1f}" if number else ""
+            cycles, predicted = row["latency_cycles"], row["predicted_cycles"]
+            network = "" if number else scaling.NETWORKS[model]
+            yield f"| {network} | {row['pes']} | {cycles:,} | {predicted:,} | {gain} |"
+
+
+def throughput_table() -> Iterator[str]:
+    rows = json.loads(scaling.ROWS.read_text())
+    yield "| network | frames a round | cycles between frames | predicted |"
+    yield "|---|--:|--:|--:|"
+    for model in golden_metrics.MODELS:
+        row = rows[scaling.key(model, 16, "throughput")]
+        yield f"| {scaling.NETWORKS[model]} | {row['frames']} | {row['cycles']:,} | {row['predicted']:,} |"
+
+
+def one_core_table() -> Iterator[str]:
+    rows = json.loads(Path(cortex_m4.__file__).with_suffix(".json").read_text())["rows"]
+    yield "| network | instructions, npukit | TFLM + CMSIS-NN | ratio | RAM, npukit | TFLM + CMSIS-NN |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for short, (model, peer) in cortex_m4.NETWORKS.items():
+        ours = next(r for r in rows if (r["network"], r["objective"], r["compiler"]) == (short, "latency", "gcc"))
+        counts = f"{ours['instructions']:,} | {peer.instructions:,} | {ours['ratio']:.2f}"
+        yield f"| {scaling.NETWORKS[model]} | {counts} | {ours['ram']:,} | {peer.ram:,} |"
+
+
+TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "latency": latency_table,
+    "throughput": throughput_table,
+    "one core": one_core_table,
+}
+
+
+if __name__ == "__main__":
+    for each in PAGES:
+        with tempfile.TemporaryDirectory() as scratch:
+            shows = _SHOWN.search(each.read_text())
+            outputs = run_commands(each, Path(scratch)) if shows else {}
+            each.write_text(with_tables(with_outputs(each.read_text(), outputs)))
