@@ -139,12 +139,12 @@ def test_the_trace_is_one_that_perfetto_opens(built: Build, tmp_path: Path) -> N
 
 
 def _check_nesting(events: list[dict[str, Any]]) -> None:
-    """Slices of one track lie inside each other or apart."""
+    """Slices of one track lie inside each other or apart, in the whole nanoseconds that Perfetto reads."""
     tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for event in events:
         if event["ph"] == "X":
-            start = event["args"]["cycle"]
-            tracks[event["pid"], event["tid"]].append((start, -(start + event["args"]["cycles"])))
+            start = int(event["ts"] * 1000)
+            tracks[event["pid"], event["tid"]].append((start, -(start + int(event["dur"] * 1000))))
     for slices in tracks.values():
         open_ends: list[int] = []
         for start, end in sorted(slices):
@@ -152,6 +152,27 @@ def _check_nesting(events: list[dict[str, Any]]) -> None:
                 open_ends.pop()
             assert not open_ends or -end <= open_ends[-1]
             open_ends.append(-end)
+
+
+NETWORKS = {
+    "a mesh": ("digits_int8.tflite", api.Options(pes=8)),
+    "one PE": ("digits_int8.tflite", api.Options(pes=1)),
+    "the core alone": ("digits_qdq.onnx", api.Options(pes=4, engine="cpu")),
+    "rounds of frames": ("digits_int8.tflite", api.Options(pes=3, objective="throughput")),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_nothing_in_a_trace_is_before_its_beginning_or_overlaps(name: str, tmp_path: Path) -> None:
+    model, options = NETWORKS[name]
+    built = api.build(CHECKOUT / "examples/digits" / model, output=tmp_path / "out", options=options)
+    api.trace(built, tmp_path / "t.json", frames=2)
+    events: list[dict[str, Any]] = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    timed = [event for event in events if event["ph"] != "M"]
+    assert min(event["ts"] for event in timed) == 0
+    assert all(event["dur"] >= 0 and event["args"]["cycles"] >= 0 for event in timed if event["ph"] == "X")
+    assert all(event["args"]["value"] >= 0 for event in timed if event["ph"] == "C")
+    _check_nesting(events)
 
 
 def test_only_the_chosen_pes(built: Build, tmp_path: Path) -> None:

@@ -88,16 +88,15 @@ def _timeline(build: Build, noted: Sequence[_Noted]) -> Timeline:
     frames = list(noted[0].frames())
     if not frames:
         raise NpukitError("not one whole frame is left in the events of the root PE", tries=["--frames 1"])
-    zero, end = frames[0][0], frames[-1][1]
-    kept = (piece for each in noted for piece in _pieces(each) if piece.end > zero and piece.start < end)
+    zero = frames[0][0]
     return Timeline(
         model=build.net().name,
         board=build.board.name,
         clock_hz=build.board.core.clock_hz,
         frames=tuple((start - zero, stop - zero) for start, stop in frames),
-        slices=tuple(_moved(piece, zero) for piece in kept),
+        slices=tuple(_moved(piece, zero) for each in noted for piece in _pieces(each)),
         overwritten=sum(each.overwritten for each in noted),
-    )
+    ).from_zero()
 
 
 def _pieces(noted: _Noted) -> Iterator[Slice]:

@@ -34,8 +34,7 @@ def _most(timeline: Timeline, function: str) -> dict[str, int]:
 def _by_pe(timeline: Timeline) -> dict[int, list[Slice]]:
     found: dict[int, list[Slice]] = defaultdict(list)
     for piece in sorted(timeline.slices, key=lambda piece: piece.start):
-        if piece.start >= 0:
-            found[piece.pe].append(piece)
+        found[piece.pe].append(piece)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf, nextafter
 from typing import Any
 
 from npukit.measure.calls import FRAME
@@ -45,8 +46,11 @@ class _Writer:
         yield from self._links()
         yield from self._sram()
 
+    def _nanoseconds(self, cycle: int) -> int:
+        return cycle * 1_000_000_000 // self._timeline.clock_hz
+
     def _at(self, cycle: int) -> float:
-        return cycle * 1e6 / self._timeline.clock_hz
+        return _microseconds(self._nanoseconds(cycle))
 
     def _complete(
         self, process: int, thread: int, name: str, category: str, start: int, end: int, **more: Any
@@ -58,7 +62,7 @@ class _Writer:
             "name": name,
             "cat": category,
             "ts": self._at(start),
-            "dur": self._at(end - start),
+            "dur": _microseconds(self._nanoseconds(end) - self._nanoseconds(start)),
             "args": {"cycle": start, "cycles": end - start, **more},
         }
 
@@ -80,7 +84,7 @@ class _Writer:
     def _sleeps(self) -> Iterator[Event]:
         for pe, spans in self._timeline.sleeps.items():
             if pe in self._pes:
-                inside = (span for span in spans if span[0] >= 0 and span[1] <= self._timeline.end)
+                inside = (span for span in spans if span[1] <= self._timeline.end)
                 yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
 
     def _messages(self) -> Iterator[Event]:
@@ -132,6 +136,15 @@ class _Writer:
 
     def _count(self, process: int, name: str, cycle: int, value: int) -> Event:
         return {"ph": "C", "pid": process, "tid": 0, "name": name, "ts": self._at(cycle), "args": {"value": value}}
+
+
+def _microseconds(nanoseconds: int) -> float:
+    """Whole nanoseconds, for a reader too that multiplies by 1000 and cuts off the rest.
+
+    Perfetto does, and drops a slice that then ends a nanosecond after the one it lies in.
+    """
+    told = nanoseconds / 1000
+    return told if int(told * 1000) == nanoseconds else nextafter(told, inf)
 
 
 def _title(what: str, process: int, thread: int, name: str) -> Event:

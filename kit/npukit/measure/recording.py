@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle
 
@@ -37,12 +37,13 @@ def record_timeline(build: Build, emulator: Emulator, session: Session, cases: C
     chosen = rounds(cases.count, plan.frames_of_all)[0]
     run_round(session, net, cases, chosen, observe=True)
     names = [slot.name for slot in build.board.accelerator if slot.base is not None]
-    learnt = _learn(plan, _Reader(sites, names, _traced(build, plan, emulator)))
+    observed = _Reader(sites, names, _traced(build, plan, emulator))
     write_inputs(session, cases, chosen)
-    emulator.traced()
+    between = _Reader(sites, names, _traced(build, plan, emulator), observed.under_way())
     session.run(frames=frames)
     emulator.trace(False)
-    return _timeline(build, net, plan, learnt, _Reader(sites, names, _traced(build, plan, emulator)))
+    seen = _Reader(sites, names, _traced(build, plan, emulator), between.under_way())
+    return _timeline(build, net, plan, _learn(plan, observed), seen)
 
 
 def _traced(build: Build, plan: Plan, emulator: Emulator) -> Happenings:
@@ -66,6 +67,12 @@ class _Reader:
     sites: Mapping[int, CallSites]
     accelerators: Sequence[str]
     happenings: Happenings
+    begun: Mapping[int, list[_Span]] = field(default_factory=dict)
+    """By PE, the marks of calls that had begun before, and not ended: all PEs but the root wait by then."""
+
+    def under_way(self) -> dict[int, list[_Span]]:
+        """What is `begun` for whatever happens next."""
+        return {pe: _open_calls(self.sites[pe], marks) for pe, marks in self._marks.items()}
 
     @cached_property
     def calls(self) -> dict[int, list[_Call]]:
@@ -75,10 +82,11 @@ class _Reader:
     @cached_property
     def _marks(self) -> dict[int, list[_Span]]:
         """By PE, in the order of time: when it came where."""
-        return {
+        own = {
             pe: list(zip(marks["a"].tolist(), marks["start"].tolist(), strict=True))
             for pe, marks in _by_pe(self.happenings.of(Kind.MARK)).items()
         }
+        return {pe: [*self.begun.get(pe, ()), *own.get(pe, ())] for pe in {**self.begun, **own}}
 
     def counted(self, pe: int) -> Iterator[_Span]:
         """The frames of a run, as the PE that was asked for it counts them: each begins where the one before ends."""
@@ -112,13 +120,28 @@ def _by_pe(records: np.ndarray) -> dict[int, np.ndarray]:
 
 def _calls(sites: CallSites, marks: Iterable[_Span]) -> Iterator[_Call]:
     """Calls do not nest, but for the frame's own, which holds all the others; with it ends one in its place."""
-    open_calls: list[tuple[str, int, int]] = []
+    open_calls: list[_Span] = []
     for address, time in marks:
-        ended = next((n for n, (_, _, after) in enumerate(open_calls) if after == address), len(open_calls))
-        yield from (_Call(name, start, time) for name, start, _ in reversed(open_calls[ended:]))
+        ended = _ended_at(sites, open_calls, address)
+        yield from (_Call(sites.callees[site], start, time) for site, start in reversed(open_calls[ended:]))
         del open_calls[ended:]
         if address in sites.callees:
-            open_calls.append((sites.callees[address], time, sites.after[address]))
+            open_calls.append((address, time))
+
+
+def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
+    """The marks of those that have begun and not ended."""
+    open_calls: list[_Span] = []
+    for address, time in marks:
+        del open_calls[_ended_at(sites, open_calls, address) :]
+        if address in sites.callees:
+            open_calls.append((address, time))
+    return open_calls
+
+
+def _ended_at(sites: CallSites, open_calls: Sequence[_Span], address: int) -> int:
+    """From which on open calls end where a PE comes to an instruction."""
+    return next((n for n, (site, _) in enumerate(open_calls) if sites.after[site] == address), len(open_calls))
 
 
 @dataclass(frozen=True)
@@ -184,7 +207,7 @@ def _layers(calls: Iterable[_Call]) -> Iterator[_Span]:
 def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader) -> Timeline:
     root = plan.pes[0].pe
     frames = list(seen.counted(root))
-    zero, end = frames[0][0], frames[-1][1]
+    zero = frames[0][0]
     slices = [
         *(Slice(root, CORE, COUNTED_FRAME, start - zero, stop - zero) for start, stop in frames),
         *_core_slices(plan, learnt, seen.calls, zero),
@@ -196,12 +219,12 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
         board=build.board.name,
         clock_hz=build.board.core.clock_hz,
         frames=tuple((start - zero, stop - zero) for start, stop in frames),
-        slices=tuple(piece for piece in slices if piece.end > 0 and piece.start < end - zero),
-        sleeps={pe: tuple(span for span in _spans(records, zero) if span[1] > 0) for pe, records in sleeps.items()},
+        slices=tuple(slices),
+        sleeps={pe: tuple(_spans(records, zero)) for pe, records in sleeps.items()},
         together=plan.frames,
         movements=tuple(_movements(seen.happenings, zero)),
         links=tuple(_links(seen.happenings, zero)),
-    )
+    ).from_zero()
 
 
 def _core_slices(plan: Plan, learnt: _Learnt, calls: Mapping[int, Sequence[_Call]], zero: int) -> Iterator[Slice]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 CORE = "core"
 COUNTED_FRAME = "frame"
@@ -60,7 +61,7 @@ class LinkUse:
 class Timeline:
     """What a run of frames was made of, or of rounds where the plan takes `together` frames at once.
 
-    Cycle 0 is where the root PE begins to count the first one.
+    Cycle 0 is where the root PE begins to count the first one. Nothing in a timeline begins before that.
     """
 
     model: str
@@ -81,6 +82,17 @@ class Timeline:
     def end(self) -> int:
         return self.frames[-1][1]
 
+    def from_zero(self) -> Timeline:
+        """Without what was over when the first frame began; what was under way begins with it."""
+        end = self.end
+        return replace(
+            self,
+            slices=tuple(_from_zero(self.slices, end)),
+            sleeps={pe: tuple((max(a, 0), b) for a, b in spans if b > 0) for pe, spans in self.sleeps.items()},
+            movements=tuple(_from_zero(self.movements, end)),
+            links=tuple(_from_zero(self.links, end)),
+        )
+
     def layer_cycles(self) -> dict[str, int]:
         """By layer: the cycles of the PE that spends most on it in a frame, on its core or on an accelerator.
 
@@ -98,6 +110,15 @@ class Timeline:
     @property
     def pes(self) -> tuple[int, ...]:
         return tuple(sorted({piece.pe for piece in self.slices}))
+
+
+_Span = TypeVar("_Span", Slice, Movement, LinkUse)
+
+
+def _from_zero(spans: Iterable[_Span], end: int) -> Iterator[_Span]:
+    for span in spans:
+        if span.end > 0 and span.start < end:
+            yield span if span.start >= 0 else replace(span, start=0)
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:

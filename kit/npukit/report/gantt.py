@@ -69,7 +69,7 @@ def _row(pe: int, slices: Sequence[Slice], scale: float, several: bool) -> Row:
 def _bars(slices: Iterable[Slice], scale: float, several: bool) -> Iterator[Bar]:
     reached = -1.0
     for piece in sorted(slices, key=lambda piece: piece.start):
-        x, width = max(piece.start, 0) * scale, piece.cycles * scale
+        x, width = piece.start * scale, piece.cycles * scale
         if width < _LEAST_WIDTH and x < reached + _LEAST_WIDTH:
             continue
         reached = x + width
@@ -90,7 +90,7 @@ def _label(piece: Slice, width: float) -> str:
 def _title(piece: Slice, several: bool) -> str:
     what = piece.layer or _KINDS.get(piece.name, piece.name)
     what += f" of frame {piece.frame}" if several and piece.layer else ""
-    return f"PE {piece.pe}, {piece.track}: {what}, {piece.cycles:,} cycles from {max(piece.start, 0):,}"
+    return f"PE {piece.pe}, {piece.track}: {what}, {piece.cycles:,} cycles from {piece.start:,}"
 
 
 def _ticks(cycles: int, scale: float) -> Iterator[tuple[float, str]]:
