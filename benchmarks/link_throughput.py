@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
 
 from npukit import api
 from npukit.boot.loader import loader_area
+from npukit.boot.provision import takes_of
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import LoaderSession
@@ -107,7 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         build = api.build(large_ends(folder / "ends.onnx"), output=folder / "ends")
-        loader = loader_area(build.board)
+        loader = loader_area(build.board, takes_of(None).record())
         print("| transfer | " + " | ".join(f"{ms:g} ms" for ms in wanted) + " |")
         rows: dict[str, list[float]] = {}
         for latency in wanted:

@@ -27,6 +27,7 @@ from npukit.boot.keys import public_bytes
 from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
 from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
+from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
 from npukit.project.image import Overlay
@@ -77,7 +78,7 @@ def report(name: str, emulated: bool, key: Ed25519PrivateKey, folder: Path) -> N
     predicted = load_cycles(board, (program,), overlays, len(image), signed=True) / clock
     measured = "not emulated"
     if emulated:
-        loader = loader_area(board, public_bytes(key))
+        loader = loader_area(board, takes_of(public_bytes(key)).record())
         measured = f"{1e3 * measure(board, loader, image, folder / name) / clock:.1f} ms"
     own = len(overlays[0].data) if overlays else 0
     print(f"| {name} | {board.pe_count} | {own:,} | {len(image):,} | {measured} | {1e3 * predicted:.1f} ms |")

@@ -15,9 +15,14 @@ struct flash_registers {
     volatile uint32_t arm;
     const struct flash_copies *volatile start;
     volatile uint32_t restart;
+    volatile uint32_t watchdog;
 };
 
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2, WORD = 4 };
+
+/* Time for the firmware to start on all PEs, and for the host to greet it: it asks for 10 s at most. */
+#define TRIAL_CYCLES (12U * BOARD_CLOCK_HZ)
+_Static_assert(TRIAL_CYCLES / BOARD_CLOCK_HZ == 12, "the watchdog counts that far");
 
 #define FLASH ((struct flash_registers *)BOARD_FLASH_BASE)
 
@@ -69,6 +74,12 @@ _Noreturn void flash_restart(void)
     for (;;) {
         hal_wait();
     }
+}
+
+void flash_begin_trial(uint32_t offset)
+{
+    FLASH->address = offset;
+    FLASH->watchdog = TRIAL_CYCLES;
 }
 
 void flash_arm(uint32_t pe)

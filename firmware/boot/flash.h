@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum flash_cause { STARTED_BY_POWER, STARTED_BY_HOST, STARTED_BY_RESTART };
+enum flash_cause { STARTED_BY_POWER, STARTED_BY_HOST, STARTED_BY_RESTART, STARTED_BY_WATCHDOG };
 
 /* From here on in the flash, as the core sees it. */
 const uint8_t *flash_at(uint32_t offset);
@@ -20,6 +20,9 @@ enum flash_cause flash_cause(void);
 
 /* Start the board again. */
 _Noreturn void flash_restart(void);
+
+/* What starts next is on trial: it programs the word at this offset, or the watchdog restarts the board. */
+void flash_begin_trial(uint32_t offset);
 
 /* A copy from the flash into the root PE's SRAM. */
 struct flash_copy {

@@ -4,8 +4,10 @@
 #include <stddef.h>
 
 #include "bytes.h"
+#include "counter.h"
 #include "flash.h"
 #include "mesh_image.h"
+#include "provision.h"
 #include "slots.h"
 #include "string.h"
 
@@ -18,25 +20,26 @@ enum {
     VERSION_AT = 20,
     TLV_INFO_BYTES = 4,
     TLV_INFO_MAGIC = 0x6907,
+    PROTECTED_INFO_MAGIC = 0x6908,
     TLV_HEADER_BYTES = 4,
     TLV_KEY_HASH = 0x01,
     TLV_SHA256 = 0x10,
     TLV_ED25519 = 0x24,
-    KEY_MAGIC = 0x4B50504E,
-    KEY_AT = 4,
+    TLV_COUNTER = 0x50,
+    COUNTER_SIZE = 4,
 };
 #define HEADER_MAGIC 0x96F3B83DU
 
+/* RFC 8410: what stands before an Ed25519 key in DER. The trailer has the SHA-256 of both. */
+static const uint8_t key_prefix[] = {0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00};
+
+/* What is behind the mesh image; 0 what is not there. */
 struct trailer {
+    const uint8_t *counter; /* protected: under the digest */
     const uint8_t *digest;
+    const uint8_t *key_hash;
     const uint8_t *signature;
 };
-
-const uint8_t *image_key(void)
-{
-    const uint8_t *place = flash_at(KEY_OFFSET);
-    return get32(place) == KEY_MAGIC ? place + KEY_AT : 0;
-}
 
 static enum image_verdict read_header(uint32_t slot, struct image *image)
 {
@@ -45,81 +48,136 @@ static enum image_verdict read_header(uint32_t slot, struct image *image)
         return IMAGE_ABSENT;
     }
     const uint32_t header_bytes = get16(header + HEADER_BYTES_AT);
-    const bool fits = header_bytes >= HEADER_BYTES && header_bytes <= SLOT_BYTES - TLV_INFO_BYTES;
-    if (!fits || header_bytes % 4 != 0 || get16(header + PROTECTED_BYTES_AT) != 0) {
+    const uint32_t trailers = TLV_INFO_BYTES + get16(header + PROTECTED_BYTES_AT);
+    if (header_bytes < HEADER_BYTES || header_bytes % 4 != 0 || header_bytes + trailers > SLOT_BYTES) {
         return IMAGE_MALFORMED;
     }
     image->payload = slot_offset(slot) + header_bytes;
     image->payload_bytes = get32(header + PAYLOAD_BYTES_AT);
     memcpy(image->version, header + VERSION_AT, sizeof image->version);
-    const uint32_t room = SLOT_BYTES - TLV_INFO_BYTES - header_bytes;
-    return image->payload_bytes <= room ? IMAGE_GOOD : IMAGE_TRUNCATED;
+    return image->payload_bytes <= SLOT_BYTES - trailers - header_bytes ? IMAGE_GOOD : IMAGE_TRUNCATED;
 }
 
-/* Of each kind one; others are not known here, and what is not known is not trusted. */
-static bool take_tlv(struct trailer *trailer, const uint8_t *tlv, uint32_t length)
+static bool take(const uint8_t **place, const uint8_t *tlv, uint32_t bytes)
 {
-    const uint8_t *value = tlv + TLV_HEADER_BYTES;
+    const bool first = *place == 0;
+    *place = tlv + TLV_HEADER_BYTES;
+    return first && get16(tlv + 2) == bytes;
+}
+
+/* Of each kind one, where it belongs; others are not known here, and what is not known is not trusted. */
+static bool take_tlv(struct trailer *trailer, const uint8_t *tlv, bool is_protected)
+{
     switch (get16(tlv)) {
+    case TLV_COUNTER:
+        return is_protected && take(&trailer->counter, tlv, COUNTER_SIZE);
     case TLV_KEY_HASH:
-        return true;
+        return !is_protected && take(&trailer->key_hash, tlv, DIGEST_BYTES);
     case TLV_SHA256:
-        trailer->digest = value;
-        return length == DIGEST_BYTES;
+        return !is_protected && take(&trailer->digest, tlv, DIGEST_BYTES);
     case TLV_ED25519:
-        trailer->signature = value;
-        return length == SIGNATURE_BYTES;
+        return !is_protected && take(&trailer->signature, tlv, SIGNATURE_BYTES);
     default:
         return false;
     }
 }
 
+/* The TLVs that make up exactly these bytes. */
+static bool take_tlvs(struct trailer *trailer, uint32_t at, uint32_t end, bool is_protected)
+{
+    while (end - at >= TLV_HEADER_BYTES) {
+        const uint8_t *tlv = flash_at(at);
+        const uint32_t bytes = TLV_HEADER_BYTES + get16(tlv + 2);
+        if (bytes > end - at || !take_tlv(trailer, tlv, is_protected)) {
+            return false;
+        }
+        at += bytes;
+    }
+    return at == end;
+}
+
+/* A run of TLVs behind its magic and length, which must be there. */
+static enum image_verdict read_tlvs(struct trailer *trailer, uint32_t start, uint32_t room, bool is_protected)
+{
+    const uint32_t bytes = get16(flash_at(start + 2));
+    if (get16(flash_at(start)) != (is_protected ? PROTECTED_INFO_MAGIC : TLV_INFO_MAGIC) || bytes > room) {
+        return IMAGE_TRUNCATED;
+    }
+    const bool taken = bytes >= TLV_INFO_BYTES && take_tlvs(trailer, start + TLV_INFO_BYTES, start + bytes, is_protected);
+    return taken ? IMAGE_GOOD : IMAGE_MALFORMED;
+}
+
+static enum image_verdict read_protected(uint32_t start, uint32_t bytes, struct trailer *trailer)
+{
+    if (bytes == 0) {
+        return IMAGE_GOOD;
+    }
+    const bool is_whole = bytes >= TLV_INFO_BYTES && get16(flash_at(start + 2)) == bytes;
+    return is_whole ? read_tlvs(trailer, start, bytes, true) : IMAGE_MALFORMED;
+}
+
 static enum image_verdict read_trailer(uint32_t slot, struct image *image, struct trailer *trailer)
 {
     const uint32_t slot_end = slot_offset(slot) + SLOT_BYTES;
-    const uint32_t start = image->payload + image->payload_bytes;
-    const uint32_t bytes = get16(flash_at(start + 2));
-    if (get16(flash_at(start)) != TLV_INFO_MAGIC || bytes > slot_end - start) {
-        return IMAGE_TRUNCATED;
+    const uint32_t covered = get16(flash_at(slot_offset(slot) + PROTECTED_BYTES_AT));
+    const uint32_t start = image->payload + image->payload_bytes + covered;
+    enum image_verdict verdict = read_protected(start - covered, covered, trailer);
+    if (verdict == IMAGE_GOOD) {
+        verdict = read_tlvs(trailer, start, slot_end - start, false);
     }
-    uint32_t at = start + TLV_INFO_BYTES;
-    while (at + TLV_HEADER_BYTES <= start + bytes) {
-        const uint32_t length = get16(flash_at(at + 2));
-        if (length > start + bytes - at - TLV_HEADER_BYTES || !take_tlv(trailer, flash_at(at), length)) {
-            return IMAGE_MALFORMED;
-        }
-        at += TLV_HEADER_BYTES + length;
+    if (verdict != IMAGE_GOOD) {
+        return verdict;
     }
-    image->bytes = start + bytes - slot_offset(slot);
+    image->bytes = start + get16(flash_at(start + 2)) - slot_offset(slot);
+    image->counter = trailer->counter != 0 ? get32(trailer->counter) : 0;
     return trailer->digest != 0 ? IMAGE_GOOD : IMAGE_TRUNCATED;
 }
 
-static enum image_verdict check_signature(const struct image *image, const uint8_t *signature)
+static bool is_hash_of(const uint8_t *hash, const uint8_t *key)
 {
-    const uint8_t *key = image_key();
-    if (key == 0) {
+    uint8_t der[sizeof key_prefix + PUBLIC_KEY_BYTES];
+    uint8_t digest[DIGEST_BYTES];
+    memcpy(der, key_prefix, sizeof key_prefix);
+    memcpy(der + sizeof key_prefix, key, PUBLIC_KEY_BYTES);
+    digest_of(der, sizeof der, digest);
+    return memcmp(digest, hash, DIGEST_BYTES) == 0;
+}
+
+static enum image_verdict check_signature(const struct image *image, const struct trailer *trailer)
+{
+    const uint8_t *key;
+    const enum provision takes = provision_read(&key);
+    if (takes == PROVISION_OPEN) {
         return IMAGE_GOOD;
     }
-    if (signature == 0) {
+    if (takes != PROVISION_KEY) {
+        return IMAGE_UNASKED;
+    }
+    if (trailer->signature == 0) {
         return IMAGE_UNSIGNED;
     }
-    return signature_is_good(signature, key, image->digest, DIGEST_BYTES) ? IMAGE_GOOD : IMAGE_FORGED;
+    const bool names_key = trailer->key_hash == 0 || is_hash_of(trailer->key_hash, key);
+    return names_key && signature_is_good(trailer->signature, key, image->digest, DIGEST_BYTES) ? IMAGE_GOOD : IMAGE_FORGED;
 }
 
 static enum image_verdict check_content(uint32_t slot, struct image *image, const struct trailer *trailer)
 {
     const uint32_t start = slot_offset(slot);
-    digest_of(flash_at(start), image->payload - start + image->payload_bytes, image->digest);
+    const uint32_t covered = get16(flash_at(start + PROTECTED_BYTES_AT));
+    digest_of(flash_at(start), image->payload - start + image->payload_bytes + covered, image->digest);
     if (memcmp(image->digest, trailer->digest, DIGEST_BYTES) != 0) {
         return IMAGE_ALTERED;
     }
-    const enum image_verdict verdict = check_signature(image, trailer->signature);
-    return verdict == IMAGE_GOOD ? mesh_image_check(image->payload, image->payload_bytes) : verdict;
+    const enum image_verdict verdict = check_signature(image, trailer);
+    if (verdict != IMAGE_GOOD) {
+        return verdict;
+    }
+    return image->counter < counter_read() ? IMAGE_REVOKED : mesh_image_check(image->payload, image->payload_bytes);
 }
 
 enum image_verdict image_check(uint32_t slot, struct image *image)
 {
-    struct trailer trailer = {0, 0};
+    struct trailer trailer = {0, 0, 0, 0};
     *image = (struct image){0};
     enum image_verdict verdict = read_header(slot, image);
     if (verdict == IMAGE_GOOD) {

@@ -16,6 +16,7 @@ int main(void)
 {
     struct image image;
     hal_init();
+    update_settle();
     if (flash_cause() != STARTED_BY_HOST && update_choose(&image) != NO_SLOT) {
         mesh_load(image.payload);
     }

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "bytes.h"
+#include "counter.h"
 #include "flash.h"
 #include "flash_board.h"
 #include "frame.h"
@@ -10,7 +11,7 @@
 #include "state.h"
 #include "string.h"
 
-enum { LOADER_VERSION = 1, REPLY_HEADER_BYTES = 16, MAY_BE_OLDER = 1 };
+enum { LOADER_VERSION = 2, REPLY_HEADER_BYTES = 16, MAY_BE_OLDER = 1 };
 enum { MOST_DIGESTS = (FRAME_PACKET_BYTES - REPLY_HEADER_BYTES) / DIGEST_BYTES };
 
 static struct answer finish(enum update_status status, uint32_t address)
@@ -33,14 +34,16 @@ static struct answer identify(const uint8_t *arguments, uint32_t size, uint8_t *
 {
     static const char name[] = BOARD_NAME;
     const struct boot_state state = state_read();
-    const uint8_t *key = image_key();
+    const uint8_t *key;
+    const enum provision takes = provision_read(&key);
     (void)arguments, (void)size;
     uint8_t *at = put16(put16(payload, LOADER_VERSION), FRAME_PACKET_BYTES);
     at = put32(put32(put32(at, SLOT_BYTES), PAGE_BYTES), (uint32_t)flash_cause());
     *at++ = state.active;
     *at++ = state.trial;
     *at++ = state.tried;
-    *at++ = key != 0;
+    *at++ = (uint8_t)takes;
+    at = put32(at, counter_read());
     memset(at, 0, PUBLIC_KEY_BYTES);
     at = key != 0 ? put_bytes(at, key, PUBLIC_KEY_BYTES) : at + PUBLIC_KEY_BYTES;
     *at++ = sizeof name - 1;
@@ -58,8 +61,8 @@ static struct answer describe_slot(const uint8_t *arguments, uint32_t size, uint
     }
     uint8_t *at = put32(payload, (uint32_t)image_check(slot, &image));
     at = put_bytes(put32(at, image.bytes), image.version, sizeof image.version);
-    put_bytes(at, image.digest, DIGEST_BYTES);
-    return done(4 + 4 + sizeof image.version + DIGEST_BYTES);
+    put32(put_bytes(at, image.digest, DIGEST_BYTES), image.counter);
+    return done(4 + 4 + sizeof image.version + DIGEST_BYTES + 4);
 }
 
 /* SHA-256 of pages, so that the host writes only those that differ. */
@@ -109,10 +112,13 @@ static struct answer try_slot(const uint8_t *arguments, uint32_t size, uint8_t *
     return finish(update_try(slot, arguments + 8, (options & MAY_BE_OLDER) != 0), slot);
 }
 
-static struct answer confirm(const uint8_t *arguments, uint32_t size, uint8_t *payload)
+static struct answer provision(const uint8_t *arguments, uint32_t size, uint8_t *payload)
 {
     (void)size, (void)payload;
-    return finish(update_confirm(arguments), 0);
+    if (!provision_is_record(arguments)) {
+        return finish(UPDATE_NO_RECORD, 0);
+    }
+    return finish(provision_write(arguments) ? UPDATE_DONE : UPDATE_OTHERWISE, 0);
 }
 
 static struct answer abandon(const uint8_t *arguments, uint32_t size, uint8_t *payload)
@@ -136,7 +142,7 @@ const struct request_kind request_kinds[REQUEST_KINDS] = {
     {erase_page, 8, false},
     {write_slot, 8, true},
     {try_slot, 8 + DIGEST_BYTES, false},
-    {confirm, DIGEST_BYTES, false},
+    {provision, PROVISION_RECORD_BYTES, false},
     {abandon, 0, false},
     {boot, 0, false},
 };

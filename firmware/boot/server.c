@@ -31,7 +31,9 @@ static const char *const update_texts[] = {
     [UPDATE_FLASH_FAILED - UPDATE_NO_PLACE] = "the flash failed",
     [UPDATE_OTHER_IMAGE - UPDATE_NO_PLACE] = "the image there is another one",
     [UPDATE_OLDER - UPDATE_NO_PLACE] = "the image is older than the one the board starts",
-    [UPDATE_NOT_TRIED - UPDATE_NO_PLACE] = "the image has not been started yet",
+    [UPDATE_OTHERWISE - UPDATE_NO_PLACE] = "the board has been told otherwise, for good",
+    [UPDATE_NO_RECORD - UPDATE_NO_PLACE] = "that is no whole provision record",
+    [UPDATE_COUNTER_FULL - UPDATE_NO_PLACE] = "the board's security counter cannot be raised any more",
 };
 
 static const char *const verdict_texts[] = {
@@ -43,6 +45,8 @@ static const char *const verdict_texts[] = {
     [IMAGE_UNSIGNED] = "the image is not signed, and this board takes none that is not",
     [IMAGE_FORGED] = "the image is not signed with this board's key",
     [IMAGE_FOREIGN] = "the image is for another board",
+    [IMAGE_UNASKED] = "the board starts nothing: it has not been told whose images it takes, or cannot read it",
+    [IMAGE_REVOKED] = "the image's security counter is below the board's",
 };
 
 static const char *text_of(uint32_t status)

@@ -1,8 +1,9 @@
-/* How the flash is divided: the loader, two pages of state, two slots for images. */
+/* How the flash is divided: the loader, what is never erased, two pages of state, two slots for images. */
 #ifndef SLOTS_H
 #define SLOTS_H
 
 #include "flash_board.h"
+#include "provision.h"
 
 enum {
     SLOTS = 2,
@@ -12,9 +13,10 @@ enum {
     STATE_PAGES = 2,
     SLOT_BYTES = BOARD_FLASH_SLOT_BYTES,
     SLOT_PAGES = SLOT_BYTES / PAGE_BYTES,
-    /* The last bytes of the loader's area, written at the factory: the key that images must be signed with. */
-    KEY_BYTES = 64,
-    KEY_OFFSET = BOARD_FLASH_LOADER_BYTES - KEY_BYTES,
+    /* The last bytes of the loader's area: the provision record's copies, then the security counter. */
+    ONCE_OFFSET = BOARD_FLASH_LOADER_BYTES - BOARD_FLASH_ONCE_BYTES,
+    COUNTER_OFFSET = ONCE_OFFSET + PROVISION_COPIES * PROVISION_RECORD_BYTES,
+    COUNTER_BYTES = BOARD_FLASH_LOADER_BYTES - COUNTER_OFFSET,
 };
 
 static inline uint32_t slot_offset(uint32_t slot)

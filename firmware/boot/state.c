@@ -5,10 +5,12 @@
 #include "bytes.h"
 #include "crc32.h"
 #include "flash.h"
+#include "hal.h"
 #include "slots.h"
 
 /* Records are added one behind the other. The valid one with the highest number counts. */
-enum { MAGIC = 0x5453504E, RECORD_BYTES = 16, RECORDS = PAGE_BYTES / RECORD_BYTES, ERASED = 0xFF };
+enum { MAGIC = 0x5453504E, STATE_BYTES = 16, CONFIRMATION_AT = STATE_BYTES, RECORD_BYTES = 32 };
+enum { RECORDS = PAGE_BYTES / RECORD_BYTES, ERASED = 0xFF };
 
 struct record {
     uint32_t page;
@@ -23,7 +25,7 @@ static uint32_t record_offset(uint32_t page, uint32_t index)
 
 static bool valid(const uint8_t *record)
 {
-    return get32(record) == MAGIC && crc32_update(0, record, RECORD_BYTES - 4) == get32(record + RECORD_BYTES - 4);
+    return get32(record) == MAGIC && crc32_update(0, record, STATE_BYTES - 4) == get32(record + STATE_BYTES - 4);
 }
 
 static bool erased(const uint8_t *at, uint32_t bytes)
@@ -55,10 +57,18 @@ struct boot_state state_read(void)
 {
     struct record last;
     if (!find_last(&last)) {
-        return (struct boot_state){NO_SLOT, NO_SLOT, false};
+        return (struct boot_state){NO_SLOT, NO_SLOT, false, false};
     }
     const uint8_t *record = flash_at(record_offset(last.page, last.index));
-    return (struct boot_state){record[8], record[9], record[10] != 0};
+    const bool tried = record[10] != 0;
+    return (struct boot_state){record[8], record[9], tried, tried && get32(record + CONFIRMATION_AT) == HAL_CONFIRMED};
+}
+
+uint32_t state_confirmation(void)
+{
+    struct record last = {0, 0, 0};
+    (void)find_last(&last);
+    return record_offset(last.page, last.index) + CONFIRMATION_AT;
 }
 
 /* The first place of the page from which on it is erased; RECORDS if there is none. */
@@ -93,11 +103,11 @@ bool state_write(const struct boot_state *state)
     if (found ? !find_room(&last, &offset) : !flash_erase(offset)) {
         return false;
     }
-    uint8_t record[RECORD_BYTES] = {0};
+    uint8_t record[STATE_BYTES] = {0};
     put32(put32(record, MAGIC), last.number + 1);
     record[8] = state->active;
     record[9] = state->trial;
     record[10] = state->tried;
-    put32(record + RECORD_BYTES - 4, crc32_update(0, record, RECORD_BYTES - 4));
-    return flash_program(offset, record, RECORD_BYTES);
+    put32(record + STATE_BYTES - 4, crc32_update(0, record, STATE_BYTES - 4));
+    return flash_program(offset, record, STATE_BYTES);
 }

@@ -10,11 +10,15 @@ struct boot_state {
     uint8_t active; /* the slot that is known to work, or NO_SLOT */
     uint8_t trial;  /* a newer one on trial, or NO_SLOT */
     bool tried;     /* the one on trial has been started */
+    bool confirmed; /* and its firmware has confirmed itself since; written by the firmware alone */
 };
 
 struct boot_state state_read(void);
 
-/* False if the flash refuses. */
+/* Where the firmware on trial confirms itself: the offset of a word in the flash. */
+uint32_t state_confirmation(void);
+
+/* Write all but the confirmation, which there is none of then. False if the flash refuses. */
 bool state_write(const struct boot_state *state);
 
 #endif

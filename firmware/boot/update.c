@@ -1,5 +1,7 @@
 #include "update.h"
 
+#include "counter.h"
+#include "flash.h"
 #include "slots.h"
 #include "state.h"
 #include "string.h"
@@ -9,6 +11,21 @@ static enum update_status write(const struct boot_state *state)
     return state_write(state) ? UPDATE_DONE : UPDATE_FLASH_FAILED;
 }
 
+void update_settle(void)
+{
+    struct boot_state state = state_read();
+    struct image image;
+    if (!state.confirmed || state.trial >= SLOTS || image_check(state.trial, &image) != IMAGE_GOOD) {
+        return;
+    }
+    if (counter_raise(image.counter)) { /* first: what is below it must not start again, whatever is cut short here */
+        state.active = state.trial;
+        state.trial = NO_SLOT;
+        state.tried = false;
+        (void)state_write(&state);
+    }
+}
+
 /* Known to be tried before it runs: if it never comes back, the next start knows. */
 static bool begin_trial(struct boot_state *state, struct image *image)
 {
@@ -16,7 +33,11 @@ static bool begin_trial(struct boot_state *state, struct image *image)
         return false;
     }
     state->tried = true;
-    return state_write(state);
+    if (!state_write(state)) {
+        return false;
+    }
+    flash_begin_trial(state_confirmation());
+    return true;
 }
 
 uint32_t update_choose(struct image *image)
@@ -82,28 +103,10 @@ enum update_status update_try(uint32_t slot, const uint8_t *digest, bool may_be_
     if (!may_be_older && goes_back(&state, &image)) {
         return UPDATE_OLDER;
     }
+    if (!counter_can_reach(image.counter)) {
+        return UPDATE_COUNTER_FULL;
+    }
     state.trial = (uint8_t)slot;
-    state.tried = false;
-    return write(&state);
-}
-
-static bool holds(uint32_t slot, const uint8_t *digest)
-{
-    struct image image;
-    return slot < SLOTS && image_check(slot, &image) == IMAGE_GOOD && memcmp(digest, image.digest, DIGEST_BYTES) == 0;
-}
-
-enum update_status update_confirm(const uint8_t *digest)
-{
-    struct boot_state state = state_read();
-    if (!holds(state.trial, digest)) {
-        return holds(state.active, digest) ? UPDATE_DONE : UPDATE_OTHER_IMAGE;
-    }
-    if (!state.tried) {
-        return UPDATE_NOT_TRIED;
-    }
-    state.active = state.trial;
-    state.trial = NO_SLOT;
     state.tried = false;
     return write(&state);
 }

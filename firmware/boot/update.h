@@ -15,13 +15,19 @@ enum update_status {
     UPDATE_FLASH_FAILED,
     UPDATE_OTHER_IMAGE,
     UPDATE_OLDER,
-    UPDATE_NOT_TRIED,
+    UPDATE_OTHERWISE, /* the board has been told something else, for good */
+    UPDATE_NO_RECORD,
+    UPDATE_COUNTER_FULL,
     UPDATE_IMAGE_REFUSED = 80, /* + the verdict */
     UPDATE_STATUSES = UPDATE_IMAGE_REFUSED + IMAGE_VERDICTS,
 };
 
-/* The slot to start now, and its image; NO_SLOT if there is none. Writes down that one on trial has been tried, and
- * gives up one that was tried before and never confirmed. */
+/* Whenever the board starts, first of all: the image that was on trial and has confirmed itself becomes the active one,
+ * and the board's security counter rises to its. */
+void update_settle(void);
+
+/* The slot to start now, and its image; NO_SLOT if there is none. One on trial is started under the watchdog, and that
+ * it has been tried is written down before; one that was tried and has not confirmed itself is given up. */
 uint32_t update_choose(struct image *image);
 
 /* Make a slot ready to be written: it must not be the active one. */
@@ -29,9 +35,6 @@ enum update_status update_open(uint32_t slot);
 
 /* Put the image in a slot on trial, if it is good, has this digest, and is not older than the active one. */
 enum update_status update_try(uint32_t slot, const uint8_t *digest, bool may_be_older);
-
-/* The image of this digest, which has been tried, becomes the active one. */
-enum update_status update_confirm(const uint8_t *digest);
 
 /* No image is on trial any more. */
 enum update_status update_abandon(void);

@@ -31,6 +31,10 @@ enum { CYCLES_TO_SEND = 32 * CYCLES_OF_A_BYTE };
 /* What starts the board again: the boot controller's RESTART; without one, the core's own reset request. */
 #ifdef BOARD_FLASH_BASE
 #define RESTART (*(volatile uint32_t *)(BOARD_FLASH_BASE + 0x20U))
+#define FLASH_DATA (*(volatile uint32_t *)(BOARD_FLASH_BASE + 0x08U))
+#define FLASH_STATUS (*(const volatile uint32_t *)(BOARD_FLASH_BASE + 0x0CU))
+#define WATCHDOG (*(volatile uint32_t *)(BOARD_FLASH_BASE + 0x24U))
+enum { FLASH_BUSY = 1 };
 #else
 #define RESTART (*(volatile uint32_t *)0xE000ED0CU)
 #endif
@@ -83,6 +87,45 @@ _Noreturn void hal_reset(void)
         hal_wait();
     }
 }
+
+#ifdef BOARD_FLASH_BASE
+bool hal_is_on_trial(void)
+{
+    return hal_link_present() && WATCHDOG != 0;
+}
+
+/* The loader has set the flash's address. Once this is written, and not before, the watchdog is of no use. */
+void hal_confirm(void)
+{
+    FLASH_DATA = HAL_CONFIRMED;
+    while ((FLASH_STATUS & FLASH_BUSY) != 0) {
+        hal_wait();
+    }
+    WATCHDOG = 0;
+}
+
+/* Whose images the board takes. */
+bool hal_may_be_read(uint32_t address, uint32_t bytes)
+{
+    const uint32_t at = address - BOARD_PROVISION_BASE;
+    return hal_link_present() && at <= BOARD_PROVISION_BYTES && bytes <= BOARD_PROVISION_BYTES - at;
+}
+#else
+bool hal_is_on_trial(void)
+{
+    return false;
+}
+
+void hal_confirm(void)
+{
+}
+
+bool hal_may_be_read(uint32_t address, uint32_t bytes)
+{
+    (void)address, (void)bytes;
+    return false;
+}
+#endif
 
 uint32_t hal_pe(void)
 {

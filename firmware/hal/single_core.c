@@ -41,6 +41,22 @@ void hal_wait(void)
     (void)hal_cycles();
 }
 
+/* There is no loader on such a board. */
+bool hal_is_on_trial(void)
+{
+    return false;
+}
+
+void hal_confirm(void)
+{
+}
+
+bool hal_may_be_read(uint32_t address, uint32_t bytes)
+{
+    (void)address, (void)bytes;
+    return false;
+}
+
 _Noreturn void hal_reset(void)
 {
     const uint64_t sent = hal_cycles() + CYCLES_TO_SEND;

@@ -182,9 +182,20 @@ static struct rpc_answer objection(const uint8_t *packet, uint32_t argument_byte
     return kind == READ_EVENTS && rpc_events == 0 ? rpc_refuse(RPC_NOT_TRACED, 0) : rpc_done(0);
 }
 
+/* Firmware on trial confirms itself: all its PEs run, and a host that has heard who it is goes on. */
+static void end_trial(void)
+{
+    if (hal_is_on_trial() && rpc_all_run()) {
+        hal_confirm();
+    }
+}
+
 static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
 {
     struct rpc_answer answer = objection(packet, argument_bytes);
+    if (answer.status == RPC_OK && packet[1] != RPC_HELLO) {
+        end_trial();
+    }
     if (answer.status == RPC_OK) {
         rpc_handler *handler = packet[1] == READ_EVENTS ? rpc_events : request_kinds[packet[1]].handler;
         answer = handler(pe_of(packet), packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);

@@ -84,6 +84,9 @@ struct rpc_answer rpc_copy_records(uint32_t pe, uint32_t first, uint8_t *to, uin
 struct net_control;
 bool rpc_read_control(uint32_t pe, struct net_control *control);
 
+/* Whether every PE of the network runs it. */
+bool rpc_all_run(void);
+
 static inline struct rpc_answer rpc_done(uint32_t size)
 {
     return (struct rpc_answer){.status = RPC_OK, .size = size};

@@ -18,7 +18,7 @@ static bool allowed(uintptr_t address, uint32_t size, bool to_write)
             return true;
         }
     }
-    return false;
+    return !to_write && hal_may_be_read((uint32_t)address, size);
 }
 
 /* In requests, a chip's DRAM goes by this number and the chip's. */

@@ -50,6 +50,17 @@ static bool find(uint32_t number, struct net_pe *pe)
     return false;
 }
 
+bool rpc_all_run(void)
+{
+    struct net_control control;
+    bool all = true;
+    for (uint32_t i = 0; i < pe_count() && all; i++) {
+        const struct net_pe pe = pe_at(i);
+        all = read_control(&pe, &control);
+    }
+    return all;
+}
+
 /* --- observation --- */
 
 /* Reading the word back makes sure that it is there before any message of the next frame. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -379,12 +379,17 @@ def flash(
     port: str,
     key: Path | str | None = None,
     version: str = "0.0.0",
+    security_counter: int = 0,
     allow_older: bool = False,
+    provision: bool = False,
     dry_run: bool = False,
+    passphrase: Callable[[Path], str] | None = None,
     progress: Progress | None = None,
 ) -> Flashed | Programmed:
     """Put the build, signed with `key`, into the flash of the board at `port`, or say what that would write.
 
+    An encrypted key is opened with NPUKIT_KEY_PASSPHRASE, or with what `passphrase` answers. With `provision`, a board
+    that has been told nothing is told for good to take images of this key alone, or any if there is none.
     A board without npukit's loader is written with the tool its board file names, and takes no key and no version.
     """
     from npukit.boot.keys import load_key
@@ -394,11 +399,18 @@ def flash(
 
     built, shown = load_linked(folder), progress or Silent()
     if built.board.programmer:
-        if key or allow_older:
+        if key or allow_older or provision or security_counter:
             raise NpukitError(f"board {built.board.name} has no loader that would check a signature or a version")
         return program(built, port, shown, dry_run=dry_run)
-    signer = load_key(Path(key)) if key else None
-    wanted = update_of(built, signer, version, allow_older)
+    signer = load_key(Path(key), passphrase) if key else None
+    wanted = update_of(
+        built,
+        signer,
+        version,
+        security_counter=security_counter,
+        may_be_older=allow_older,
+        provisions=provision,
+    )
     with open_board(built, port, signer, shown) as transport:
         return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)
 

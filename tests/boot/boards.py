@@ -8,6 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from npukit.board.board import Board
+from npukit.boot.loader import flash_of
 from npukit.boot.mesh_image import mesh_image
 from npukit.boot.signed_image import Version, sign_image
 from npukit.link.session import Session
@@ -28,12 +29,22 @@ def build_there_and_back(board: Board, folder: Path) -> Built:
 
 
 def update_of(
-    board: Board, built: Built, version: Version, key: Ed25519PrivateKey | None, build_id: str = BUILD_ID
+    board: Board,
+    built: Built,
+    version: Version,
+    key: Ed25519PrivateKey | None,
+    build_id: str = BUILD_ID,
+    *,
+    provisions: bool = False,
+    security_counter: int = 0,
 ) -> Update:
     """The built images, signed. Another `build_id` than the firmware's stands for firmware that does not come up."""
     images = [Image(image.elf, image.pes) for image in built.images]
     payload = mesh_image(board, images, bytes.fromhex(build_id))
-    return Update(board.name, sign_image(payload, version, key), bytes.fromhex(build_id))
+    image = sign_image(payload, version, key, security_counter)
+    flash = flash_of(board)
+    told_at = flash.window + flash.once_offset
+    return Update(board.name, image, bytes.fromhex(build_id), provisions=provisions, told_at=told_at)
 
 
 def computes(session: Session) -> bool:

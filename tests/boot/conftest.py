@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from boot.native import Device, compile_device, small_board
 from npukit.boot.keys import public_bytes
+from npukit.boot.provision import takes_of
 
 
 @pytest.fixture(scope="session")
@@ -24,4 +25,4 @@ def key() -> Ed25519PrivateKey:
 @pytest.fixture
 def device(library: Path, key: Ed25519PrivateKey) -> Device:
     """A board with a key and an empty flash."""
-    return Device(library, small_board(), public_bytes(key))
+    return Device(library, small_board(), takes_of(public_bytes(key)).record())

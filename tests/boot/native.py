@@ -12,17 +12,18 @@ from pathlib import Path
 from link.device_process import DEVICE as PIPES
 from link.device_process import compile_here
 from npukit.board.board import Board, Flash, load_board
-from npukit.boot.loader import KEY_BYTES, KEY_MAGIC
 from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
+from npukit.boot.provision import COPIES, Policy, Takes
 from npukit.data import data_folder
 from npukit.project.render import render_board_header, render_flash_header
 
 DEVICE = Path(__file__).parent / "device" / "flash_device.c"
 POWER_CUT, NO_SLOT = -1, 0xFF
-ERASE, WRITE, TRY, CONFIRM = 0x23, 0x24, 0x25, 0x26
-_OWN = ("state", "update", "image", "mesh_image", "signature", "requests")
+IDENTIFY, ERASE, WRITE, TRY, PROVISION, ABANDON = 0x20, 0x23, 0x24, 0x25, 0x26, 0x27
+_OWN = ("state", "update", "image", "mesh_image", "signature", "provision", "counter", "requests")
 _WARNINGS = ("-std=c11", "-O1", "-g", "-fPIC", "-shared")
 _LONGEST_PAYLOAD = 1024
+_POLICY_AT, _KEY_AT = 19, 24
 
 
 class PowerCut(Exception):
@@ -33,7 +34,7 @@ def small_board() -> Board:
     """pe-mesh with a flash of few and small pages."""
     board = load_board("pe-mesh")
     assert board.flash is not None
-    figures = {**board.flash.model_dump(), "page_bytes": 256, "loader_bytes": 1024, "slot_bytes": 2048}
+    figures = {**board.flash.model_dump(), "page_bytes": 256, "loader_bytes": 2048, "slot_bytes": 2048}
     return board.model_copy(update={"flash": Flash(**figures)})
 
 
@@ -89,15 +90,14 @@ class Started:
 class Device:
     """A board's flash, and the loader that works on it."""
 
-    def __init__(self, library: Path, board: Board, public_key: bytes | None) -> None:
+    def __init__(self, library: Path, board: Board, record: bytes) -> None:
         assert board.flash is not None
         self.figures = board.flash
         self.library = ctypes.CDLL(str(library))
         self.library.device_flash.restype = ctypes.POINTER(ctypes.c_uint8)
         self.size = self.library.device_flash_bytes()
         assert self.size == board.flash.bytes
-        key = KEY_MAGIC + public_key if public_key else b""
-        loader = bytes(board.flash.loader_bytes - KEY_BYTES) + key.ljust(KEY_BYTES, b"\xff")
+        loader = bytes(board.flash.once_offset) + (COPIES * record).ljust(board.flash.once_bytes, b"\xff")
         self.flash = loader.ljust(self.size, b"\xff")
         self.cut_power(0)
 
@@ -125,7 +125,7 @@ class Device:
         return status, payload.raw[: size.value]
 
     def start(self) -> Started:
-        """What a start by power or RESTART starts."""
+        """What a start by power or RESTART starts. Its firmware has not confirmed itself yet, if it is on trial."""
         digest = ctypes.create_string_buffer(32)
         slot = self.library.device_start(digest)
         if slot == POWER_CUT:
@@ -161,8 +161,25 @@ class Device:
     def put_on_trial(self, slot: int, digest: bytes, may_be_older: bool = False) -> int:
         return self.request(TRY, _words(slot, may_be_older) + digest)[0]
 
-    def confirm(self, digest: bytes) -> int:
-        return self.request(CONFIRM, digest)[0]
+    def confirm(self) -> bool:
+        """What the firmware on trial does; whether it was on trial."""
+        done = self.library.device_confirm()
+        if done == POWER_CUT:
+            raise PowerCut
+        return bool(done)
+
+    def provision(self, record: bytes) -> int:
+        return self.request(PROVISION, record)[0]
+
+    def takes(self) -> Takes:
+        """What it says of whose images it takes."""
+        _, payload = self.request(IDENTIFY, b"")
+        policy = Policy(payload[_POLICY_AT])
+        return Takes(policy, payload[_KEY_AT : _KEY_AT + 32] if policy is Policy.KEY else None)
+
+    @property
+    def security_counter(self) -> int:
+        return self.library.counter_read()
 
 
 def _words(*values: int) -> bytes:

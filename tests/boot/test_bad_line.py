@@ -14,6 +14,7 @@ from link.device_process import Pipes
 from link.test_faults import Damage, Faulty, cut_end, drop, flip, lose_a_byte, repeat
 from npukit.board.board import load_board
 from npukit.boot.loader import loader_area
+from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import SignedImage, Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import LoaderSession, SlotState
@@ -64,7 +65,7 @@ class BadLine:
 
 @pytest.fixture(scope="module")
 def loader() -> bytes:
-    return loader_area(BOARD, None, toolchain("zig"))
+    return loader_area(BOARD, takes_of(None).record(), toolchain("zig"))
 
 
 @pytest.mark.parametrize("first", [0])
@@ -89,6 +90,7 @@ class FaultyBoard(Faulty):
 def put(transport: FaultyBoard, image: SignedImage) -> list[object]:
     """All that an update asks of the loader; what comes of it must not depend on the line."""
     loader = LoaderSession(transport)
+    loader.provision(takes_of(None))
     written = loader.write(1, image.data)
     loader.put_on_trial(1, image, False)
     told = [loader.state.board, written.pages, loader.describe(1)]

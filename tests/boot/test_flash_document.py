@@ -8,6 +8,7 @@ from pathlib import Path
 from helpers import CHECKOUT
 from npukit.board.board import load_board
 from npukit.boot.loader import loader_area
+from npukit.boot.provision import takes_of
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link import flash
 from npukit.link.frames import encode_frame
@@ -24,7 +25,8 @@ REQUESTS: list[Request] = [
     flash._TrySlot(0, False, bytes(32)),
     flash._Abandon(),
     flash._DigestPages(0, 511),
-    flash._Confirm(bytes(32)),
+    flash._Provision(takes_of(None).record()),
+    flash._Provision(takes_of(bytes(32)).record()),
     flash._Boot(),
 ]
 
@@ -62,6 +64,6 @@ def _answer(board: FlashedBoard, frame: bytes) -> bytes:
 
 def test_host_and_loader_say_what_the_document_says(tmp_path: Path) -> None:
     board = load_board("pe-mesh")
-    with FlashedBoard(board, tmp_path / "flash", loader_area(board, None, toolchain("zig"))) as running:
+    with FlashedBoard(board, tmp_path / "flash", loader_area(board, b"", toolchain("zig"))) as running:
         assert isinstance(running, FlashedBoard)
         assert exchanged(running) == vectors()

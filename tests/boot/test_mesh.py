@@ -14,6 +14,7 @@ from npukit.board.board import load_board
 from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
 from npukit.boot.mesh_image import distinct_programs
+from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version
 from npukit.emulator.flashed import FlashedBoard
 from npukit.errors import NpukitError
@@ -46,7 +47,9 @@ def flash_with(loader: bytes, image: bytes, file: Path) -> Path:
 
 def test_152_pes_are_loaded_in_time_and_each_answers_a_routed_request(built: Built, tmp_path: Path) -> None:
     update = update_of(BOARD, built, Version(1), None)
-    file = flash_with(loader_area(BOARD, None, toolchain("zig")), update.image.data, tmp_path / "flash")
+    file = flash_with(
+        loader_area(BOARD, takes_of(None).record(), toolchain("zig")), update.image.data, tmp_path / "flash"
+    )
     with closing(FlashedBoard(BOARD, file)) as board:
         session = Session(board, update.build_id)
         session.open()

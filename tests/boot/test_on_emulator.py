@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from boot.boards import BUILD_ID, build_there_and_back, computes, update_of
-from npukit.board.board import load_board
+from npukit.board.board import Board, load_board
 from npukit.boot.keys import public_bytes
 from npukit.boot.loader import loader_area
+from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version
 from npukit.emulator.flashed import FlashedBoard
 from npukit.errors import DoesNotFit, NpukitError
@@ -22,6 +24,8 @@ from project.identity import Built, toolchain
 
 BOARD = load_board("pe-mesh")
 OLD, NEW = Version(1), Version(1, 1)
+HELLO, DESCRIBE = 1, 2
+IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT = 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x28
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(scope="module")
 def loader(key: Ed25519PrivateKey) -> bytes:
-    return loader_area(BOARD, public_bytes(key), toolchain("zig"))
+    return loader_area(BOARD, takes_of(public_bytes(key)).record(), toolchain("zig"))
 
 
 @pytest.fixture
@@ -101,29 +105,117 @@ def test_only_pages_that_differ_are_written(empty: FlashedBoard) -> None:
 def test_an_image_that_does_not_come_up_gives_way_to_the_old_one(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey
 ) -> None:
-    with pytest.raises(NpukitError, match="back at the one before"):
+    with pytest.raises(NpukitError, match="starts what it started before"):
         flash(running, update_of(BOARD, built, NEW, key, build_id="ff" * 16))
     assert computes(Session(running, old.build_id))
     assert starts(running) == OLD
 
 
-@pytest.mark.parametrize(
-    ("version", "signed", "reason"),
-    [(Version(0, 9), True, "older"), (NEW, False, "signed images only")],
-)
-def test_what_the_board_does_not_take_leaves_the_old_one_running(
-    running: FlashedBoard,
-    built: Built,
-    old: Update,
-    key: Ed25519PrivateKey,
-    version: Version,
-    signed: bool,
-    reason: str,
-) -> None:
+def refused(board: FlashedBoard, update: Update, reason: str) -> None:
+    """It is not flashed, and without any more doing the board runs what it ran."""
     with pytest.raises(NpukitError, match=reason):
-        flash(running, update_of(BOARD, built, version, key if signed else None))
-    running.power_on()
+        flash(board, update)
+    assert computes(Session(board, bytes.fromhex(BUILD_ID)))
+
+
+def test_what_the_board_does_not_take_leaves_the_old_one_running(
+    running: FlashedBoard, built: Built, key: Ed25519PrivateKey
+) -> None:
+    refused(running, update_of(BOARD, built, Version(0, 9), key), "older")
+    flash(running, update_of(BOARD, built, NEW, key, security_counter=3))
+    below = update_of(BOARD, built, Version(0, 9), key, security_counter=2)
+    refused(running, replace(below, may_be_older=True), "security counter is 2, the board's 3")
+    damaged = replace(below.image, security_counter=3, data=below.image.data[:-1] + b"!")
+    refused(running, replace(below, image=damaged), "not signed with this board's key")
+    assert starts(running) == NEW
+
+
+class Watched(FlashedBoard):
+    """A board whose restarts are counted, and whose link fails once, at the first request of a kind."""
+
+    def __init__(self, board: Board, file: Path) -> None:
+        self.restarts, self.fails_at = 0, 0
+        self.failure: BaseException = NpukitError("the cable was pulled")
+        super().__init__(board, file)
+
+    def restart(self) -> None:
+        self.restarts += 1
+        super().restart()
+
+    def write(self, data: bytes) -> None:
+        if data[3] == self.fails_at:
+            self.fails_at = 0
+            raise self.failure
+        super().write(data)
+
+
+@pytest.fixture
+def watched(running: FlashedBoard, tmp_path: Path) -> Iterator[Watched]:
+    with Watched(BOARD, tmp_path / "flash") as board:
+        assert isinstance(board, Watched)
+        assert computes(Session(board))
+        yield board
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"), [(None, "signed images only"), (Ed25519PrivateKey.generate(), "another key")]
+)
+def test_an_image_without_the_boards_key_is_refused_before_the_board_is_restarted(
+    watched: Watched, built: Built, own: Ed25519PrivateKey | None, reason: str
+) -> None:
+    refused(watched, update_of(BOARD, built, NEW, own), reason)
+    assert watched.restarts == 0
+    refused(watched, replace(update_of(BOARD, built, NEW, own), told_at=None), reason)
+
+
+@pytest.mark.parametrize("failure", [NpukitError("the cable was pulled"), KeyboardInterrupt()])
+def test_a_link_that_fails_anywhere_before_the_image_has_confirmed_itself_leaves_the_old_one_running(
+    watched: Watched, built: Built, key: Ed25519PrivateKey, failure: BaseException
+) -> None:
+    """At the first request of each kind."""
+    new = replace(update_of(BOARD, built, NEW, key), told_at=None)
+    for request in (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, DESCRIBE):
+        watched.fails_at, watched.failure = request, failure
+        with pytest.raises(type(failure)):
+            flash(watched, new)
+        assert starts(watched) == OLD, request
+    assert computes(Session(watched, new.build_id))
+
+
+def test_an_image_on_trial_that_nobody_greets_gives_way_to_the_old_one(
+    running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey
+) -> None:
+    new = update_of(BOARD, built, NEW, key)
+    loader = LoaderSession(running)
+    write_and_try(loader, new)
+    loader.boot()
+    second = BOARD.core.clock_hz
+    running.run(second)
+    assert running.time() == 0, "the loader has restarted the board"
+    running.run(11 * second)
+    assert running.time() == 11 * second
+    running.run(2 * second)
+    assert running.time() == 0, "the watchdog has restarted the board"
+    running.run(14 * second)
+    assert running.time() == 14 * second, "and does not do so again"
     assert computes(Session(running, old.build_id))
+    assert starts(running) == OLD
+
+
+def test_a_board_that_was_told_nothing_is_told_by_the_first_host(
+    built: Built, key: Ed25519PrivateKey, tmp_path: Path
+) -> None:
+    update = update_of(BOARD, built, OLD, key)
+    with FlashedBoard(BOARD, tmp_path / "new", loader_area(BOARD, b"", toolchain("zig"))) as board:
+        assert isinstance(board, FlashedBoard)
+        with pytest.raises(NpukitError, match="has not been told whose images it takes") as error:
+            flash(board, update)
+        assert any("--provision" in way for way in error.value.tries)
+        done = flash(board, replace(update, provisions=True))
+        assert (done.provisioned, done.takes) == (True, takes_of(public_bytes(key)))
+        again = flash(board, replace(update_of(BOARD, built, NEW, key), provisions=True))
+        assert (again.provisioned, again.takes) == (False, done.takes)
+        refused(board, update_of(BOARD, built, NEW, None, provisions=True), "signed images only")
 
 
 def test_a_build_for_another_board_is_refused_before_anything_is_written(

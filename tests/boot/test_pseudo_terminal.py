@@ -18,6 +18,7 @@ from npukit import api
 from npukit.board.board import load_board
 from npukit.boot.keys import load_key, public_bytes
 from npukit.boot.loader import loader_area
+from npukit.boot.provision import takes_of
 from npukit.cli.main import app
 from npukit.emulator.flashed import FlashedBoard
 from npukit.project.build_folder import Build
@@ -46,7 +47,7 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def factory_loader(key: bytes) -> bytes:
-    return loader_area(load_board("pe-mesh"), key, find_toolchain("zig"))
+    return loader_area(load_board("pe-mesh"), takes_of(key).record(), find_toolchain("zig"))
 
 
 @pytest.fixture(scope="module")

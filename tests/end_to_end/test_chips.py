@@ -14,6 +14,7 @@ from end_to_end.builds import DIGITS, build
 from npukit import api
 from npukit.boot.loader import loader_area
 from npukit.boot.mesh_image import mesh_image
+from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.data import data_folder
 from npukit.emulator.flashed import FlashedBoard
@@ -119,7 +120,7 @@ def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> N
     assert len(overlays) == CHIPS * own
     assert all(payload.count(overlay.data) == 1 for overlay in overlays)
     image = sign_image(payload, Version(1), None).data
-    file = flash_with(loader_area(built.board), image, tmp_path / "flash")
+    file = flash_with(loader_area(built.board, takes_of(None).record()), image, tmp_path / "flash")
     net, cases = built.net(), golden_cases(built.net())
     with closing(FlashedBoard(built.board, file)) as board, Session(board, built.build_id) as session:
         chosen = rounds(cases.count, built.plan().frames_of_all)[0]

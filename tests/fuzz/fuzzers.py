@@ -34,7 +34,10 @@ FUZZERS = ("server", "loader")
 _HERE = Path(__file__).parent / "device"
 _FIRMWARE = data_folder("firmware")
 _OTHERS = _FIRMWARE / "boot" / "third_party"
-_LOADER = ("state", "update", "image", "mesh_image", "signature", "requests", "server", "line")
+_LOADER = (
+    *("state", "update", "image", "mesh_image", "signature"),
+    *("provision", "counter", "requests", "server", "line"),
+)
 _SANITIZERS = ("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 _FLAGS = ("-std=c11", "-O1", "-g", "-D_DEFAULT_SOURCE", *_SANITIZERS)
 _SESSION = 0x1234

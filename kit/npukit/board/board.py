@@ -110,10 +110,15 @@ class Flash(_Part):
     window: int
     page_bytes: int = Field(gt=0)
     loader_bytes: int = Field(gt=0)
+    once_bytes: int = Field(gt=0)
     slot_bytes: int = Field(gt=0)
     erase_cycles: int
     program_cycles: int
     copy_cycles_per_word: int
+
+    @property
+    def once_offset(self) -> int:
+        return self.loader_bytes - self.once_bytes
 
     @property
     def state_offset(self) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -17,13 +20,19 @@ from cryptography.hazmat.primitives.serialization import (
 
 from npukit.errors import NpukitError
 
+PASSPHRASE_VARIABLE = "NPUKIT_KEY_PASSPHRASE"
 _ONLY_FOR_ITS_OWNER = 0o600
+_ANOTHER = "npukit new key -o key.pem"
 
 
-def new_key(path: Path) -> Ed25519PrivateKey:
-    """A new key in a new file that only its owner can read. A file that is there is never overwritten."""
+def new_key(path: Path, passphrase: str | None = None) -> Ed25519PrivateKey:
+    """A new key in a new file that only its owner can read, encrypted if there is a passphrase.
+
+    A file that is there is never overwritten.
+    """
     key = Ed25519PrivateKey.generate()
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    encryption = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ONLY_FOR_ITS_OWNER)
     except FileExistsError as error:
@@ -35,20 +44,24 @@ def new_key(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def load_key(path: Path) -> Ed25519PrivateKey:
-    """The private key in a PEM file."""
+def load_key(path: Path, ask: Callable[[Path], str] | None = None) -> Ed25519PrivateKey:
+    """The private key in a PEM file.
+
+    An encrypted one is opened with the passphrase in NPUKIT_KEY_PASSPHRASE, else with what `ask` answers. One that is
+    not encrypted is refused, as ssh does, if others than its owner may read the file.
+    """
     try:
-        key = load_pem_private_key(path.read_bytes(), None)
+        pem = path.read_bytes()
+        mode = path.stat()
     except OSError as error:
-        raise NpukitError(
-            f"key {path} cannot be read: {error.strerror}", tries=["npukit new key -o key.pem"]
-        ) from error
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise NpukitError(
-            f"{path} is not a private key without a password, in PEM", tries=["npukit new key -o key.pem"]
-        ) from error
+        raise NpukitError(f"key {path} cannot be read: {error.strerror}", tries=[_ANOTHER]) from error
+    if b"ENCRYPTED" in pem:
+        key = _parse(path, pem, _passphrase(path, ask))
+    else:
+        _check_private(path, mode)
+        key = _parse(path, pem, None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise NpukitError(f"the key in {path} is not an Ed25519 key", tries=["npukit new key -o key.pem"])
+        raise NpukitError(f"the key in {path} is not an Ed25519 key", tries=[_ANOTHER])
     return key
 
 
@@ -59,3 +72,36 @@ def public_bytes(key: Ed25519PrivateKey) -> bytes:
 
 def public_der(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def fingerprint(public_key: bytes) -> str:
+    """The beginning of a public key, for people to tell keys apart."""
+    return public_key.hex()[:16]
+
+
+def _parse(path: Path, pem: bytes, passphrase: str | None) -> object:
+    try:
+        return load_pem_private_key(pem, passphrase.encode() if passphrase else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        fact = "cannot be opened with this passphrase" if passphrase else "is not a private key in PEM"
+        raise NpukitError(f"{path} {fact}", tries=[_ANOTHER]) from error
+
+
+def _passphrase(path: Path, ask: Callable[[Path], str] | None) -> str:
+    given = os.environ.get(PASSPHRASE_VARIABLE) or (ask(path) if ask else "")
+    if not given:
+        raise NpukitError(
+            f"{path} is encrypted, and there is no passphrase",
+            tries=["on a terminal, where it is asked for", f"{PASSPHRASE_VARIABLE}=... in the environment"],
+        )
+    return given
+
+
+def _check_private(path: Path, state: os.stat_result) -> None:
+    """Refuse a file of this user's that others may read: what they may have read is no secret."""
+    others = stat.S_IMODE(state.st_mode) & 0o077
+    if os.name == "posix" and state.st_uid == os.getuid() and others:
+        raise NpukitError(
+            f"{path} is a private key that others may read (mode {stat.S_IMODE(state.st_mode):03o})",
+            tries=[f"chmod 600 {path}, if nobody has read it", f"{_ANOTHER} --encrypt"],
+        )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board, Flash
+from npukit.boot.provision import COPIES
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.project.elf import Elf
@@ -16,10 +17,6 @@ from npukit.project.layout import memory_layout
 from npukit.project.render import render_board_header, render_flash_header, render_link_script
 from npukit.project.stack import stack_bound
 from npukit.project.toolchain import Toolchain, find_toolchain
-
-KEY_MAGIC = b"NPPK"
-KEY_BYTES = 64
-"""Reserved for the key at the end of the loader's area."""
 
 _SECONDS = 300
 _MEASURING_STACK = 32 << 10
@@ -37,18 +34,17 @@ _SOURCES: tuple[tuple[str, Tuning], ...] = (
 _OTHERS_WARNINGS = ("-Wno-conversion", "-Wno-sign-conversion", "-Wno-shadow", "-Wno-error")
 
 
-def loader_area(board: Board, public_key: bytes | None = None, toolchain: Toolchain | None = None) -> bytes:
-    """What the factory writes into the loader's area: the loader, and the key that images must be signed with.
+def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None = None) -> bytes:
+    """What the factory writes into the loader's area: the loader, and the record of whose images the board takes.
 
-    A board without a key takes unsigned images.
+    A board without a record (`boot/provision.py`) starts nothing until it is given one.
     """
     flash = flash_of(board)
     program = build_loader(board, toolchain or find_toolchain())
-    room = flash.loader_bytes - KEY_BYTES
+    room = flash.once_offset
     if len(program) > room:
         raise DoesNotFit(f"the loader has {len(program)} bytes, its area {room}", tries=["a larger loader_bytes"])
-    key = KEY_MAGIC + public_key if public_key else b""
-    return program.ljust(room, b"\xff") + key.ljust(KEY_BYTES, b"\xff")
+    return program.ljust(room, b"\xff") + (COPIES * record).ljust(flash.once_bytes, b"\xff")
 
 
 def build_loader(board: Board, toolchain: Toolchain) -> bytes:

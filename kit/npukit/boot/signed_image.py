@@ -1,4 +1,4 @@
-"""MCUboot's image format around a mesh image: header, digest, signature. imgtool verifies what this writes."""
+"""MCUboot's image format around a mesh image: header, security counter, digest, signature. imgtool verifies it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from npukit.boot.keys import public_der
+from npukit.boot.keys import public_bytes, public_der
 from npukit.errors import NpukitError
 
 _MAGIC = 0x96F3B83D
 _HEADER = struct.Struct("<IIHHIIBBHII")
 _TLV_INFO = struct.Struct("<HH")
-_TLV_INFO_MAGIC = 0x6907
-_KEY_HASH, _SHA256, _ED25519 = 0x01, 0x10, 0x24
+_TLV_INFO_MAGIC, _PROTECTED_MAGIC = 0x6907, 0x6908
+_KEY_HASH, _SHA256, _ED25519, _SECURITY_COUNTER = 0x01, 0x10, 0x24, 0x50
+_LARGEST_COUNTER = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, order=True)
@@ -59,29 +60,43 @@ class Version:
 
 @dataclass(frozen=True)
 class SignedImage:
-    """What goes into a slot."""
+    """What goes into a slot. `signer`: the public key it is signed with; None if it is not signed."""
 
     data: bytes
     digest: bytes
     version: Version
-    signed: bool
+    signer: bytes | None
+    security_counter: int = 0
 
 
-def sign_image(payload: bytes, version: Version, key: Ed25519PrivateKey | None) -> SignedImage:
-    """The payload with MCUboot's header and trailer; without a key it has a digest only."""
-    body = _header(len(payload), version) + payload
+def sign_image(
+    payload: bytes, version: Version, key: Ed25519PrivateKey | None, security_counter: int = 0
+) -> SignedImage:
+    """The payload with MCUboot's header and trailers; without a key it has a digest only.
+
+    A security counter of 0 is left out.
+    """
+    if not 0 <= security_counter <= _LARGEST_COUNTER:
+        raise NpukitError(f"{security_counter} is no security counter", tries=[f"0 to {_LARGEST_COUNTER}"])
+    counter = _tlv(_SECURITY_COUNTER, struct.pack("<I", security_counter)) if security_counter else b""
+    protected = _tlvs(_PROTECTED_MAGIC, counter) if counter else b""
+    body = _header(len(payload), len(protected), version) + payload + protected
     digest = hashlib.sha256(body).digest()
     trailer = _tlv(_SHA256, digest)
     if key is not None:
         trailer += _tlv(_KEY_HASH, hashlib.sha256(public_der(key)).digest()) + _tlv(_ED25519, key.sign(digest))
-    info = _TLV_INFO.pack(_TLV_INFO_MAGIC, _TLV_INFO.size + len(trailer))
-    return SignedImage(body + info + trailer, digest, version, key is not None)
+    signer = public_bytes(key) if key else None
+    return SignedImage(body + _tlvs(_TLV_INFO_MAGIC, trailer), digest, version, signer, security_counter)
 
 
-def _header(payload_bytes: int, version: Version) -> bytes:
-    load_address = protected_bytes = flags = padding = 0
+def _header(payload_bytes: int, protected_bytes: int, version: Version) -> bytes:
+    load_address = flags = padding = 0
     parts: tuple[Any, ...] = (version.major, version.minor, version.revision, version.build)
     return _HEADER.pack(_MAGIC, load_address, _HEADER.size, protected_bytes, payload_bytes, flags, *parts, padding)
+
+
+def _tlvs(magic: int, tlvs: bytes) -> bytes:
+    return _TLV_INFO.pack(magic, _TLV_INFO.size + len(tlvs)) + tlvs
 
 
 def _tlv(kind: int, value: bytes) -> bytes:

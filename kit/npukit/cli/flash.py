@@ -27,20 +27,32 @@ def flash(
     version: Annotated[
         str, typer.Option("--version", metavar="X.Y.Z+B", help="The image's version; boards refuse older ones.")
     ] = "0.0.0",
-    allow_older: Annotated[bool, typer.Option("--allow-older", help="Go back to an older version.")] = False,
+    security_counter: Annotated[
+        int,
+        typer.Option("--security-counter", min=0, metavar="N", help="Boards that ran N take nothing below it again."),
+    ] = 0,
+    allow_older: Annotated[
+        bool, typer.Option("--allow-older", help="Go back to an older version; never below the security counter.")
+    ] = False,
+    provision: Annotated[
+        bool,
+        typer.Option("--provision", help="Tell a new board, for good: images of this key alone; without --key, any."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
     modified: Modified = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Write a build into a board's flash, start it on trial, and confirm it once it answers.
+    """Write a build into a board's flash, start it on trial, and see it confirm itself.
 
-    Only pages that differ are written. Whatever fails, the board starts the image it started before. A stock board is
+    Only pages that differ are written. Whatever fails, the board starts the image it started before. A new board starts
+    nothing until it has been told whose images it takes (--provision). A stock board is
     written with OpenOCD or pyOCD, as its board file says; then the firmware at PORT is asked which build it is.
     """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
+        from npukit.cli.passphrase import asked_passphrase
         from npukit.link.programmer import Programmed
 
         built = api.load_linked(build, modified=modified)
@@ -50,8 +62,11 @@ def flash(
             port=port,
             key=key,
             version=version,
+            security_counter=security_counter,
             allow_older=allow_older,
+            provision=provision,
             dry_run=dry_run,
+            passphrase=asked_passphrase,
             progress=terminal,
         )
         terminal.result({**done.to_json(), **told_of(built)})
@@ -64,12 +79,14 @@ def _programmed(done: Programmed) -> str:
 
 
 def _summary(done: Flashed) -> str:
+    takes = f"the board {'has been told, for good, that it ' if done.provisioned else ''}takes {done.takes}"
     image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.digest.hex()[:16]})"
     pages = f"{done.pages_written} of {done.pages_in_image} pages"
     if done.dry_run:
-        return f"{done.board}: would write {pages} of slot {done.slot} for {image}"
+        return f"{done.board}: would write {pages} of slot {done.slot} for {image}; {takes}"
     if not done.pages_written and done.replaced == done.version:
-        return f"{done.board} starts {image} already; nothing was written"
+        return f"{done.board} starts {image} already; nothing was written; {takes}"
     before = f", instead of {done.replaced}" if done.replaced else ""
     loads = f"; loads in {1e3 * done.load_seconds:.0f} ms" if done.load_seconds else ""
-    return f"{done.board} starts {image} from slot {done.slot}{before}; {pages} written, verified, confirmed{loads}"
+    what = f"{pages} written, verified, confirmed{loads}"
+    return f"{done.board} starts {image} from slot {done.slot}{before}; {what}; {takes}"

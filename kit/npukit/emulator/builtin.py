@@ -286,6 +286,8 @@ def _figures(board: Board) -> dict[str, int]:
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
         "boot_base": board.flash.base if board.flash else 0,
+        "boot_window": board.flash.window if board.flash else 0,
+        "boot_bytes": board.flash.loader_bytes if board.flash else 0,
         "timer_base": board.timer.base,
         "sram_bytes": board.memory[0].size,
         "chip_columns": board.mesh.chips.columns,

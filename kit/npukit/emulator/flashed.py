@@ -17,6 +17,11 @@ class Cause(IntEnum):
     POWER = 0
     LINE_BREAK = 1
     RESTART = 2
+    WATCHDOG = 3
+
+
+_CAUSES = {"restart": Cause.RESTART, "watchdog": Cause.WATCHDOG}
+"""Why the board starts again by itself, by how a run of the emulator ended."""
 
 
 class FlashedBoard(Emulator):
@@ -73,8 +78,8 @@ class FlashedBoard(Emulator):
         if self._dark:
             return "idle"
         outcome = super()._run(until, stop_at_output=stop_at_output, seconds=seconds)
-        if outcome == "restart":
-            self._worker.ask("restart", cause=Cause.RESTART)
+        if cause := _CAUSES.get(outcome):
+            self._worker.ask("restart", cause=cause)
         return outcome
 
     def _survived(self, outcome: str) -> str:

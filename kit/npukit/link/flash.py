@@ -10,6 +10,7 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
+from npukit.boot.provision import Policy, Takes
 from npukit.boot.signed_image import SignedImage, Version
 from npukit.errors import NpukitError
 from npukit.link.conversation import Conversation
@@ -45,11 +46,13 @@ class Verdict(IntEnum):
     UNSIGNED = 5
     FORGED = 6
     FOREIGN = 7
+    UNASKED = 8
+    REVOKED = 9
 
 
 @dataclass(frozen=True)
 class LoaderState:
-    """A board as its loader describes it. Slots are None where there is none; `key` is None if it has no key."""
+    """A board as its loader describes it. Slots are None where there is none."""
 
     loader: int
     largest_packet: int
@@ -59,7 +62,8 @@ class LoaderState:
     active: int | None
     trial: int | None
     tried: bool
-    key: bytes | None
+    takes: Takes
+    security_counter: int
     board: str
 
 
@@ -71,6 +75,7 @@ class SlotState:
     bytes: int
     version: Version
     digest: bytes
+    security_counter: int
 
 
 @dataclass(frozen=True)
@@ -91,14 +96,16 @@ class _Done(Request[None]):
 
 class _Identify(Request[LoaderState]):
     kind, does = 0x20, "describe its flash"
-    _FIXED: ClassVar[struct.Struct] = struct.Struct("<HHIIIBBBB32sB")
+    _FIXED: ClassVar[struct.Struct] = struct.Struct("<HHIIIBBBBI32sB")
 
     def parse(self, payload: bytes) -> LoaderState:
         fields = self._FIXED.unpack_from(payload)
-        loader, packet, slot_bytes, page_bytes, cause, active, trial, tried, has_key, key, length = fields
+        loader, packet, slot_bytes, page_bytes, cause, active, trial, tried, policy, counter, key, length = fields
         name = payload[self._FIXED.size :]
         if len(name) != length:
             raise Malformed("the board's name is cut short")
+        if policy not in list(Policy):
+            raise Malformed(f"{policy} is nothing that a board could have been told")
         return LoaderState(
             loader=loader,
             largest_packet=packet,
@@ -108,7 +115,8 @@ class _Identify(Request[LoaderState]):
             active=_slot(active),
             trial=_slot(trial),
             tried=bool(tried),
-            key=key if has_key else None,
+            takes=Takes(Policy(policy), key if policy == Policy.KEY else None),
+            security_counter=counter,
             board=name.decode("utf-8", "replace"),
         )
 
@@ -122,10 +130,10 @@ class _DescribeSlot(Request[SlotState]):
         return struct.pack("<I", self.slot)
 
     def parse(self, payload: bytes) -> SlotState:
-        verdict, size, version, digest = struct.unpack("<II8s32s", payload)
+        verdict, size, version, digest, counter = struct.unpack("<II8s32sI", payload)
         if verdict not in list(Verdict):
             raise Malformed(f"{verdict} is no verdict on an image")
-        return SlotState(Verdict(verdict), size, Version.unpack(version), digest)
+        return SlotState(Verdict(verdict), size, Version.unpack(version), digest, counter)
 
 
 @dataclass(frozen=True)
@@ -176,12 +184,12 @@ class _TrySlot(_Done):
 
 
 @dataclass(frozen=True)
-class _Confirm(_Done):
-    kind, does = 0x26, "confirm an image"
-    digest: bytes
+class _Provision(_Done):
+    kind, does = 0x26, "learn whose images it takes"
+    record: bytes
 
     def arguments(self) -> bytes:
-        return self.digest
+        return self.record
 
 
 class _Abandon(_Done):
@@ -233,9 +241,9 @@ class LoaderSession:
         """Have the image started next; the loader refuses what is broken, unsigned, older, or for another board."""
         self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
 
-    def confirm(self, image: SignedImage) -> None:
-        """The image, which has been on trial, is started from now on."""
-        self._conversation.ask(_Confirm(image.digest))
+    def provision(self, takes: Takes) -> None:
+        """Tell the board whose images it takes: for good, and only if it has been told nothing else."""
+        self._conversation.ask(_Provision(takes.record()))
 
     def abandon(self) -> None:
         """Nothing is on trial any more."""

@@ -13,6 +13,7 @@ from npukit.boot.keys import public_bytes
 from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
 from npukit.boot.mesh_image import distinct_programs, mesh_image
+from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import RestartableTransport
@@ -24,15 +25,31 @@ from npukit.project.build_folder import Build
 EMULATOR = "emulator"
 
 
-def update_of(build: Build, key: Ed25519PrivateKey | None, version: str, may_be_older: bool = False) -> Update:
+def update_of(
+    build: Build,
+    key: Ed25519PrivateKey | None,
+    version: str,
+    *,
+    security_counter: int = 0,
+    may_be_older: bool = False,
+    provisions: bool = False,
+) -> Update:
     """The build as a signed image of that version."""
-    flash_of(build.board)
+    flash = flash_of(build.board)
     images = build.images()
     payload = mesh_image(build.board, images, build.build_id)
-    image = sign_image(payload, Version.parse(version), key)
+    image = sign_image(payload, Version.parse(version), key, security_counter)
     overlays = [overlay for each in images for overlay in each.overlays]
     cycles = load_cycles(build.board, distinct_programs(images), overlays, len(image.data), signed=key is not None)
-    return Update(build.board.name, image, build.build_id, may_be_older, cycles / build.board.core.clock_hz)
+    return Update(
+        build.board.name,
+        image,
+        build.build_id,
+        may_be_older=may_be_older,
+        provisions=provisions,
+        load_seconds=cycles / build.board.core.clock_hz,
+        told_at=flash.window + flash.once_offset,
+    )
 
 
 @contextmanager
@@ -41,7 +58,7 @@ def open_board(
 ) -> Iterator[RestartableTransport]:
     """The board at a serial port; or an emulated one, `emulator`, or `emulator:FILE` to keep its flash in a file.
 
-    A new emulated board comes from the factory with the loader and the key.
+    A new emulated board comes from the factory with the loader, and takes images of this key alone; without one, any.
     """
     name, _, file = port.partition(":")
     if name != EMULATOR:
@@ -57,6 +74,7 @@ def open_board(
 def _emulated(build: Build, path: Path, key: Ed25519PrivateKey | None, progress: Progress) -> FlashedBoard:
     loader = None
     if not path.exists():
-        progress.stage("compile the loader of a new emulated board")
-        loader = loader_area(build.board, public_bytes(key) if key else None)
+        takes = takes_of(public_bytes(key) if key else None)
+        progress.stage(f"compile the loader of a new emulated board, which takes {takes}")
+        loader = loader_area(build.board, takes.record())
     return FlashedBoard(build.board, path, loader, build.models())

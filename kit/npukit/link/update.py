@@ -1,29 +1,39 @@
-"""An update: a new image is written, started on trial and confirmed once it answers; or the old one is back."""
+"""An update: a new image is written, started on trial, and confirms itself; or the old one is back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from npukit.boot.provision import COPIES, RECORD_BYTES, Policy, Takes, read_takes, takes_of
 from npukit.boot.signed_image import SignedImage, Version
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.flash import LoaderSession, LoaderState, RestartableTransport, SlotState, Verdict
 from npukit.link.session import Session
 from npukit.progress import Progress, Silent
 
+_ANSWER_SECONDS = 1.5
+"""For firmware that may not be there: it answers in milliseconds, or not at all."""
+
 
 @dataclass(frozen=True)
 class Update:
     """What to put onto a board. `build_id` is what the image's firmware answers with once it runs.
 
-    `load_seconds`: from power to the firmware, as predicted.
+    `provisions`: a board that has been told nothing is told to take images of this one's key, or any if it has none.
+    `told_at`: where the board's memory shows what it has been told. `load_seconds`: from power to the firmware, as
+    predicted.
     """
 
     board: str
     image: SignedImage
     build_id: bytes
     may_be_older: bool = False
+    provisions: bool = False
     load_seconds: float | None = None
+    told_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,15 @@ class Flashed:
     board: str
     slot: int
     version: Version
+    security_counter: int
     digest: bytes
     image_bytes: int
     pages_in_image: int
     pages_written: int
     replaced: Version | None
+    takes: Takes
+    provisioned: bool
+    """The board has just been told whose images it takes."""
     load_seconds: float | None
     dry_run: bool
 
@@ -46,11 +60,17 @@ class Flashed:
             "board": self.board,
             "slot": self.slot,
             "version": str(self.version),
+            "security_counter": self.security_counter,
             "sha256": self.digest.hex(),
             "image_bytes": self.image_bytes,
             "pages_in_image": self.pages_in_image,
             "pages_written": self.pages_written,
             "replaced": str(self.replaced) if self.replaced else None,
+            "takes": {
+                "policy": self.takes.policy.name.lower(),
+                "key": self.takes.key.hex() if self.takes.key else None,
+            },
+            "provisioned": self.provisioned,
             "load_seconds": self.load_seconds,
             "dry_run": self.dry_run,
         }
@@ -59,51 +79,138 @@ class Flashed:
 def flash(transport: RestartableTransport, update: Update, progress: Progress | None = None) -> Flashed:
     """Put the image onto the board and see it run. Whatever fails, the board starts the image it started before."""
     shown = progress or Silent()
+    shown.stage("ask the board whose images it takes")
+    _ask_firmware(transport, update)
     shown.stage("restart the board into its loader")
-    loader = LoaderSession(transport)
-    check_match(loader.state, update)
-    running = _running(loader)
-    if running and running.digest == update.image.digest:
-        loader.boot()
-        return _flashed(loader, update, running.version, slot=loader.state.active or 0, pages=0)
-    slot = loader.free_slot()
-    written = loader.write(slot, update.image.data, shown.track)
-    try:
-        loader.put_on_trial(slot, update.image, update.may_be_older)
-    except NpukitError as error:
-        loader.boot()
-        raise _refused(error) from error
-    shown.stage("start the new image on trial")
-    _run_on_trial(transport, loader, update)
-    return _flashed(loader, update, running.version if running else None, slot=slot, pages=written.pages)
+    with _loader_of(transport) as loader:
+        check_match(loader.state, update)
+        provisioned = _provision(loader, update, shown)
+        running = _running(loader)
+        if running and running.digest == update.image.digest:
+            loader.boot()
+            slot, pages = loader.state.active or 0, 0
+        else:
+            slot = loader.free_slot()
+            pages = loader.write(slot, update.image.data, shown.track).pages
+            loader.put_on_trial(slot, update.image, update.may_be_older)
+            shown.stage("start the new image on trial")
+            _run_on_trial(transport, loader, update, slot)
+    return _flashed(loader, update, running, slot=slot, pages=pages, provisioned=provisioned)
 
 
 def dry_run(transport: RestartableTransport, update: Update) -> Flashed:
     """What `flash` would write. The board is restarted, and starts what it started before."""
-    loader = LoaderSession(transport)
-    check_match(loader.state, update)
-    running, slot = _running(loader), loader.free_slot()
-    same = running is not None and running.digest == update.image.digest
-    pages = [] if same else loader.pages_that_differ(slot, update.image.data)
-    loader.boot()
-    version = running.version if running else None
-    return _flashed(loader, update, version, slot=slot, pages=len(pages), is_dry=True)
+    _ask_firmware(transport, update)
+    with _loader_of(transport) as loader:
+        check_match(loader.state, update)
+        running, slot = _running(loader), loader.free_slot()
+        same = running is not None and running.digest == update.image.digest
+        pages = [] if same else loader.pages_that_differ(slot, update.image.data)
+        loader.boot()
+    return _flashed(loader, update, running, slot=slot, pages=len(pages), is_dry=True)
 
 
 def check_match(state: LoaderState, update: Update) -> None:
     """Whether this board would take the image at all, as far as that can be known before anything is written."""
+    image = update.image
     if state.board != update.board:
         raise DoesNotFit(
             f"the device is a {state.board}, the build is for {update.board}",
             tries=[f"npukit build MODEL --board {state.board}", "another port"],
         )
-    if len(update.image.data) > state.slot_bytes:
+    if len(image.data) > state.slot_bytes:
         raise DoesNotFit(
-            f"the image has {len(update.image.data):,} bytes, a slot of the board {state.slot_bytes:,}",
+            f"the image has {len(image.data):,} bytes, a slot of the board {state.slot_bytes:,}",
             tries=["npukit build with fewer --pes"],
         )
-    if state.key is not None and not update.image.signed:
+    _check_key(state.takes, update)
+    if image.security_counter < state.security_counter:
+        raise NpukitError(
+            f"the image's security counter is {image.security_counter}, the board's {state.security_counter}: "
+            "it starts no image below that, older or not",
+            tries=[f"--security-counter {state.security_counter}"],
+        )
+
+
+def _check_key(takes: Takes, update: Update) -> None:
+    """Whether a board that takes such images takes this one, or may be told to."""
+    signer = update.image.signer
+    if takes.policy is Policy.NONE and not update.provisions:
+        raise NpukitError(
+            "the board has not been told whose images it takes, and starts none",
+            tries=[
+                "--provision --key KEY.pem: those of this key alone, for good",
+                "--provision without a key: any, signed or not, for good (development)",
+            ],
+        )
+    if takes.policy is Policy.DAMAGED:
+        raise NpukitError(
+            "the board cannot read whose images it takes, and starts none",
+            tries=["another board: what it was told cannot be changed, only written again at the factory"],
+        )
+    if takes.key and signer is None:
         raise NpukitError("the board takes signed images only", tries=["--key KEY.pem, the key the board knows"])
+    if takes.key and signer != takes.key:
+        raise NpukitError(f"the board takes {takes}, and this is another key", tries=["--key with the board's key"])
+    if update.provisions and takes.policy is not Policy.NONE and takes != takes_of(signer):
+        raise NpukitError(f"the board has been told for good that it takes {takes}", tries=["without --provision"])
+
+
+def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
+    """Refuse what the board would refuse, if its firmware says whose images it takes, before the board is restarted."""
+    if update.told_at is None:
+        return
+    try:
+        session = Session(transport, answer_seconds=_ANSWER_SECONDS)
+        session.open()
+        takes = read_takes(session.read_memory(update.told_at, COPIES * RECORD_BYTES))
+    except NpukitError:
+        return  # its loader will say
+    if takes.key:
+        _check_key(takes, update)
+
+
+@contextmanager
+def _loader_of(transport: RestartableTransport) -> Iterator[LoaderSession]:
+    """The board's loader. Whatever fails meanwhile, the board starts what it started before."""
+    before = None
+    try:
+        loader = LoaderSession(transport)
+        before = loader.state.active
+        yield loader
+    except NpukitError as error:
+        error.message += f"; {_start_as_before(transport, before)}"
+        error.args = (error.message,)
+        raise
+    except BaseException:
+        _start_as_before(transport, before)
+        raise
+
+
+def _start_as_before(transport: RestartableTransport, before: int | None) -> str:
+    """Give up what is on trial and leave the loader. What the board does then, in words."""
+    try:
+        loader = LoaderSession(transport)
+        loader.abandon()
+        loader.boot()
+    except NpukitError:
+        return "the board may wait in its loader: switch it off and on, and it starts what it started before"
+    active = loader.state.active
+    if active is None:
+        return "the board has nothing to start"
+    return (
+        f"the board starts {'what it started before' if active == before else 'the new image, which confirmed itself'}"
+    )
+
+
+def _provision(loader: LoaderSession, update: Update, progress: Progress) -> bool:
+    """Tell a board that has been told nothing whose images it takes. Whether that was so."""
+    if loader.state.takes.policy is not Policy.NONE:
+        return False
+    takes = takes_of(update.image.signer)
+    progress.stage(f"tell the board, for good, that it takes {takes}")
+    loader.provision(takes)
+    return True
 
 
 def _running(loader: LoaderSession) -> SlotState | None:
@@ -114,43 +221,48 @@ def _running(loader: LoaderSession) -> SlotState | None:
     return slot if slot.verdict is Verdict.GOOD else None
 
 
-def _run_on_trial(transport: RestartableTransport, loader: LoaderSession, update: Update) -> None:
-    """Start the image; if its firmware answers it is confirmed, else given up."""
+def _run_on_trial(transport: RestartableTransport, loader: LoaderSession, update: Update, slot: int) -> None:
+    """Start the image, greet its firmware, and see in the loader that it has confirmed itself."""
     loader.boot()
     try:
         Session(transport, build_id=update.build_id).open()
+        state = LoaderSession(transport)
+        if state.state.active != slot:
+            raise NpukitError("its firmware runs, and has not confirmed itself")
+        state.boot()
+        Session(transport, build_id=update.build_id).open()
     except NpukitError as error:
-        back = LoaderSession(transport)
-        back.abandon()
-        back.boot()
         raise NpukitError(
-            f"the new image did not come up, so the board is back at the one before: {error.message}",
+            f"the new image did not come up: {error.message}",
+            facts=error.facts,
             tries=["npukit validate BUILD, which runs it on the emulator"],
         ) from error
-    confirmed = LoaderSession(transport)
-    confirmed.confirm(update.image)
-    confirmed.boot()
-    Session(transport, build_id=update.build_id).open()
-
-
-def _refused(error: NpukitError) -> NpukitError:
-    tries = ["--key KEY.pem, the key the board knows", "--version, or --allow-older to go back"]
-    return NpukitError(f"{error.message}; the board starts what it started before", tries=tries)
 
 
 def _flashed(
-    loader: LoaderSession, update: Update, replaced: Version | None, *, slot: int, pages: int, is_dry: bool = False
+    loader: LoaderSession,
+    update: Update,
+    running: SlotState | None,
+    *,
+    slot: int,
+    pages: int,
+    provisioned: bool = False,
+    is_dry: bool = False,
 ) -> Flashed:
-    image = update.image
+    image, state = update.image, loader.state
+    takes = takes_of(image.signer) if state.takes.policy is Policy.NONE else state.takes
     return Flashed(
-        board=loader.state.board,
+        board=state.board,
         slot=slot,
         version=image.version,
+        security_counter=image.security_counter,
         digest=image.digest,
         image_bytes=len(image.data),
-        pages_in_image=-(-len(image.data) // loader.state.page_bytes),
+        pages_in_image=-(-len(image.data) // state.page_bytes),
         pages_written=pages,
-        replaced=replaced,
+        replaced=running.version if running else None,
+        takes=takes,
+        provisioned=provisioned,
         load_seconds=update.load_seconds,
         dry_run=is_dry,
     )

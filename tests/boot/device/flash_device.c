@@ -2,8 +2,9 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "crc32.h"
+#include "bytes.h"
 #include "flash.h"
+#include "hal.h"
 #include "requests.h"
 #include "slots.h"
 
@@ -18,10 +19,12 @@ uint32_t device_operations(void);
 int32_t device_request(uint32_t kind, const uint8_t *arguments, uint32_t size, uint8_t *payload, uint32_t *payload_size);
 int32_t device_start(uint8_t *digest);
 int32_t device_check(uint32_t slot);
+int32_t device_confirm(void);
 
 static _Alignas(16) uint8_t memory[FLASH_BYTES];
 static jmp_buf power;
 static uint32_t operations, cut_at, chance;
+static uint32_t on_trial; /* where its firmware confirms itself; 0: no trial */
 
 static uint32_t random_bits(void)
 {
@@ -68,6 +71,9 @@ bool flash_erase(uint32_t offset)
 
 bool flash_program(uint32_t offset, const uint8_t *data, uint32_t bytes)
 {
+    if (offset < ONCE_OFFSET) {
+        return false;
+    }
     for (uint32_t at = 0; at < bytes; at += 4) {
         if (memcmp(memory + offset + at, data + at, 4) == 0) {
             continue;
@@ -85,6 +91,11 @@ bool flash_program(uint32_t offset, const uint8_t *data, uint32_t bytes)
 enum flash_cause flash_cause(void)
 {
     return STARTED_BY_POWER;
+}
+
+void flash_begin_trial(uint32_t offset)
+{
+    on_trial = offset;
 }
 
 uint8_t *device_flash(void)
@@ -130,9 +141,27 @@ int32_t device_start(uint8_t *digest)
     if (setjmp(power) != 0) {
         return POWER_CUT;
     }
+    on_trial = 0;
+    update_settle();
     const uint32_t slot = update_choose(&image);
     memcpy(digest, image.digest, DIGEST_BYTES);
     return (int32_t)slot;
+}
+
+/* What firmware on trial does; whether it was. */
+int32_t device_confirm(void)
+{
+    uint8_t confirmed[4];
+    put32(confirmed, HAL_CONFIRMED);
+    if (on_trial == 0) {
+        return 0;
+    }
+    if (setjmp(power) != 0) {
+        return POWER_CUT;
+    }
+    const bool done = flash_program(on_trial, confirmed, sizeof confirmed);
+    on_trial = 0;
+    return done;
 }
 
 int32_t device_check(uint32_t slot)

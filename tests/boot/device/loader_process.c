@@ -1,5 +1,6 @@
 /* The loader as a process of this machine: its server over the link of pipes.c, on the flash of flash_device.c. */
 #include <setjmp.h>
+#include <string.h>
 
 #include "flash.h"
 #include "hal.h"
@@ -7,6 +8,9 @@
 #include "server.h"
 
 static jmp_buf power_on;
+
+uint8_t *device_flash(void); /* flash_device.c */
+uint32_t device_flash_bytes(void);
 
 uint32_t hal_pe(void)
 {
@@ -28,6 +32,7 @@ _Noreturn void flash_restart(void)
 
 int main(void)
 {
+    memset(device_flash(), 0xFF, device_flash_bytes());
     (void)setjmp(power_on);
     server_run();
 }

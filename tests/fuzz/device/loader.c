@@ -6,7 +6,9 @@
 #include "fuzz.h"
 #include "hal.h"
 #include "mesh_image.h"
+#include "provision.h"
 #include "server.h"
+#include "signature.h"
 #include "slots.h"
 
 enum { AN_IMAGE = 2, LAST_SLOT = SLOTS - 1 };
@@ -31,6 +33,17 @@ void hal_count(struct hal_counters *counters)
 _Noreturn void flash_restart(void)
 {
     longjmp(all_read, 1);
+}
+
+/* A board that takes any image. */
+static void provision(void)
+{
+    uint8_t record[PROVISION_RECORD_BYTES + DIGEST_BYTES] = "NPPR\xA5\x69\x5A\xC3takes images without a signature";
+    digest_of(record, PROVISION_RECORD_BYTES - 24, record + PROVISION_RECORD_BYTES - 24);
+    memset(device_flash() + ONCE_OFFSET, 0xFF, BOARD_FLASH_ONCE_BYTES);
+    if (!provision_write(record)) {
+        abort();
+    }
 }
 
 static void read_all(uint32_t mesh, const struct mesh_segment *segment)
@@ -80,6 +93,7 @@ static void check_image(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     memset(device_flash() + STATE_OFFSET, 0xFF, STATE_PAGES * PAGE_BYTES + SLOTS * SLOT_BYTES);
+    provision();
     if (size > 0 && (data[0] & AN_IMAGE) != 0) {
         check_image(data + 1, size - 1);
         return 0;

@@ -28,7 +28,7 @@ from npukit.emulator.worker.library import (
     unicorn_functions,
 )
 
-OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop")
+OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop", "watchdog")
 _NEVER = (1 << 64) - 1
 _MOST_OUTPUT = 1 << 16
 _MOST_RECORDS = 1 << 16

@@ -16,7 +16,8 @@ enum register_offset {
     ARM = 0x18,
     START = 0x1C,
     RESTART = 0x20,
-    REGISTER_BYTES = 0x24,
+    WATCHDOG = 0x24,
+    REGISTER_BYTES = 0x28,
 };
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
 enum { ERASED = 0xFF };
@@ -102,13 +103,13 @@ static void begin(struct flash *flash, uint32_t place, bool erases, uint32_t val
     events_post(mesh, mesh->now + cycles, flash->pe->number, finish, flash);
 }
 
-static bool may_change(struct flash *flash, uint32_t place, uint32_t alignment)
+static bool may_change(struct flash *flash, uint32_t place, uint32_t alignment, uint32_t protected_bytes)
 {
     if (flash->busy) {
         flash_fail(flash, ERROR_BUSY);
     } else if (place % alignment != 0 || place >= flash->figures.bytes) {
         flash_fail(flash, ERROR_PLACE);
-    } else if (place < flash->figures.loader_bytes) {
+    } else if (place < protected_bytes) {
         flash_fail(flash, ERROR_PROTECTED);
     } else {
         return true;
@@ -118,7 +119,7 @@ static bool may_change(struct flash *flash, uint32_t place, uint32_t alignment)
 
 static void program(struct flash *flash, uint32_t value)
 {
-    if (!may_change(flash, flash->address, WORD)) {
+    if (!may_change(flash, flash->address, WORD, flash->figures.loader_bytes - flash->figures.once_bytes)) {
         return;
     }
     if ((value & ~load(flash, flash->address)) != 0) {
@@ -127,6 +128,24 @@ static void program(struct flash *flash, uint32_t value)
     }
     flash->address += WORD;
     begin(flash, flash->address - WORD, false, value);
+}
+
+/* ---- watchdog ---- */
+
+uint64_t flash_watchdog(const struct mesh *mesh)
+{
+    return mesh->flash == NULL ? NEVER : mesh->flash->watchdog;
+}
+
+void flash_watchdog_expires(struct mesh *mesh)
+{
+    mesh->now = mesh->flash->watchdog;
+    mesh->end = END_WATCHDOG;
+}
+
+static uint32_t cycles_left(const struct flash *flash)
+{
+    return flash->watchdog == NEVER ? 0 : (uint32_t)(flash->watchdog - flash->pe->mesh->now);
 }
 
 /* ---- registers ---- */
@@ -144,6 +163,8 @@ static uint32_t read_flash(struct pe *pe, void *device, uint32_t offset)
         return flash->error;
     case CAUSE:
         return flash->cause;
+    case WATCHDOG:
+        return cycles_left(flash);
     default:
         return 0;
     }
@@ -154,7 +175,7 @@ static void write_flash(struct pe *pe, void *device, uint32_t offset, uint32_t v
     struct flash *flash = device;
     switch (offset) {
     case ERASE:
-        if (may_change(flash, value, flash->figures.page_bytes)) {
+        if (may_change(flash, value, flash->figures.page_bytes, flash->figures.loader_bytes)) {
             begin(flash, value, true, 0);
         }
         break;
@@ -176,6 +197,9 @@ static void write_flash(struct pe *pe, void *device, uint32_t offset, uint32_t v
     case RESTART:
         end_board(pe, END_RESTART);
         break;
+    case WATCHDOG:
+        flash->watchdog = value == 0 ? NEVER : pe->mesh->now + value;
+        break;
     default:
         break;
     }
@@ -195,7 +219,8 @@ const char *flash_attach(struct pe *pe)
     return bus_attach(pe, figures->base, REGISTER_BYTES, port);
 }
 
-/* ---- the boot controller of a board that is loaded from outside: whoever did that does it again ---- */
+/* ---- the boot controller of a board that is loaded from outside: whoever did that does it again. Its loader area
+ * holds zeros: no loader, no word of whose images it takes ---- */
 
 static uint32_t read_boot(struct pe *pe, void *device, uint32_t offset)
 {
@@ -213,9 +238,15 @@ static void write_boot(struct pe *pe, void *device, uint32_t offset, uint32_t va
 
 const char *boot_attach(struct pe *pe)
 {
-    const uint64_t base = pe->mesh->figures.boot_base;
+    const struct figures *figures = &pe->mesh->figures;
     const struct bus_port port = {NULL, NULL, read_boot, write_boot, true};
-    return base == 0 ? NULL : bus_attach(pe, base, REGISTER_BYTES, port);
+    if (figures->boot_base == 0) {
+        return NULL;
+    }
+    if (pe->mesh->unicorn->mem_map(pe->core, figures->boot_window, figures->boot_bytes, UC_PROT_READ) != UC_ERR_OK) {
+        return "the flash lies where something else is, or is not made of whole pages";
+    }
+    return bus_attach(pe, figures->boot_base, REGISTER_BYTES, port);
 }
 
 void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memory, uint32_t cause)
@@ -225,6 +256,7 @@ void flash_create(struct mesh *mesh, struct flash_figures figures, uint8_t *memo
     flash->memory = memory;
     flash->cause = cause;
     flash->chance = 1;
+    flash->watchdog = NEVER;
     flash->armed = calloc(mesh->pe_count, sizeof *flash->armed);
 }
 

@@ -22,6 +22,7 @@ struct flash {
     bool busy, erases;
     uint32_t place, value; /* of the operation under way */
     uint64_t operations, cut_at;
+    uint64_t watchdog; /* the cycle at which it restarts the board */
     uint32_t chance;
     bool *armed;
     struct copy copies[MOST_COPIES];

@@ -70,7 +70,7 @@ struct flash;
 
 struct flash_figures {
     uint64_t base, window;
-    uint32_t bytes, page_bytes, loader_bytes;
+    uint32_t bytes, page_bytes, loader_bytes, once_bytes;
     uint32_t erase_cycles, program_cycles, copy_cycles_per_word;
 };
 
@@ -80,6 +80,8 @@ const char *boot_attach(struct pe *pe); /* without a flash */
 void flash_load(struct mesh *mesh);
 void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
 uint64_t flash_operations(const struct mesh *mesh);
+uint64_t flash_watchdog(const struct mesh *mesh); /* when it restarts the board */
+void flash_watchdog_expires(struct mesh *mesh);
 void flash_free(struct mesh *mesh);
 
 /* ---- the board (schedule.c, api.c) ---- */
@@ -90,6 +92,7 @@ struct figures {
     uint32_t chip_columns, chip_rows, columns, rows;
     uint64_t timer_base, noc_base, uart_base, window_base;
     uint64_t boot_base; /* 0: no boot controller */
+    uint64_t boot_window, boot_bytes; /* of the loader area */
     uint32_t port_bytes_per_cycle, setup_cycles, hop_cycles;
     uint32_t chip_hop_cycles, chip_links_per_border, chip_link_bytes_per_cycle;
     uint64_t dram_bytes;
@@ -164,7 +167,7 @@ struct mesh {
 };
 
 /* What ends a board's time from within. */
-enum end { END_NONE, END_RESTART, END_POWER };
+enum end { END_NONE, END_RESTART, END_POWER, END_WATCHDOG };
 
 enum outcome {
     RAN_TO_CYCLE,
@@ -175,6 +178,7 @@ enum outcome {
     RAN_TO_RESTART,
     RAN_TO_POWER_CUT,
     RAN_TO_STOP,
+    RAN_TO_WATCHDOG,
 };
 
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds);

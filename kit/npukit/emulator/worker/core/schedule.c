@@ -131,9 +131,15 @@ static int why_it_stands_still(const struct mesh *mesh)
         return RAN_TO_FAULT;
     }
     if (mesh->end != END_NONE) {
-        return mesh->end == END_RESTART ? RAN_TO_RESTART : RAN_TO_POWER_CUT;
+        return mesh->end == END_RESTART ? RAN_TO_RESTART : mesh->end == END_WATCHDOG ? RAN_TO_WATCHDOG : RAN_TO_POWER_CUT;
     }
     return RAN_TO_STOP;
+}
+
+/* Where all sleep until the host says something, its time is not the board's: nothing is overdue then. */
+static bool time_passes(const struct mesh *mesh, uint64_t until)
+{
+    return until != NEVER || events_first_time(mesh) != NEVER || first_time(mesh) != NEVER;
 }
 
 int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double seconds)
@@ -144,9 +150,15 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
         const uint64_t event = events_first_time(mesh);
         const uint64_t core = first_time(mesh);
         const uint64_t injection = inject_next(mesh);
-        const uint64_t end = injection < until ? injection : until;
+        const uint64_t watchdog = flash_watchdog(mesh);
+        const uint64_t stop = watchdog < until ? watchdog : until;
+        const uint64_t end = injection < stop ? injection : stop;
         if (stop_at_output && mesh->output) {
             return RAN_TO_OUTPUT;
+        }
+        if (watchdog <= event && watchdog <= core && watchdog <= until && time_passes(mesh, until)) {
+            flash_watchdog_expires(mesh);
+            continue;
         }
         if (event >= until && core >= until) {
             mesh->now = until == NEVER ? last_activity(mesh) : until;

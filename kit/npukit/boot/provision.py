@@ -1,0 +1,67 @@
+"""What a board is told for good: whose images it takes (`docs/flash.md`, section 3)."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from npukit.boot.keys import fingerprint
+
+RECORD_BYTES, COPIES = 64, 2
+
+_RECORD = struct.Struct("<4sI32s24s")
+_MAGIC = b"NPPR"
+_POLICY_KEY = 0x3CA5965A
+_POLICY_OPEN = _POLICY_KEY ^ 0xFFFF_FFFF
+_NO_KEY = b"takes images without a signature"
+
+
+class Policy(IntEnum):
+    """Which images a board starts."""
+
+    NONE = 0
+    """It has been told nothing, and starts none."""
+    KEY = 1
+    OPEN = 2
+    DAMAGED = 3
+    """It cannot read what it was told, and starts none."""
+
+
+@dataclass(frozen=True)
+class Takes:
+    """Whose images a board takes: those signed with `key` (32 bytes), if `policy` is KEY."""
+
+    policy: Policy
+    key: bytes | None = None
+
+    def __str__(self) -> str:
+        if self.key:
+            return f"images signed with key {fingerprint(self.key)} alone"
+        return "any image, signed or not" if self.policy is Policy.OPEN else "no image"
+
+    def record(self) -> bytes:
+        """The bytes that tell a board so."""
+        said = _MAGIC + struct.pack("<I", _POLICY_KEY if self.key else _POLICY_OPEN) + (self.key or _NO_KEY)
+        return said + _digest(said)
+
+
+def takes_of(public_key: bytes | None) -> Takes:
+    """What a board is told that takes images of this key alone; without one, any image."""
+    return Takes(Policy.KEY, public_key) if public_key else Takes(Policy.OPEN)
+
+
+def read_takes(records: bytes) -> Takes:
+    """What a board has been told, by the bytes of the record's copies."""
+    for at in range(0, COPIES * RECORD_BYTES, RECORD_BYTES):
+        record = records[at : at + RECORD_BYTES]
+        key = _RECORD.unpack(record)[2]
+        for takes in (Takes(Policy.KEY, key), Takes(Policy.OPEN)):
+            if record == takes.record():
+                return takes
+    return Takes(Policy.DAMAGED if records.strip(b"\xff") else Policy.NONE)
+
+
+def _digest(said: bytes) -> bytes:
+    return hashlib.sha256(said).digest()[: RECORD_BYTES - len(said)]
