@@ -21,6 +21,7 @@ from npukit.frontend.tflite.emit import emit_module
 from npukit.frontend.tflite.file import is_tflite, read_tflite
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.importer import net_from_relax
+from npukit.net.limits import FILE_BYTES
 from npukit.net.net import Net
 
 
@@ -64,6 +65,7 @@ def model_file(model: Any) -> Iterator[Path]:
 
 def _read(path: Path) -> bytes:
     try:
+        FILE_BYTES.check(path.stat().st_size, path.name)
         return path.read_bytes()
     except OSError as fault:
         raise NpukitError(f"cannot read {path}: {fault.strerror}") from fault

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
-from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.onnx_claims import check_claims, check_inferred, check_tables, constants_of
+from npukit.frontend.onnx_external import load_external_data
 from npukit.frontend.onnx_importer import relax_of
 from npukit.frontend.onnx_ops import CONVERTERS
 from npukit.frontend.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
-from npukit.net.check import LARGEST_TENSOR
 
 PER_CHANNEL_OPSET = 13
 """The first in which scales may differ by channel."""
@@ -27,9 +25,12 @@ PER_CHANNEL_OPSET = 13
 
 def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     """The model in `data`, which was read from `path`."""
+    check_tables(data, path.name)
     model = _parse(data, path.name)
-    _check_external_data(model, path)
+    check_claims(model, path.name)
+    load_external_data(model, path)
     _check_structure(model, path.name)
+    check_inferred(model, path.name)
     model = rewritten(model, path.name)
     _check_ops(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
@@ -48,37 +49,8 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     return model
 
 
-def _check_external_data(model: onnx.ModelProto, path: Path) -> None:
-    """Weights may lie in files beside the model, and nowhere else."""
-    folder = path.resolve().parent
-    external = [tensor for tensor in _tensors(model.graph) if uses_external_data(tensor)]
-    for tensor in external:
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        if not (folder / location).resolve().is_relative_to(folder) or not location:
-            raise NpukitError(f"{path.name}: tensor {tensor.name!r} keeps its data outside the model's folder")
-        if not (folder / location).is_file():
-            raise NpukitError(f"{path.name}: the file {location!r} with the data of {tensor.name!r} is missing")
-    if external:
-        try:
-            load_external_data_for_model(model, str(folder))
-        except Exception as fault:
-            raise NpukitError(f"{path.name}: its external data cannot be read: {first_line(fault)}") from fault
-
-
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            if attribute.HasField("g"):
-                yield from _tensors(attribute.g)
-
-
 def _check_structure(model: onnx.ModelProto, name: str) -> None:
-    for tensor in _tensors(model.graph):
-        if any(size < 0 for size in tensor.dims) or prod(tensor.dims) > LARGEST_TENSOR:
-            raise NpukitError(f"{name}: tensor {tensor.name!r} has the impossible shape {list(tensor.dims)}")
+    for tensor in constants_of(model.graph):
         try:
             numpy_helper.to_array(tensor)
         except Exception as fault:

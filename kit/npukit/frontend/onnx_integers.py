@@ -142,8 +142,8 @@ def _is_known(ends: Sequence[Any], attr: Any, params: Any) -> bool:
 
 
 def _axis(attr: Any, data: Any) -> int:
-    rank = len(data.ty.shape)
-    return 0 if rank <= 1 else int(attr.get("axis", 1)) % rank
+    rank, axis = len(data.ty.shape), int(attr.get("axis", 1))
+    return 0 if rank <= 1 else axis % rank
 
 
 def _spread(bb: Any, data: Any, attr: Any, params: Any, *ends: Any) -> list[Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 from npukit.errors import NpukitError
-from npukit.net.check import LARGEST_TENSOR
+from npukit.net.limits import check_shape
 
 InputShapes = Mapping[str, tuple[int, ...]]
 """The shape of each input that the model leaves open, by name."""
@@ -24,8 +23,7 @@ def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputSha
     shape = tuple(given.get(name, stated))
     if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
         raise NpukitError(f"{model}: input {name!r} is {_spelled(stated)}, not {_spelled(shape)}")
-    if any(size < 0 for size in shape) or prod(shape) > LARGEST_TENSOR:
-        raise NpukitError(f"{model}: input {name!r} has the impossible shape {list(shape)}")
+    check_shape(shape, f"{model}: input {name!r}")
     if 0 in shape:
         raise NpukitError(
             f"{model}: input {name!r} has the open shape {_spelled(shape)}",

@@ -10,8 +10,8 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.file import TfliteOp
-from npukit.frontend.tflite.windows import activated, padding_of, strides_of, window_of
+from npukit.frontend.tflite.model import TfliteOp
+from npukit.frontend.tflite.windows import activated, finite, padding_of, strides_of, window_of
 
 Converter = Callable[[Emitter, TfliteOp], None]
 
@@ -57,7 +57,7 @@ def gelu(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
-    slope = float(op.options["Alpha"])
+    slope = finite(op, "Alpha")
     emitter.define_real(op.outputs[0], operators.nn.leakyrelu(emitter.real(op.inputs[0]), slope))
 
 
@@ -72,9 +72,11 @@ def prelu(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def softmax(emitter: Emitter, op: TfliteOp) -> None:
-    data, beta = emitter.real(op.inputs[0]), op.options["Beta"]
+    data, beta = emitter.real(op.inputs[0]), finite(op, "Beta")
+    if beta <= 0:
+        raise NpukitError(f"its Beta is {beta}, not above 0")
     if beta != 1:
-        data = emitter.emit(operators.multiply(data, relax.const(float(beta), "float32")))
+        data = emitter.emit(operators.multiply(data, relax.const(beta, "float32")))
     emitter.define_real(op.outputs[0], operators.nn.softmax(data, axis=-1))
 
 

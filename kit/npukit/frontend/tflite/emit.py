@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,10 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
-from npukit.frontend.tflite.file import DTYPES, TfliteModel, TfliteOp, TfliteTensor
+from npukit.frontend.tflite.fields import Operands
+from npukit.frontend.tflite.file import DTYPES
+from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
+from npukit.net.limits import check_shape
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
@@ -31,6 +34,8 @@ class Emitter:
     folded: dict[int, np.ndarray] = field(default_factory=dict)
 
     def tensor(self, index: int) -> TfliteTensor:
+        if index < 0:
+            raise NpukitError("it lacks one of its inputs or outputs")
         return self.model.tensors[index]
 
     def known(self, index: int) -> np.ndarray | None:
@@ -62,7 +67,10 @@ class Emitter:
         return self.emit(dequantize(self.value(index), tensor.quantization, tensor.dtype))
 
     def emit(self, expression: relax.Expr) -> relax.Var:
-        return self.builder.emit(expression)
+        variable = self.builder.emit(expression)
+        if isinstance(cast(Any, variable).ty, tensor_type):
+            check_shape(self.shape(variable), "what it computes")
+        return variable
 
     def loops(self, function: Any, data: relax.Expr, name: str, *others: relax.Expr) -> relax.Var:
         """The result of TVM's tensor expressions, for what Relax has no operator for."""
@@ -75,13 +83,31 @@ class Emitter:
         """The op's result, in real numbers, becomes the tensor as it is stored."""
         tensor = self.tensor(index)
         if tensor.quantization is None or tensor.dtype == "float32":
-            self.values[index] = self.emit(expression)
+            self.define(index, expression)
         else:
-            self.values[index] = self.emit(quantize(self.emit(expression), tensor.quantization, tensor.dtype))
+            self.define(index, quantize(self.emit(expression), tensor.quantization, tensor.dtype))
 
     def define(self, index: int, expression: relax.Expr) -> None:
         """The op's result is what is stored."""
         self.values[index] = self.emit(expression)
+        value: Any = self.values[index]
+        _check_declared(self.tensor(index), self.shape(value), str(value.ty.dtype))
+
+    def fold(self, index: int, value: np.ndarray) -> None:
+        """The op's result is known at build time."""
+        self.folded[index] = value
+        _check_declared(self.tensor(index), value.shape, str(value.dtype))
+
+
+def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) -> None:
+    """An error if a tensor is computed otherwise than the file declares it; a declared size of 0 is open."""
+    alike = len(tensor.shape) == len(shape) and all(
+        stated in (0, size) for stated, size in zip(tensor.shape, shape, strict=True)
+    )
+    if tensor.has_shape and not alike:
+        raise NpukitError(f"its result {tensor.name!r} is declared as {list(tensor.shape)}, but is {list(shape)}")
+    if tensor.dtype != dtype:
+        raise NpukitError(f"its result {tensor.name!r} is declared as {tensor.dtype}, but is {dtype}")
 
 
 def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:
@@ -128,12 +154,21 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name
             tries=["read are: " + ", ".join(sorted(converters))],
         )
     try:
-        converters[op.kind](emitter, op)
+        _read_whole(emitter, replace(op, inputs=Operands(op.inputs), options=op.options.of(op.kind)), converters)
     except NpukitError as error:
         raise NpukitError(f"{name}: op {op.index} ({op.kind}): {error.message}", tries=error.tries) from error
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
         raise NpukitError(f"{name}: op {op.index} ({op.kind}) is malformed: {reason[0]}") from error
+
+
+def _read_whole(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any]) -> None:
+    """An op whose every operand and option its converter reads, and whose every result it makes."""
+    converters[op.kind](emitter, op)
+    op.options.check_read()
+    Operands.check_read(cast(Any, op.inputs))
+    if any(index not in emitter.values and index not in emitter.folded for index in op.outputs):
+        raise NpukitError(f"it has {len(op.outputs)} outputs, more than npukit reads")
 
 
 def _refuse_recurrent(emitter: Emitter, op: TfliteOp, name: str) -> None:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 import tflite
 
-from npukit.errors import NpukitError
-from npukit.net.check import LARGEST_TENSOR
+from npukit.errors import NpukitError, first_line
+from npukit.frontend.tflite.fields import Options, refuse_unread
+from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, check_references
+from npukit.net.limits import (
+    NAME_BYTES,
+    NAMES_BYTES,
+    OPERANDS,
+    OPS,
+    TENSOR_BYTES,
+    TENSORS,
+    Limit,
+    check_shape,
+)
 from npukit.net.tensor import Quantization
 
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError, KeyError)
 """What reading damaged bytes raises from within flatbuffers and numpy."""
 
+
+SCALE_BYTES = 64
+"""What a scale and its zero point take as numbers of Python's."""
 
 OPEN = -1
 """A size that is left open; it is 0 in a TfliteTensor."""
@@ -33,32 +46,22 @@ DTYPES = {
 }
 
 
-@dataclass(frozen=True)
-class TfliteTensor:
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    value: np.ndarray | None = None
-    quantization: Quantization | None = None
-
-
-@dataclass(frozen=True)
-class TfliteOp:
-    """`options` holds the fields of the op's options table by their names in the schema's accessors."""
-
-    index: int
-    kind: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class TfliteModel:
-    tensors: tuple[TfliteTensor, ...]
-    ops: tuple[TfliteOp, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+MODEL_FIELDS = frozenset(
+    ("Version", "OperatorCodes", "Subgraphs", "Description", "Buffers", "MetadataBuffer", "Metadata", "SignatureDefs")
+)
+GRAPH_FIELDS = frozenset(("Tensors", "Inputs", "Outputs", "Operators", "Name", "DebugMetadataIndex"))
+TENSOR_FIELDS = frozenset(
+    ("Shape", "Type", "Buffer", "Name", "Quantization", "IsVariable", "HasRank", "ShapeSignature")
+)
+QUANTIZATION_FIELDS = frozenset(("Min", "Max", "Scale", "ZeroPoint", "QuantizedDimension"))
+OP_FIELDS = frozenset(
+    (
+        *("OpcodeIndex", "Inputs", "Outputs", "BuiltinOptionsType", "BuiltinOptions"),
+        *("CustomOptionsFormat", "DebugMetadataIndex", "MutatingVariableInputs"),
+    )
+)
+STATE_FIELDS = frozenset(("Intermediates",))
+"""Of each kind of table the fields that are read, or that say nothing of what is computed; others are refused."""
 
 
 def is_tflite(data: bytes) -> bool:
@@ -73,40 +76,42 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
         return _read(data, name)
     except DAMAGE as fault:
         raise NpukitError(
-            f"{name} is damaged: it cannot be read as a TFLite model ({fault})",
+            f"{name} is damaged: it cannot be read as a TFLite model ({first_line(fault)})",
             tries=["download or export the file again"],
         ) from fault
 
 
 def _read(data: bytes, name: str) -> TfliteModel:
     model: Any = tflite.Model.GetRootAs(data)
+    refuse_unread(model, MODEL_FIELDS, f"{name}: its header")
     if model.SubgraphsLength() != 1:
         raise NpukitError(f"{name} has {model.SubgraphsLength()} subgraphs; npukit reads models with one")
     graph: Any = model.Subgraphs(0)
-    codes = [_kind(code) for code in _items(data, model.OperatorCodesLength, model.OperatorCodes)]
-    tensors = tuple(_tensor(data, model, tensor, name) for tensor in _items(data, graph.TensorsLength, graph.Tensors))
-    ops = tuple(_op(index, op, codes) for index, op in enumerate(_items(data, graph.OperatorsLength, graph.Operators)))
+    refuse_unread(graph, GRAPH_FIELDS, f"{name}: its graph")
+    codes = [_kind(code) for code in _items(name, OPS, model.OperatorCodesLength(), model.OperatorCodes)]
+    tensors = _tensors(data, model, _items(name, TENSORS, graph.TensorsLength(), graph.Tensors), name)
+    operators = _items(name, OPS, graph.OperatorsLength(), graph.Operators)
+    ops = tuple(_op(index, op, codes, name) for index, op in enumerate(operators))
     read = TfliteModel(tensors, ops, _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy()))
-    _check_references(read, name)
+    check_references(read, name)
     return read
 
 
-def _items(data: bytes, length: Callable[[], int], item: Callable[[int], Any]) -> Iterator[Any]:
-    """A vector of tables; a vector longer than the file is damage, not a reason to loop."""
-    if length() > len(data):
-        raise ValueError("a vector is longer than the file")
-    return (item(index) for index in range(length()))
+def _items(name: str, limit: Limit, length: int, item: Callable[[int], Any]) -> Iterator[Any]:
+    """A vector of tables."""
+    limit.check(length, name)
+    return (item(index) for index in range(length))
 
 
 def _indices(vector: Any) -> tuple[int, ...]:
-    return () if isinstance(vector, int) else tuple(int(index) for index in vector)
+    return () if isinstance(vector, int) else tuple(vector.tolist())
 
 
 def _kind(code: Any) -> str:
-    """The builtin's name, or the custom op's own."""
+    """The builtin's name, or the custom op's own. An op's version says no more than the fields that it uses."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     if number == tflite.BuiltinOperator.CUSTOM:
-        return f"custom op {code.CustomCode().decode(errors='replace')!r}"
+        return f"custom op {(code.CustomCode() or b'').decode(errors='replace')!r}"
     return _BUILTINS.get(number, f"builtin {number}")
 
 
@@ -114,65 +119,89 @@ _BUILTINS = {number: name for name, number in vars(tflite.BuiltinOperator).items
 _OPTIONS = {number: name for name, number in vars(tflite.BuiltinOptions).items() if isinstance(number, int)}
 
 
-def _op(index: int, op: Any, codes: list[str]) -> TfliteOp:
+def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
     code = op.OpcodeIndex()
     if code >= len(codes):
         raise ValueError(f"operator {index} has no operator code")
+    place = f"{file}: op {index} ({codes[code]})"
+    OPERANDS.check(max(op.InputsLength(), op.OutputsLength()), place)
+    refuse_unread(op, OP_FIELDS | (STATE_FIELDS if "LSTM" in codes[code] else set()), place)
+    if "LSTM" not in codes[code] and np.any(op.MutatingVariableInputsAsNumpy()):
+        raise NpukitError(f"{place} changes its inputs, which npukit does not read")
     return TfliteOp(index, codes[code], _indices(op.InputsAsNumpy()), _indices(op.OutputsAsNumpy()), _options(op))
 
 
-def _options(op: Any) -> dict[str, Any]:
-    table, kind = op.BuiltinOptions(), _OPTIONS.get(op.BuiltinOptionsType(), "NONE")
-    if table is None or kind == "NONE":
-        return {}
-    options = getattr(tflite, kind)()
+def _options(op: Any) -> Options:
+    table, number = op.BuiltinOptions(), op.BuiltinOptionsType()
+    if table is None or number == tflite.BuiltinOptions.NONE:
+        return Options()
+    if number not in _OPTIONS:
+        raise ValueError(f"an op's options are of type {number}, which TFLite does not define")
+    options = getattr(tflite, _OPTIONS[number])()
     options.Init(table.Bytes, table.Pos)
-    return {name: getattr(options, name)() for name in _fields(type(options))}
+    return Options(options)
 
 
-def _fields(options: type) -> Iterator[str]:
-    """The accessors without arguments: scalars, and vectors as numpy arrays."""
-    for name, member in vars(options).items():
-        code = getattr(member, "__code__", None)
-        if name[0].isupper() and code is not None and code.co_argcount == 1:
-            yield name
+def _tensors(data: bytes, model: Any, tables: Iterator[Any], file: str) -> tuple[TfliteTensor, ...]:
+    """All tensors, and an error as soon as they claim too much together."""
+    found, names, total = list[TfliteTensor](), 0, 0
+    for table in tables:
+        tensor = _tensor(data, model, table, file)
+        names, total = names + len(tensor.name), total + _size(tensor)
+        NAMES_BYTES.check(names, file)
+        TENSOR_BYTES.check(total, file)
+        found.append(tensor)
+    return tuple(found)
+
+
+def _size(tensor: TfliteTensor) -> int:
+    """Bytes of a tensor and its scales."""
+    each = np.dtype(tensor.dtype).itemsize if tensor.dtype in DTYPES.values() else 1
+    return prod(tensor.shape) * each + (len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0)
 
 
 def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
-    name = (tensor.Name() or b"").decode(errors="replace")
-    shape = tuple(0 if size == OPEN else size for size in _indices(tensor.ShapeAsNumpy()))
-    if any(size < 0 for size in shape) or prod(shape) > LARGEST_TENSOR:
-        raise NpukitError(f"{file}: tensor {name!r} has the impossible shape {list(shape)}")
+    raw = tensor.Name() or b""
+    NAME_BYTES.check(len(raw), f"{file}: a tensor")
+    name = raw.decode(errors="replace")
+    refuse_unread(tensor, TENSOR_FIELDS, f"{file}: tensor {name!r}")
+    sizes = _indices(tensor.ShapeAsNumpy())
+    shape = tuple(0 if size == OPEN else size for size in sizes)
+    check_shape(shape, f"{file}: tensor {name!r}")
     dtype = DTYPES.get(tensor.Type(), f"type {tensor.Type()}")
     quantization = _quantization(tensor.Quantization(), name, shape, file)
-    return TfliteTensor(name, shape, dtype, _value(data, model, tensor, shape, dtype), quantization)
+    value = _value(data, model, tensor, shape, dtype)
+    return TfliteTensor(name, shape, dtype, value, quantization, bool(sizes) or tensor.HasRank())
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
-    """A constant's; a variable, which an op keeps its state in, is zero before each frame."""
+    """A constant's, as it lies in the file; a variable, which an op keeps its state in, is zero before each frame."""
     if tensor.Buffer() >= model.BuffersLength():
         raise ValueError("a tensor names a buffer that is not there")
     if tensor.IsVariable() and dtype in DTYPES.values():
-        return np.zeros(shape, dtype)
-    buffer = model.Buffers(tensor.Buffer())
-    raw = _raw(data, buffer)
-    if tensor.Buffer() == 0 or dtype not in DTYPES.values() or (not raw and prod(shape)):
+        return np.broadcast_to(np.zeros((), dtype), shape)
+    raw = _raw(data, model.Buffers(tensor.Buffer()))
+    absent = not len(raw) and (prod(shape) or OPEN in _indices(tensor.ShapeAsNumpy()))
+    if tensor.Buffer() == 0 or dtype not in DTYPES.values() or absent:
         return None
     if len(raw) != prod(shape) * np.dtype(dtype).itemsize:
         raise ValueError(f"a constant of shape {list(shape)} has {len(raw)} bytes")
     return np.frombuffer(raw, dtype).reshape(shape)
 
 
-def _raw(data: bytes, buffer: Any) -> bytes:
-    """A buffer's bytes, which large models keep behind the flatbuffer."""
+def _raw(data: bytes, buffer: Any) -> Any:
+    """A buffer's bytes where they lie, which for large models is behind the flatbuffer."""
     if buffer.Offset() > 1:
-        return data[buffer.Offset() : buffer.Offset() + buffer.Size()]
+        return memoryview(data)[buffer.Offset() : buffer.Offset() + buffer.Size()]
     vector = buffer.DataAsNumpy()
-    return b"" if isinstance(vector, int) else vector.tobytes()
+    return b"" if isinstance(vector, int) else vector
 
 
 def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str) -> Quantization | None:
-    if parameters is None or parameters.ScaleLength() == 0:
+    if parameters is None:
+        return None
+    refuse_unread(parameters, QUANTIZATION_FIELDS, f"{file}: the quantisation of tensor {name!r}")
+    if parameters.ScaleLength() == 0:
         return None
     scales = np.asarray(parameters.ScaleAsNumpy())
     if not np.all(np.isfinite(scales) & (scales > 0)):
@@ -180,25 +209,6 @@ def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str)
     zeros = parameters.ZeroPointAsNumpy()
     zeros = np.zeros(len(scales), np.int64) if isinstance(zeros, int) else np.asarray(zeros)
     axis = parameters.QuantizedDimension() if len(scales) > 1 else None
-    if len(zeros) != len(scales) or (axis is not None and shape[axis] != len(scales)):
+    if len(zeros) != len(scales) or (axis is not None and (axis < 0 or shape[axis] != len(scales))):
         raise ValueError(f"tensor {name!r} has {len(scales)} scales and {len(zeros)} zero points")
-    return Quantization(tuple(map(float, scales)), tuple(map(int, zeros)), axis)
-
-
-def _check_references(model: TfliteModel, file: str) -> None:
-    """Each op reads what is there already: constants, inputs, results of earlier ops."""
-    for index in (*model.inputs, *model.outputs):
-        if not 0 <= index < len(model.tensors):
-            raise ValueError(f"the model's inputs or outputs name tensor {index}, which is not there")
-    known = {*model.inputs, *(index for index, tensor in enumerate(model.tensors) if tensor.value is not None)}
-    for op in model.ops:
-        for index in (*op.inputs, *op.outputs):
-            if not -1 <= index < len(model.tensors):
-                raise ValueError(f"op {op.index} names tensor {index}, which is not there")
-        missing = [model.tensors[index].name for index in op.inputs if index >= 0 and index not in known]
-        if missing:
-            raise NpukitError(f"{file}: op {op.index} ({op.kind}) reads {missing[0]!r} before anything writes it")
-        known |= set(op.outputs)
-    unknown = [index for index in model.outputs if index not in known]
-    if unknown:
-        raise NpukitError(f"{file}: nothing writes the model's output {unknown[0]}")
+    return Quantization(tuple(scales.tolist()), tuple(zeros.tolist()), axis)

@@ -13,7 +13,9 @@ from tvm import relax, te, topi
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.model import TfliteOp
+from npukit.frontend.tflite.windows import activated
+from npukit.net.limits import OPERANDS
 
 Converter = Callable[[Emitter, TfliteOp], None]
 
@@ -82,6 +84,7 @@ def batch_to_space(emitter: Emitter, op: TfliteOp) -> None:
 def tile(emitter: Emitter, op: TfliteOp) -> None:
     data = emitter.real(op.inputs[0])
     for axis, count in enumerate(emitter.integers(op.inputs[1])):
+        OPERANDS.check(count, "what it repeats")
         if count < 1:
             raise NpukitError("it repeats an axis less than once")
         data = data if count == 1 else emitter.emit(operators.concat([data] * count, axis))
@@ -92,6 +95,9 @@ def unpack(emitter: Emitter, op: TfliteOp) -> None:
     data = emitter.real(op.inputs[0])
     shape = emitter.shape(data)
     axis = int(op.options["Axis"]) % len(shape)
+    op.options.check_count("Num", len(op.outputs))
+    if shape[axis] != len(op.outputs):
+        raise NpukitError(f"it has {len(op.outputs)} outputs for an axis of {shape[axis]}")
     for number, index in enumerate(op.outputs):
         part = emitter.emit(operators.strided_slice(data, [axis], [number], [number + 1]))
         emitter.define_real(index, operators.reshape(part, [*shape[:axis], *shape[axis + 1 :]]))
@@ -212,7 +218,7 @@ def l2_normalization(emitter: Emitter, op: TfliteOp) -> None:
     squares = emitter.emit(operators.sum(emitter.emit(operators.square(data)), [-1], True))
     least: Any = relax.const(LEAST_NORM, "float32")
     norm = emitter.emit(operators.sqrt(emitter.emit(operators.maximum(squares, least))))
-    emitter.define_real(op.outputs[0], operators.divide(data, norm))
+    emitter.define_real(op.outputs[0], activated(op, emitter.emit(operators.divide(data, norm))))
 
 
 def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:

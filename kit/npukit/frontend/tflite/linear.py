@@ -11,7 +11,7 @@ from tvm import relax
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import Pair, activated, dilation_of, padding_of, same_padding, strides_of
 from npukit.net.tensor import Quantization
 
@@ -31,7 +31,8 @@ def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     data, strides, dilation = emitter.real(op.inputs[0]), strides_of(op), dilation_of(op)
     shape = emitter.shape(data)
-    _, height, width, _ = emitter.tensor(op.inputs[1]).shape
+    _, height, width, channels = emitter.tensor(op.inputs[1]).shape
+    op.options.check_count("DepthMultiplier", channels // shape[3])
     padding = padding_of(op, shape[1:3], (height, width), strides, dilation)
     _finish(emitter, op, _convolve(data, _depthwise_weights(emitter, op), strides, padding, dilation, shape[3]))
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import tflite
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators, shape_expression
-from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.model import TfliteOp
 
 BEFORE_ALL = -(2**31)
 """Where a slice ends that goes backwards through the first place; -1 is the last place to Relax."""
 
 
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
-    """The shape is an input, an option, or only that of the output."""
+    """The shape is an input, else an option, or only that of the output."""
     data, *rest = op.inputs
     given = op.options.get("NewShapeAsNumpy", 0)
     if rest:
@@ -25,10 +26,22 @@ def reshape(emitter: Emitter, op: TfliteOp) -> None:
     emitter.define_real(op.outputs[0], operators.reshape(emitter.real(data), shape))
 
 
-def as_output(emitter: Emitter, op: TfliteOp) -> None:
-    """SQUEEZE and EXPAND_DIMS: the same values under the output's shape."""
-    shape = list(emitter.tensor(op.outputs[0]).shape)
-    emitter.define_real(op.outputs[0], operators.reshape(emitter.real(op.inputs[0]), shape))
+def squeeze(emitter: Emitter, op: TfliteOp) -> None:
+    """Without the axes that the options name, or without any of size 1 if they name none."""
+    data, given = emitter.real(op.inputs[0]), op.options.get("SqueezeDimsAsNumpy", 0)
+    shape = emitter.shape(data)
+    named = [] if isinstance(given, int) else [int(axis) for axis in given]
+    axes = named or [axis for axis, size in enumerate(shape) if size == 1]
+    if any(not -len(shape) <= axis < len(shape) or shape[axis] != 1 for axis in axes):
+        raise NpukitError(f"it removes the axes {axes} of {list(shape)}")
+    gone = {axis % len(shape) for axis in axes}
+    kept = [size for axis, size in enumerate(shape) if axis not in gone]
+    emitter.define_real(op.outputs[0], operators.reshape(data, kept))
+
+
+def expand_dims(emitter: Emitter, op: TfliteOp) -> None:
+    data, axis = emitter.real(op.inputs[0]), int(emitter.constant(op.inputs[1]).item())
+    emitter.define_real(op.outputs[0], operators.expand_dims(data, [axis]))
 
 
 def transpose(emitter: Emitter, op: TfliteOp) -> None:
@@ -37,10 +50,10 @@ def transpose(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def concatenation(emitter: Emitter, op: TfliteOp) -> None:
-    if _fold(emitter, op, lambda *parts: np.concatenate(parts, axis=op.options["Axis"])):
-        return
     if op.options.get("FusedActivationFunction"):
         raise NpukitError("it has a fused activation")
+    if _fold(emitter, op, lambda *parts: np.concatenate(parts, axis=op.options["Axis"])):
+        return
     parts = [emitter.real(index) for index in op.inputs]
     emitter.define_real(op.outputs[0], operators.concat(parts, op.options["Axis"]))
 
@@ -58,6 +71,7 @@ def split_v(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _split(emitter: Emitter, op: TfliteOp, data: Any, places: Any, axis: int) -> None:
+    op.options.check_count("NumSplits", len(op.outputs))
     if len(op.outputs) == 1:
         emitter.define_real(op.outputs[0], data)
         return
@@ -78,7 +92,9 @@ def slice_(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
-    bounds = [emitter.integers(index) for index in op.inputs[1:]]
+    begins, ends, steps = bounds = [emitter.integers(index) for index in op.inputs[1:]]
+    if op.options["Offset"]:
+        bounds = [begins, [begin + count for begin, count in zip(begins, ends, strict=True)], steps]
     if op.options["EllipsisMask"] or op.options["NewAxisMask"]:
         raise NpukitError("it uses an ellipsis or new axes")
     if _fold(emitter, op, lambda data, *_: data[_subscripts(op, data.shape, bounds)]):
@@ -88,8 +104,9 @@ def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
     begins, ends, steps = (list(column) for column in zip(*ranges, strict=True))
     ends = [end if end >= 0 else BEFORE_ALL for end in ends]
     moved = emitter.emit(operators.strided_slice(data, list(range(len(ranges))), begins, ends, steps))
-    shape = list(emitter.tensor(op.outputs[0]).shape)
-    emitter.define_real(op.outputs[0], operators.reshape(moved, shape) if op.options["ShrinkAxisMask"] else moved)
+    gone = op.options["ShrinkAxisMask"]
+    shape = [size for axis, size in enumerate(emitter.shape(moved)) if not gone & (1 << axis)]
+    emitter.define_real(op.outputs[0], operators.reshape(moved, shape) if gone else moved)
 
 
 def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
@@ -141,6 +158,8 @@ def resize_bilinear(emitter: Emitter, op: TfliteOp) -> None:
 
 def _resize(emitter: Emitter, op: TfliteOp, method: str, rounding: str) -> None:
     size = shape_expression(emitter.integers(op.inputs[1]))
+    if op.options["AlignCorners"] and op.options["HalfPixelCenters"]:
+        raise NpukitError("it aligns corners and takes half pixels, which contradict each other")
     mode = "align_corners" if op.options["AlignCorners"] else "asymmetric"
     mode = "half_pixel" if op.options["HalfPixelCenters"] else mode
     data = emitter.real(op.inputs[0])
@@ -151,11 +170,13 @@ def _resize(emitter: Emitter, op: TfliteOp, method: str, rounding: str) -> None:
 
 
 def shape(emitter: Emitter, op: TfliteOp) -> None:
-    emitter.folded[op.outputs[0]] = np.array(emitter.shape(emitter.value(op.inputs[0])), np.int32)
+    wanted = np.int64 if op.options.get("OutType") == tflite.TensorType.INT64 else np.int32
+    emitter.fold(op.outputs[0], np.array(emitter.shape(emitter.value(op.inputs[0])), wanted))
 
 
 def pack(emitter: Emitter, op: TfliteOp) -> None:
     axis = op.options["Axis"]
+    op.options.check_count("ValuesCount", len(op.inputs))
     if not _fold(emitter, op, lambda *parts: np.stack(parts, axis=axis)):
         parts = [emitter.emit(operators.expand_dims(emitter.real(index), axis)) for index in op.inputs]
         emitter.define_real(op.outputs[0], operators.concat(parts, axis))
@@ -166,5 +187,5 @@ def _fold(emitter: Emitter, op: TfliteOp, function: Any) -> bool:
     values = [emitter.known(index) for index in op.inputs]
     if any(value is None for value in values):
         return False
-    emitter.folded[op.outputs[0]] = np.asarray(function(*values))
+    emitter.fold(op.outputs[0], np.asarray(function(*values)))
     return True

@@ -11,7 +11,7 @@ import tflite
 from npukit.errors import NpukitError
 from npukit.frontend.recurrent import Weights, joined, lstm, unrolled
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.model import TfliteOp
 
 INPUT, INPUT_TO_GATES, STATE_TO_GATES, PEEPHOLES, BIASES, PROJECTION, STATES, NORMS = 0, 1, 5, 9, 12, 16, 18, 20
 """Where an LSTM's inputs begin; of gates there are input, forget, cell, output."""
@@ -56,6 +56,8 @@ def _check(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError("it normalises its gates, which npukit does not read yet")
     if not all(given[INPUT_TO_GATES:PEEPHOLES]) or not all(given[BIASES:PROJECTION]):
         raise NpukitError("its input and forget gates are one, which npukit does not read yet")
+    if op.options["ProjClip"] or not 0 <= op.options["CellClip"] < np.inf:
+        raise NpukitError("it clips a projection that it has not, or its cell at no number")
     if op.options["FusedActivationFunction"] != tflite.ActivationFunctionType.TANH:
         raise NpukitError("its activation is not tanh")
     if any(np.any(emitter.constant(index)) for index in op.inputs[STATES:NORMS]):

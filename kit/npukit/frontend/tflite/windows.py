@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 import tflite
 from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import operators
-from npukit.frontend.tflite.file import TfliteOp
+from npukit.frontend.tflite.model import TfliteOp
 
 Pair = tuple[int, int]
 
@@ -24,6 +25,14 @@ def dilation_of(op: TfliteOp) -> Pair:
 
 def window_of(op: TfliteOp) -> Pair:
     return _positive("window", op.options["FilterHeight"], op.options["FilterWidth"])
+
+
+def finite(op: TfliteOp, name: str) -> float:
+    """An option that is a real number."""
+    value = float(op.options[name])
+    if not isfinite(value):
+        raise NpukitError(f"its {name} is {value}")
+    return value
 
 
 def _positive(what: str, height: int, width: int) -> Pair:

@@ -1,0 +1,163 @@
+"""What an ONNX file claims, compared with the limits and with itself before anything is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+from npukit.errors import NpukitError, first_line
+from npukit.net.limits import (
+    NAME_BYTES,
+    NAMES_BYTES,
+    OPERANDS,
+    OPS,
+    TABLES,
+    TENSOR_BYTES,
+    TENSORS,
+    check_shape,
+)
+
+VARINT, WIDE, BYTES, NARROW = 0, 1, 2, 5
+"""Protobuf's ways to spell a field."""
+
+KNOWN_VALUES = 256
+"""Elements of a constant whose values may be a shape."""
+
+
+def check_tables(data: bytes, name: str) -> None:
+    """Count a file's fields, down to those of the innermost message: parsing takes some hundred bytes for each."""
+    parts, count = [(memoryview(data), onnx.ModelProto.DESCRIPTOR)], 0
+    while parts:
+        part, kind = parts.pop()
+        for number, content in _fields(part):
+            count += 1
+            TABLES.check(count, name)
+            inner = kind.fields_by_number.get(number)
+            if content is not None and inner is not None and inner.message_type is not None:
+                parts.append((content, inner.message_type))
+
+
+def _fields(part: memoryview) -> Iterator[tuple[int, memoryview | None]]:
+    """Each field's number, and its content if it has a length; ends where the file makes no sense."""
+    place = 0
+    while place < len(part):
+        key, place = _varint(part, place)
+        size = {VARINT: 0, WIDE: 8, NARROW: 4}.get(key & 7)
+        if key & 7 == VARINT:
+            _, place = _varint(part, place)
+        if key & 7 == BYTES:
+            size, place = _varint(part, place)
+        if size is None:
+            return
+        yield key >> 3, part[place : place + size] if key & 7 == BYTES else None
+        place += size
+
+
+def _varint(part: memoryview, place: int) -> tuple[int, int]:
+    """A number of any length, and where it ends."""
+    value = shift = 0
+    while place < len(part):
+        byte = part[place]
+        value, place, shift = value | (byte & 127) << shift, place + 1, shift + 7
+        if byte < 128 or shift > 63:
+            break
+    return value, place
+
+
+def check_claims(model: onnx.ModelProto, name: str) -> None:
+    """An error if the graph has more of anything than may be read, or parts that are not read."""
+    graph = model.graph
+    for what, given in (
+        ("functions of its own", model.functions),
+        ("training", model.training_info),
+        ("sparse constants", graph.sparse_initializer),
+    ):
+        if given:
+            raise NpukitError(f"{name} has {what}, which npukit does not read")
+    OPS.check(len(graph.node), name)
+    TENSORS.check(len(graph.initializer) + sum(len(node.output) for node in graph.node), name)
+    for index, node in enumerate(graph.node):
+        _check_node(node, f"{name}: node {index}")
+    _check_names(graph, name)
+    _check_constants(graph, name)
+
+
+def _check_node(node: onnx.NodeProto, place: str) -> None:
+    OPERANDS.check(max(len(node.input), len(node.output)), place)
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        raise NpukitError(f"{place} ({node.op_type}) holds a graph, which npukit does not read")
+
+
+def _check_names(graph: onnx.GraphProto, name: str) -> None:
+    values = (*graph.initializer, *graph.input, *graph.output, *graph.value_info)
+    names = [*(value.name for value in values), *(node.name for node in graph.node)]
+    names += [each for node in graph.node for each in (*node.input, *node.output)]
+    NAME_BYTES.check(max(map(len, names), default=0), name)
+    NAMES_BYTES.check(sum(map(len, names)), name)
+
+
+def _check_constants(graph: onnx.GraphProto, name: str) -> None:
+    total = 0
+    for tensor in constants_of(graph):
+        check_shape(tensor.dims, f"{name}: tensor {tensor.name!r}")
+        total += prod(tensor.dims) * _item_bytes(tensor.data_type)
+        TENSOR_BYTES.check(total, name)
+
+
+def constants_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """The graph's constants and those in its nodes' attributes."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from ([attribute.t] if attribute.HasField("t") else [])
+            yield from attribute.tensors
+
+
+def _item_bytes(data_type: int) -> int:
+    try:
+        return helper.tensor_dtype_to_np_dtype(data_type).itemsize
+    except (KeyError, ValueError):
+        return 1
+
+
+def check_inferred(model: onnx.ModelProto, name: str) -> None:
+    """An error if a value would be larger than may be made, as far as shapes alone tell, or declared otherwise."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(_without_weights(model), data_prop=True)
+    except Exception as fault:
+        raise NpukitError(f"{name} is not a valid ONNX model: {first_line(fault)}") from fault
+    total = 0
+    for value in (*inferred.graph.value_info, *inferred.graph.output):
+        shape = declared_shape(value) or ()
+        check_shape([max(size, 0) for size in shape], f"{name}: {value.name!r}")
+        total += prod(max(size, 0) for size in shape) * _item_bytes(value.type.tensor_type.elem_type)
+        TENSOR_BYTES.check(total, name)
+
+
+def declared_shape(value: Any) -> tuple[int, ...] | None:
+    """The shape that the file declares of a value, -1 for each open size; None if it declares none."""
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        return None
+    return tuple(size.dim_value if size.HasField("dim_value") else -1 for size in tensor.shape.dim)
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with inputs in place of constants whose values no shape can depend on."""
+    graph, plain = model.graph, onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    plain.graph.CopyFrom(onnx.GraphProto(name=graph.name, node=graph.node, input=graph.input))
+    given = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if prod(tensor.dims) <= KNOWN_VALUES:
+            plain.graph.initializer.append(tensor)
+        elif tensor.name not in given:
+            plain.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    plain.graph.output.extend(
+        helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type or TensorProto.FLOAT, None)
+        for value in graph.output
+    )
+    return plain

@@ -1,0 +1,76 @@
+"""A TFLite model as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.fields import Options
+from npukit.net.tensor import Quantization
+
+
+@dataclass(frozen=True)
+class TfliteTensor:
+    """A tensor's declaration; `value` is that of a constant. `has_shape`: the shape is stated, if only in part."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    value: np.ndarray | None = None
+    quantization: Quantization | None = None
+    has_shape: bool = True
+
+
+@dataclass(frozen=True)
+class TfliteOp:
+    """An op as the file has it; `options` are those of the table that it comes with."""
+
+    index: int
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Options
+
+
+@dataclass(frozen=True)
+class TfliteModel:
+    tensors: tuple[TfliteTensor, ...]
+    ops: tuple[TfliteOp, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def check_references(model: TfliteModel, file: str) -> None:
+    """Each op reads what is there already: constants, inputs, results of earlier ops. Each tensor is written once."""
+    ends = (*model.inputs, *model.outputs)
+    for index in ends:
+        if not 0 <= index < len(model.tensors):
+            raise ValueError(f"the model's inputs or outputs name tensor {index}, which is not there")
+    known = {index for index, tensor in enumerate(model.tensors) if tensor.value is not None}
+    for index in model.inputs:
+        _define(model, known, index, f"{file}: an input")
+    for op in model.ops:
+        _check_op(model, op, known, f"{file}: op {op.index} ({op.kind})")
+    unknown = [index for index in model.outputs if index not in known]
+    if unknown:
+        raise NpukitError(f"{file}: nothing writes the model's output {unknown[0]}")
+
+
+def _check_op(model: TfliteModel, op: TfliteOp, known: set[int], place: str) -> None:
+    for index in (*op.inputs, *op.outputs):
+        if not -1 <= index < len(model.tensors):
+            raise ValueError(f"op {op.index} names tensor {index}, which is not there")
+    missing = [model.tensors[index].name for index in op.inputs if index >= 0 and index not in known]
+    if missing:
+        raise NpukitError(f"{place} reads {missing[0]!r} before anything writes it")
+    for index in op.outputs:
+        if index >= 0:
+            _define(model, known, index, place)
+
+
+def _define(model: TfliteModel, known: set[int], index: int, place: str) -> None:
+    if index in known:
+        raise NpukitError(f"{place} writes tensor {model.tensors[index].name!r}, which has its value already")
+    known.add(index)

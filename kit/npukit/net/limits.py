@@ -1,0 +1,76 @@
+"""How much a model file may claim: limits that are checked before anything of that size is made.
+
+A file of a few bytes can name shapes of gigabytes, so each claim is compared with its limit first. The defaults are
+far beyond what a board of small cores holds; NPUKIT_LIMITS multiplies them all for a file that its user trusts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, prod
+
+from npukit.errors import NpukitError
+
+VARIABLE = "NPUKIT_LIMITS"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that a file may have of something."""
+
+    what: str
+    default: int
+
+    @property
+    def most(self) -> int:
+        return int(self.default * _factor())
+
+    def check(self, count: int, thing: str) -> None:
+        """An error that names the limit if `thing` is beyond it."""
+        if count > self.most:
+            raise NpukitError(
+                f"{thing} has {count:,} {self.what}; npukit reads {self.most:,} at most",
+                tries=[f"if you trust the file, set {VARIABLE}: {VARIABLE}=4 allows four times as much of everything"],
+            )
+
+
+FILE_BYTES = Limit("bytes", 1 << 29)
+TABLES = Limit("tables", 1 << 18)
+"""Messages of a protobuf file, entries of a flatbuffer's vectors."""
+TENSORS = Limit("tensors", 50_000)
+OPS = Limit("ops", 10_000)
+OPERANDS = Limit("operands", 2_048)
+"""Inputs or outputs of one op."""
+AXES = Limit("axes", 16)
+ELEMENTS = Limit("elements", 1 << 25)
+"""Of one tensor."""
+TENSOR_BYTES = Limit("bytes in all its tensors", 1 << 29)
+"""As they would lie in memory one by one, however many of them name the same bytes."""
+NAME_BYTES = Limit("bytes in a name", 1 << 16)
+NAMES_BYTES = Limit("bytes in all its names", 1 << 24)
+EXTENT = Limit("places along an axis, padding included", 1 << 20)
+"""Of what a window moves over; also how far apart its places may be."""
+WINDOW = Limit("places in a window", 1 << 18)
+SCRATCH = Limit("bytes of scratch memory", 1 << 28)
+
+
+def check_shape(shape: Sequence[int], thing: str) -> None:
+    """An error unless a tensor of this shape may be made."""
+    AXES.check(len(shape), thing)
+    if any(size < 0 for size in shape):
+        raise NpukitError(f"{thing} has the impossible shape {list(shape)}")
+    ELEMENTS.check(prod(shape), f"{thing} of shape {'x'.join(map(str, shape))}")
+
+
+def _factor() -> float:
+    """What the user multiplies all limits by."""
+    given = os.environ.get(VARIABLE, "1")
+    try:
+        factor = float(given)
+    except ValueError:
+        factor = 0.0
+    if not (isfinite(factor) and factor > 0):
+        raise NpukitError(f"{VARIABLE} is {given!r}, not a number above 0", tries=[f"set {VARIABLE}=4, or not at all"])
+    return factor
