@@ -25,7 +25,8 @@ def load_external_data(model: onnx.ModelProto, path: Path) -> None:
     except NpukitError:
         raise
     except Exception as fault:
-        raise NpukitError(f"{path.name}: its external data cannot be read: {first_line(fault)}") from fault
+        reason = getattr(fault, "strerror", None) or first_line(fault)
+        raise NpukitError(f"{path.name}: its external data cannot be read: {reason}") from fault
 
 
 def _bytes(tensor: onnx.TensorProto, folder: Path, model: str) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from math import prod
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -110,4 +110,5 @@ class _Importer(TvmImporter):
 
 def _shape_of(kind: Any) -> tuple[int, ...] | None:
     """The shape of a tensor's type; None of what is no tensor."""
-    return tuple(map(int, kind.shape)) if isinstance(kind, relax.TensorType) and kind.shape is not None else None
+    is_tensor = isinstance(kind, relax.TensorType) and kind.shape is not None
+    return tuple(int(size) for size in cast(Any, kind).shape) if is_tensor else None

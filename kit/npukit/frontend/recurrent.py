@@ -15,6 +15,7 @@ import numpy as np
 from tvm import relax
 
 from npukit.frontend.places import place
+from npukit.net.limits import STEPS
 from npukit.net.names import alike
 
 operators: Any = relax.op
@@ -73,6 +74,7 @@ def unrolled(
     """The hidden state after each step in the input's order, and the last state. `data` is [time, batch, input]."""
     write = Writer(builder, next(_layers))
     steps, batch, size = (int(length) for length in data.ty.shape)
+    STEPS.check(steps, "its sequence")
     flat = write(operators.reshape(data, (steps * batch, size)))
     bias = weights.first_bias if step is gru else weights.first_bias + weights.second_bias
     product = write.product(flat, weights.first, bias)

@@ -10,13 +10,14 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.c_function import check_code
+from npukit.net.cost import total_macs
+from npukit.net.extents import check_extent
+from npukit.net.limits import MACS, check_shape
 from npukit.net.net import Fused, Net, Op, fuse
 from npukit.net.ops import KINDS, TvmCode
+from npukit.net.ranges import check_range
 from npukit.net.shapes import output_shape
 from npukit.net.tensor import Quantization, Tensor
-
-LARGEST_TENSOR = 1 << 31
-"""Elements; a device of this kind holds far fewer, a model that says more is damaged or hostile."""
 
 TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
@@ -51,6 +52,7 @@ def check_net(net: Net) -> Net:
             _check_tensor(net, name, tensor)
     known = {*net.inputs, *net.constants}
     _check_ops(net, net.ops, known)
+    MACS.check(total_macs(net), net.name)
     known |= {name for op in net.ops for name in op.outputs}
     with _named(net.name):
         _check_ends(net, known)
@@ -92,8 +94,9 @@ def _named(what: str) -> Iterator[None]:
 def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
     if name != tensor.name or not 0 < len(name) <= LONGEST_NAME:
         raise NpukitError("its name is empty, too long or not its own")
-    if any(size < 1 for size in tensor.shape) or tensor.elements > LARGEST_TENSOR:
+    if any(size < 1 for size in tensor.shape):
         raise NpukitError(f"the shape {list(tensor.shape)} is impossible")
+    check_shape(tensor.shape, "it")
     value = net.constants.get(name)
     if value is not None and (value.shape != tensor.shape or value.dtype != tensor.dtype):
         raise NpukitError(f"its value is {value.dtype}{list(value.shape)}, not {tensor.dtype}{list(tensor.shape)}")
@@ -134,10 +137,12 @@ def _check_op(net: Net, op: Op) -> None:
     _check_operands(net, op)
     if isinstance(op.attributes, TvmCode):
         check_code(op.attributes.code)
-        if not 0 <= op.attributes.work_bytes <= LARGEST_TENSOR:
+        if op.attributes.work_bytes < 0:
             raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
     _check_shape(net, op)
+    check_extent(net, op)
     _check_types(net, op)
+    check_range(net, op)
 
 
 def _check_operands(net: Net, op: Op) -> None:

@@ -37,8 +37,8 @@ class Limit:
 
 
 FILE_BYTES = Limit("bytes", 1 << 29)
-TABLES = Limit("tables", 1 << 18)
-"""Messages of a protobuf file, entries of a flatbuffer's vectors."""
+TABLES = Limit("fields", 1 << 20)
+"""Of a protobuf file; each may take some hundred bytes."""
 TENSORS = Limit("tensors", 50_000)
 OPS = Limit("ops", 10_000)
 OPERANDS = Limit("operands", 2_048)
@@ -50,9 +50,13 @@ TENSOR_BYTES = Limit("bytes in all its tensors", 1 << 29)
 """As they would lie in memory one by one, however many of them name the same bytes."""
 NAME_BYTES = Limit("bytes in a name", 1 << 16)
 NAMES_BYTES = Limit("bytes in all its names", 1 << 24)
+STEPS = Limit("steps to unroll", 1 << 10)
 EXTENT = Limit("places along an axis, padding included", 1 << 20)
 """Of what a window moves over; also how far apart its places may be."""
 WINDOW = Limit("places in a window", 1 << 18)
+COLUMNS = Limit("numbers under the places of its window", 1 << 26)
+"""Each place's numbers counted anew."""
+MACS = Limit("multiply-accumulates", 1 << 36)
 SCRATCH = Limit("bytes of scratch memory", 1 << 28)
 
 

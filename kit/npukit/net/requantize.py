@@ -17,6 +17,8 @@ from npukit.net.tensor import Quantization
 
 ADD_LEFT_SHIFT = 20
 SOFTMAX_INTEGER_BITS = 5
+SATURATES = 512.0
+"""A factor that takes every integer but 0 beyond all of int8, whatever the zero point; larger ones do the same."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,9 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     return multiplier, shift
 
 
-def multiplier_for(real: float) -> Multiplier:
-    return Multiplier(*quantize_multiplier(real))
+def multiplier_for(real: float, most: float = SATURATES) -> Multiplier:
+    """The factor of whole numbers that become int8, beyond `most` taken for that: it would shift out of 32 bits."""
+    return Multiplier(*quantize_multiplier(min(most, real)))
 
 
 def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
@@ -116,17 +119,24 @@ def quantization(net: Net, name: str) -> Quantization:
 def requantization(net: Net, op: Op) -> Requantization:
     """Multipliers and shifts of a convolution of any kind or a dense op, one for each output channel."""
     channels = net.tensor(op.output).shape[-1]
-    reals = _effective_scales(net, op)
-    pairs = [quantize_multiplier(real) for real in reals] * (channels if len(reals) == 1 else 1)
+    reals = effective_scales(net, op)
+    pairs = [quantize_multiplier(min(SATURATES, real)) for real in reals] * (channels if len(reals) == 1 else 1)
     multipliers, shifts = np.array(pairs, np.int32).T
     return Requantization(np.ascontiguousarray(multipliers), np.ascontiguousarray(shifts))
 
 
-def _effective_scales(net: Net, op: Op) -> list[float]:
+def effective_scales(net: Net, op: Op) -> list[float]:
+    """From sums to the output's integers: one for all, or one for each channel."""
     input_scale, weights, output_scale = _scales(net, op)
     if op.kind == "dense" and len(weights) == 1:
         # TFLite Micro multiplies these two as float32 before it goes to double, in this one case.
         return [float(np.float32(input_scale) * np.float32(weights[0])) / output_scale]
+    return exact_scales(net, op)
+
+
+def exact_scales(net: Net, op: Op) -> list[float]:
+    """The same in double precision throughout."""
+    input_scale, weights, output_scale = _scales(net, op)
     return [input_scale * scale / output_scale for scale in weights]
 
 
@@ -156,8 +166,9 @@ def add_rescaling(net: Net, op: Op) -> AddRescaling:
 def subtract_rescaling(net: Net, op: Op) -> AddRescaling:
     """As for add, but TFLite Micro derives these factors in float32."""
     first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
-    twice_largest = np.float32(2) * max(first, second)
-    output = twice_largest / (np.float32(1 << ADD_LEFT_SHIFT) * np.float32(quantization(net, op.output).scale))
+    with np.errstate(all="ignore"):
+        twice_largest = np.float32(2) * max(first, second)
+        output = twice_largest / (np.float32(1 << ADD_LEFT_SHIFT) * np.float32(quantization(net, op.output).scale))
     reals = first / twice_largest, second / twice_largest, output
     return AddRescaling(*(multiplier_for(float(real)) for real in reals))
 
@@ -176,14 +187,18 @@ def matmul_rescaling(net: Net, op: Op) -> Multiplier:
 
 def mean_rescaling(net: Net, op: Op, count: int) -> Multiplier:
     """The factor of the sum of `count` elements: the ratio of scales, divided by the count in integers."""
-    ratio = scale_ratio(net, op)
+    ratio = Multiplier(*quantize_multiplier(_ratio(net, op)))
     shift = min(count.bit_length() - 1, 32, 31 + ratio.shift)
     return Multiplier((ratio.multiplier << shift) // count, ratio.shift - shift)
 
 
 def scale_ratio(net: Net, op: Op) -> Multiplier:
     """The factor of a requantize: its input's scale over its output's."""
-    return multiplier_for(quantization(net, op.inputs[0]).scale / quantization(net, op.output).scale)
+    return multiplier_for(_ratio(net, op))
+
+
+def _ratio(net: Net, op: Op) -> float:
+    return quantization(net, op.inputs[0]).scale / quantization(net, op.output).scale
 
 
 def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:

@@ -12,6 +12,7 @@ import numpy as np
 
 from npukit.net.fixed_point import ONE, logistic, reciprocal_root, tanh
 from npukit.net.requantize import (
+    SATURATES,
     multiplier_for,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -43,6 +44,10 @@ def quantised(value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_poin
     low, high = np.float32(-128 - zero_point), np.float32(127 - zero_point)
     within = np.where(steps > low, np.where(steps < high, steps, high), low)
     return (np.rint(within).astype(np.int32) + zero_point).astype(np.int8)
+
+
+LEAST_ROOT = 16 * SATURATES
+"""As SATURATES, for multiples of 1 / sqrt(255) and more."""
 
 
 def sigmoid_table(source: Quantization, target: Quantization) -> np.ndarray:
@@ -93,7 +98,7 @@ def rsqrt_table(source: Quantization, target: Quantization) -> np.ndarray:
     if source.zero_point != -128:
         return float_table(lambda real: 1 / np.sqrt(real), source, target)
     fine, value = 20, EVERY[1:] - source.zero_point
-    factor = multiplier_for(float(1 / (np.sqrt(np.float32(source.scale)) * np.float32(target.scale))))
+    factor = multiplier_for(float(1 / (np.sqrt(np.float32(source.scale)) * np.float32(target.scale))), LEAST_ROOT)
     roots, shifts = reciprocal_root(value)
     scaled = multiply_by_quantized_multiplier(np.ones_like(value), roots, shifts + fine)
     moved = multiply_by_quantized_multiplier(scaled, factor.multiplier, factor.shift - fine) + target.zero_point

@@ -11,6 +11,7 @@ from typing import Any
 
 import flatbuffers
 import tflite
+from flatbuffers.number_types import SOffsetTFlags, VOffsetTFlags
 
 from npukit.errors import NpukitError
 
@@ -187,8 +188,8 @@ def _slots_of(kind: type) -> int:
 def _slots_in(table: Any) -> int:
     """How many fields the table's maker knew."""
     inside = table._tab
-    vtable = inside.Pos - inside.Get(flatbuffers.number_types.SOffsetTFlags, inside.Pos)
-    return (inside.Get(flatbuffers.number_types.VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES
+    vtable = inside.Pos - inside.Get(SOffsetTFlags, inside.Pos)
+    return (inside.Get(VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES
 
 
 def _place(slot: int) -> int:
