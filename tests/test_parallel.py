@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 import time
 
 import pytest
 
 from npukit import parallel
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.parallel import in_order
+from npukit.parallel import apart, in_order
 
 
 @pytest.fixture(params=[1, 3])
@@ -62,3 +64,16 @@ def test_a_process_that_is_killed_is_no_result(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(parallel, "cores", lambda: 2)
     with pytest.raises(NpukitError, match="before it was done"):
         list(in_order(lambda item: os.kill(os.getpid(), 9), range(2)))
+
+
+def _dies() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_work_apart_may_die_or_take_too_much_memory() -> None:
+    assert apart(lambda: 7, "model", 1 << 26) == 7
+    with pytest.raises(NpukitError, match=r"model: the process that imports it ended .* \(status -11\)"):
+        apart(_dies, "model", 1 << 26)
+    with pytest.raises(NpukitError, match="model takes more than 67,108,864 bytes of memory"):
+        apart(lambda: len(bytearray(1 << 28)), "model", 1 << 26)

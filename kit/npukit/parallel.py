@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from npukit.errors import NpukitError
@@ -41,6 +44,33 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
             job.end()
 
 
+def apart(work: Callable[[], Result], what: str, memory: int) -> Result:
+    """What `work` gives, done in a copy of this process that may take `memory` bytes more, and may die.
+
+    `what` is what the error is about if it takes more, or dies. Where processes cannot be copied it is done here.
+    """
+    if sys.platform != "linux" or multiprocessing.current_process().daemon:
+        return work()
+    job: _Job[Result] = _Job(partial(_within, memory), partial(_told_of_memory, work, what, memory))
+    try:
+        return job.result(f"{what}: the process that imports it")
+    finally:
+        job.end()
+
+
+def _within(memory: int, work: Callable[[], Result]) -> Result:
+    taken = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + memory, taken + memory))
+    return work()
+
+
+def _told_of_memory(work: Callable[[], Result], what: str, memory: int) -> Result:
+    try:
+        return work()
+    except MemoryError as fault:
+        raise NpukitError(f"{what} takes more than {memory:,} bytes of memory", tries=["a smaller model"]) from fault
+
+
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
     """The items in as many parts as there are cores, each in order and as long as the others."""
     step = max(-(-len(items) // cores()), 1)
@@ -69,13 +99,13 @@ class _Job(Generic[Result]):
     def is_done(self) -> bool:
         return self.outcome.poll()
 
-    def result(self) -> Result:
+    def result(self, who: str = "a process that worked on a part") -> Result:
         try:
             fault, result = self.outcome.recv()
         except EOFError:
-            self.end()
+            self._process.join()
             raise NpukitError(
-                f"a process that worked on a part ended before it was done (status {self._process.exitcode})",
+                f"{who} ended before it was done (status {self._process.exitcode})",
                 tries=["more memory, if that ran out", "fewer PEs: --pes N"],
             ) from None
         self.end()

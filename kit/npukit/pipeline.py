@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.cases import Cases, golden_cases
 from npukit.net.cost import macs
-from npukit.net.importer.loops import Kernel, load_kernels, save_kernels, scheduling
+from npukit.net.importer.loops import Kernel, Scheduling, load_kernels, save_kernels, scheduling
+from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.store import save_net
 from npukit.options import Options
+from npukit.parallel import apart
 from npukit.plan.advice import Advice, advice_for
 from npukit.plan.on_core import Planned, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.overlap import in_overlapping_order
@@ -59,7 +62,7 @@ from npukit.project.files import Company
 from npukit.project.manifest import CompanyRecord, Manifest, image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
-from npukit.quantize.models import load_model
+from npukit.quantize.models import Loaded, load_model
 from npukit.report.page import write_report
 from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
@@ -142,16 +145,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     """Model file to a network whose ops have their engines."""
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
-    with scheduling(board.name, load_database(default_path())) as loops:
-        loaded = load_model(
-            model,
-            input_shapes=dict(options.input_shapes),
-            calibration=options.calibration,
-            ranges=options.ranges,
-            declared=declared_for(model, options.preprocess, options.postprocess),
-            in_float=options.in_float,
-            keep_float=options.keep_float,
-        )
+    loaded, loops = apart(partial(_imported, model, board, options), model.name, IMPORT_MEMORY.most)
     plugins = plugins_of(board)
     engines = with_core(plugins)
     pruned = without_dead_channels(loaded.net)
@@ -173,6 +167,21 @@ def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options) -> I
         if [(op.name, op.engine) for op in fastest.ops] == [(op.name, op.engine) for op in willing.ops]:
             return
     yield willing
+
+
+def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Scheduling]:
+    """The model as a net, and the kernels that TVM made for it."""
+    with scheduling(board.name, load_database(default_path())) as loops:
+        loaded = load_model(
+            model,
+            input_shapes=dict(options.input_shapes),
+            calibration=options.calibration,
+            ranges=options.ranges,
+            declared=declared_for(model, options.preprocess, options.postprocess),
+            in_float=options.in_float,
+            keep_float=options.keep_float,
+        )
+    return loaded, loops
 
 
 @uncollected()

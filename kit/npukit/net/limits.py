@@ -59,6 +59,9 @@ COLUMNS = Limit("numbers under the places of its window", 1 << 26)
 MACS = Limit("multiply-accumulates", 1 << 36)
 SCRATCH = Limit("bytes of scratch memory", 1 << 28)
 
+IMPORT_MEMORY = Limit("bytes of memory", 1 << 32)
+"""What an import may take in all, calibration included: a second line behind the other limits."""
+
 
 def check_shape(shape: Sequence[int], thing: str) -> None:
     """An error unless a tensor of this shape may be made."""
