@@ -20,7 +20,7 @@ def host_library(folder: Path, *sources: str | Path, includes: Sequence[str | Pa
     compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
     library = folder / "firmware.so"
     folders = [f"-I{firmware / include}" for include in includes]
-    options = [*folders, "-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", *WARNINGS]
+    options = [*folders, "-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", "-fno-math-errno", *WARNINGS]
     command = [*compiler, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
     subprocess.run([str(word) for word in command], check=True, timeout=120)
     return ctypes.CDLL(str(library))

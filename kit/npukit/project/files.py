@@ -12,7 +12,7 @@ from npukit.board.board import Board
 from npukit.codegen.sources import OwnData, Sources
 from npukit.project.layout import activation_address
 
-Tuning = Literal["speed", "size", "libc", "libm"]
+Tuning = Literal["speed", "size", "libc"]
 
 _SOURCE_SUFFIXES = (".c", ".S", ".s")
 
@@ -145,9 +145,9 @@ def _role(sources: Sources, alone: bool, network_pe: int) -> Role:
 
 def _tuning(source: PurePosixPath) -> Tuning:
     """The firmware is compiled for size, what computes layers for speed."""
-    if source.parts[1] in ("libc", "libm"):
-        return "libc" if source.parts[1] == "libc" else "libm"
+    if source.parts[1] == "libc":
+        return "libc"
     return "speed" if source.parts[1] in _ENGINE_FOLDERS else "size"
 
 
-_ENGINE_FOLDERS = ("mac_array", "engines")
+_ENGINE_FOLDERS = ("mac_array", "engines", "libm")

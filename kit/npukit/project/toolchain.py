@@ -41,13 +41,11 @@ TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
         "speed": "-O2",
         "size": "-Os",
         "libc": "-O2 -fno-builtin -fno-tree-loop-distribute-patterns",
-        "libm": "-O2 -w",
     },
     "zig": {
         "speed": "-O2 -fno-unroll-loops -fno-vectorize -fno-slp-vectorize",
         "size": "-Os",
         "libc": "-O2 -fno-builtin -fno-unroll-loops -fno-vectorize",
-        "libm": "-O2 -w",
     },
 }
 

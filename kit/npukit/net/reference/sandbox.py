@@ -25,7 +25,6 @@ FLAGS = (
         "-target",
         "wasm32-freestanding",
         "-mnontrapping-fptoint",
-        "-nostdlib",
         "-Wl,--no-entry",
         "-Wl,-z,stack-size=65536",
     ),
