@@ -86,6 +86,7 @@ def _places(arrays: Sequence[np.ndarray], start: int) -> tuple[list[int], int]:
 def _engine() -> wasmtime.Engine:
     config = wasmtime.Config()
     config.consume_fuel = True
+    config.parallel_compilation = False  # its threads would be missing in a process that is forked later
     return wasmtime.Engine(config)
 
 
