@@ -205,7 +205,7 @@ def validate(
     """Run the build as deployed and observed; compare outputs and layers with the integer reference, bit for bit.
 
     With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here:
-    it faults on misaligned accesses, as silicon does.
+    it faults on reading memory that was never written.
     """
     from npukit.measure.cases import first_cases
     from npukit.measure.target import Emulation, open_target

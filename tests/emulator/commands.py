@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -56,6 +57,58 @@ def spoilt(random: np.random.Generator, command: Command) -> Command:
         {"output_pixel_stride": 1 << 30},
     ]
     return replace(command, **changes[int(random.integers(len(changes)))])
+
+
+def overlaps(command: Command) -> bool:
+    """Whether the output overlaps itself, or an operand on which it does not lie exactly: of bytes, one by one."""
+    if command.kind not in list(Kind) or not (command.output_height and command.output_width):
+        return False
+    size = 4 if _flags(command) & Flag.RAW else 1
+    form = (command.output_height, command.output_width, size * command.output_channels)
+    output = _bytes(command.output, command.output_row_stride, command.output_pixel_stride, *form)
+    if len(set(output.tolist())) < output.size:
+        return True
+    return any(
+        not (elementwise and np.array_equal(operand, output)) and bool(np.isin(operand, output).any())
+        for operand, elementwise in _operands(command)
+    )
+
+
+def _flags(command: Command) -> Flag:
+    allowed = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL}
+    return Flag(command.flags) & allowed.get(Kind(command.kind), Flag.NONE)
+
+
+def _bytes(base: int, row: int, pixel: int, height: int, width: int, size: int) -> np.ndarray:
+    y, x, c = np.ogrid[:height, :width, :size]
+    return (base + y * row + x * pixel + c).reshape(-1)
+
+
+def _operands(command: Command) -> Iterator[tuple[np.ndarray, bool]]:
+    """The bytes of each, and whether the result at a position needs only what is there."""
+    add, flags = command.kind == Kind.ADD, _flags(command)
+    output = (command.output_height, command.output_width, command.output_channels)
+    form = output if add else (command.input_height, command.input_width, command.input_channels)
+    yield _bytes(command.input, command.input_row_stride, command.input_pixel_stride, *form), add
+    if add:
+        yield _bytes(command.weights, command.second_row_stride, command.second_pixel_stride, *output), True
+        yield np.arange(command.parameters, command.parameters + 32), False
+    if flags & (Flag.RESIDUAL | Flag.ACCUMULATE):
+        size = (4 if flags & Flag.ACCUMULATE else 1) * command.output_channels
+        place = (command.extra, command.extra_row_stride, command.extra_pixel_stride)
+        yield _bytes(*place, command.output_height, command.output_width, size), True
+    if flags & Flag.RESIDUAL:
+        yield np.arange(command.residual_parameters, command.residual_parameters + 32), False
+    if command.kind in (Kind.CONVOLUTION, Kind.DEPTHWISE):
+        yield from ((constants, False) for constants in _constants(command, 4 if flags & Flag.PIXELS else 16))
+
+
+def _constants(command: Command, block: int) -> Iterator[np.ndarray]:
+    depth = command.kernel_height * command.kernel_width
+    depth *= command.input_channels if command.kind == Kind.CONVOLUTION else 1
+    channels = -(-command.output_channels // block) * block
+    yield np.arange(command.weights, command.weights + channels * depth)
+    yield np.arange(command.parameters, command.parameters + channels * 9)
 
 
 def _between(random: np.random.Generator, low: int, high: int) -> int:

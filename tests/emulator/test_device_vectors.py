@@ -45,7 +45,7 @@ int main(void)
             wait_for_event();
         }}
         (void)UART_DATA;
-        REGISTER(0xE2000000U) = {DESCRIPTOR}U;
+        DMA_DOORBELL = {DESCRIPTOR}U;
         while (REGISTER(0xE2000004U) & 1) {{
         }}
         for (const uint32_t begun = TIMER_CYCLES; TIMER_CYCLES - begun < 2000U;) {{

@@ -28,7 +28,7 @@ static uint32_t ring(void)
 {
     uint32_t before;
     /* The store starts 3 cycles after the load of the time. */
-    __asm volatile("ldr %0, [%1]\\n\\tnop\\n\\tstr %2, [%3]"
+    __asm volatile("dsb\\n\\tldr %0, [%1]\\n\\tnop\\n\\tstr %2, [%3]"
         : "=&r"(before) : "r"(0xE1000000U), "r"(WORK), "r"(0xE2000000U) : "memory");
     return before + 3;
 }
@@ -294,8 +294,8 @@ int main(void)
     return 0;
 }
 """
-    add = Command(kind=Kind.ADD, output_height=64, output_width=64, output_channels=16, input=0x8000, weights=0x8000)
-    add = replace(add, parameters=0x8000, output=0x8000)  # every pixel at the same place
+    add = Command(kind=Kind.ADD, output_height=32, output_width=32, output_channels=16, input=DATA, weights=DATA)
+    add = replace(add, parameters=DATA, output=0x1_8000, output_row_stride=512, output_pixel_stride=16)
     busy = []
     for size in (0, 1600):
         with running((program(source), (0, 1))) as emulator:
@@ -303,7 +303,7 @@ int main(void)
             emulator.write_memory(1, DESCRIPTORS + 64, add.pack())
             run_to_sleep(emulator)
             busy += words(emulator, 1, 1)
-    assert busy == [40 + 3 * 64 * 64 + 1, 40 + 3 * 64 * 64 + 100]  # a copy of nothing is one flit
+    assert busy == [40 + 3 * 32 * 32 + 1, 40 + 3 * 32 * 32 + 100]  # a copy of nothing is one flit
 
 
 POLLING_RING = """
@@ -319,7 +319,7 @@ int main(void)
     for (uint32_t round = 1; round <= 8; round++) {
         uint32_t now;
         __asm volatile(
-            "0: ldr %0, [%1]\\n\\tcmp %0, %2\\n\\tblo 0b\\n\\tldr %0, [%3]\\n\\tnop\\n\\tstr %4, [%5]"
+            "dsb\\n0: ldr %0, [%1]\\n\\tcmp %0, %2\\n\\tblo 0b\\n\\tldr %0, [%3]\\n\\tnop\\n\\tstr %4, [%5]"
             : "=&r"(now) : "r"(0xE2000104U), "r"(pe == 0 ? round - 1U : round), "r"(0xE1000000U), "r"(descriptor),
               "r"(0xE2000000U) : "cc", "memory");
         RESULTS[round] = now;

@@ -8,6 +8,7 @@ import pytest
 
 from emulator.programs import RESULTS, program, run_to_sleep, words
 from npukit.board.board import load_board
+from npukit.emulator import patience
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.dma_model import DRAM
 from npukit.emulator.faults import CoreFault
@@ -37,6 +38,23 @@ FAULTS = {
     "a_deep_stack": ("RESULTS[0] = deep(1000);", "the stack overflows: its pointer would be 0x0001e"),
     "a_jump_to_nothing": ("((void (*)(void))0x40000001U)();", "a jump to address 0x40000000, where it has no code"),
     "a_jump_to_another_pe": ("((void (*)(void))0xF0020001U)();", "a jump to address 0xf0020000, where it has no code"),
+    "an_fpu_that_is_off": (
+        'REGISTER(0xE000ED88U) = 0; __asm volatile("dsb\\n\\tisb\\n\\tvmov s0, %0" :: "r"(1) : "s0");',
+        "an FPU instruction before CPACR enables the FPU",
+    ),
+    "a_sleep_for_good": ('__asm volatile("wfi");', "a WFI that nothing ends"),
+    "a_store_into_own_code": (
+        "*(volatile uint32_t *)0x40 = 0;",
+        "a store to address 0x00000040 in its own code",
+    ),
+    "a_doorbell_too_early": (
+        "RESULTS[0] = 1; REGISTER(0xE3000000U) = WORK;",
+        "a doorbell without a DSB after the last store to memory",
+    ),
+    "a_message_too_early": (
+        "RESULTS[0] = 1; REGISTER(0xE2000000U) = WORK;",
+        "a doorbell without a DSB after the last store to memory",
+    ),
     "a_wrong_return": ('__asm volatile("bx %0" :: "r"(0xFFFFFFF9U));', "an exception return outside an exception"),
 }
 """By function that is guilty of it: its one statement, and how the fault is told."""
@@ -46,6 +64,7 @@ static const _Alignas(16) uint32_t copies[24] = {{
     0, 1 | 8U << 16, 0, 0x10000, 1, 0x40, 16 | 1U << 16, 0, 0, 0x05FF, 0, 0,
 }};
 {DEEP}
+static const uint8_t filler[1024] __attribute__((used)) = {{1}}; /* a page of what nobody may write */
 #define GUILTY(name, statement) __attribute__((noinline)) static void name(void) {{ statement RESULTS[1] = 1; }}
 {chr(10).join(f"GUILTY({name}, {statement})" for name, (statement, _) in FAULTS.items())}
 static void (*const guilty[])(void) = {{{", ".join(FAULTS)}}};
@@ -74,10 +93,11 @@ PLACES = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_told_with_pe_place_registers_and_messages(name: str) -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_fault_is_told_with_pe_place_registers_and_messages(name: str, strict: bool) -> None:
     chosen = Overlay(0, RESULTS + 4 * 32, list(FAULTS).index(name).to_bytes(4, "little"))
     image = Image(program(GUILTY), (0, 1), (chosen,))
-    with Emulator(load_board("pe-mesh"), [image], strict=True) as emulator, pytest.raises(CoreFault) as raised:
+    with Emulator(load_board("pe-mesh"), [image], strict=strict) as emulator, pytest.raises(CoreFault) as raised:
         emulator.read(20)
     place = PLACES.get(name, rf" in {name}\+0x\w+ \(.*main\.c:LINE\)")
     line = GUILTY[: GUILTY.index(f"GUILTY({name}")].count("\n") + 1
@@ -115,6 +135,42 @@ def test_words_in_pairs_and_lists_must_be_aligned(instruction: str, kind: str) -
     assert "main" in fault.message
 
 
+WALK = """
+    const uint32_t *at = (const uint32_t *)0x10000;
+    for (uint32_t i = 0; i < 9; i++) {
+        __asm volatile("%s" : "+r"(at) : : "r2", "r3", "cc", "memory");
+    }
+    RESULTS[0] = 7;
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "stops"),
+    [
+        ("ldrd r2, r3, [%0]\\n\\tadds %0, #2", "0x00010002"),
+        ("ldrd r2, r3, [%0], #8\\n\\tsubs %0, #6", "0x00010002"),
+        ("ldm %0!, {r2, r3}\\n\\tsubs %0, #7\\n\\tmov r2, %0\\n\\tmov %0, r2", "0x00010001"),
+        ("str %0, [sp, #-8]!\\n\\tldr r2, [sp], #8\\n\\tldrd r2, r3, [r2]\\n\\tadds %0, #3", "0x00010003"),
+        ("lsrs r2, %0, #1\\n\\tldrd r2, r3, [r2]\\n\\tadds %0, #4", "0x00008002"),
+        ("cmp %0, #0x10000\\n\\tite ne\\n\\tldrdne r2, r3, [%0]\\n\\taddeq %0, #1", "0x00010001"),
+        ("ldrd r2, r3, [%0], #8", None),
+        ("ldm %0!, {r2, r3}\\n\\tsubs %0, #4", None),
+        ("cmp %0, #0\\n\\tit eq\\n\\tldrdeq r2, r3, [%0, #1020]\\n\\tadd %0, #1\\n\\tsub %0, #1", None),
+        ("add r2, sp, #-32\\n\\tldrd r2, r3, [r2]\\n\\tadds %0, #1", None),
+    ],
+)
+def test_an_address_is_followed_through_a_block(step: str, stops: str | None) -> None:
+    """The access that is misaligned faults and no other, however its address was made, without a look at each."""
+    source = f'#include "board.h"\nint main(void) {{ {WALK % step} return 0; }}'
+    with Emulator(load_board("pe-mesh"), [Image(program(source), (0,))]) as emulator:
+        if stops is None:
+            run_to_sleep(emulator)
+            assert words(emulator, 0, 1) == [7]
+        else:
+            with pytest.raises(CoreFault, match=rf"in main\+.* several words at address {stops}"):
+                emulator.read(20)
+
+
 def test_single_loads_and_aligned_pairs_do_not_fault() -> None:
     source = f"""#include "board.h"
 int main(void) {{
@@ -133,7 +189,11 @@ def test_strictness_changes_neither_cycles_nor_instructions() -> None:
 {DEEP}
 int main(void)
 {{
+    uint32_t word = 0;
     RESULTS[0] = deep(9); DMA_FLAG(3) = 1; RESULTS[1] = TIMER_CYCLES; __asm volatile("sev");
+    __asm volatile("cmp %1, #0\\n\\tittt ne\\n\\tstrne %1, [%1]\\n\\tldrne %0, [%1]\\n\\tstrne %0, [%1]\\n\\t"
+        "b 1f\\n1: cmp %1, %1\\n\\tb 2f\\n2: adds %0, #1" : "+r"(word) : "r"(0x10080) : "cc", "memory");
+    RESULTS[2] = word; /* what follows the accesses under IT is under none */
     return 0;
 }}"""
     image = Image(program(source), (0,))
@@ -141,8 +201,9 @@ int main(void)
     for strict in (False, True):
         with Emulator(load_board("pe-mesh"), [image], strict=strict) as emulator:
             run_to_sleep(emulator)
-            counted.append((emulator.counters(0), words(emulator, 0, 2)))
+            counted.append((emulator.counters(0), words(emulator, 0, 3)))
     assert counted[0] == counted[1]
+    assert counted[0][1][2] == 0x10081
 
 
 def test_a_stack_that_just_fits_is_no_fault() -> None:
@@ -218,3 +279,40 @@ def test_data_from_dram_ends_the_chain() -> None:
     lines = silence({(0, 3): [DRAM]}, (0,))
     assert "waits for flag 3 (it reads 0), which data from the DRAM of chip 0 counts" in lines[0]
     assert lines[1].startswith("registers of PE 0")
+
+
+ENDLESS = """#include "board.h"
+__attribute__((noinline)) static void compute_for_ever(void) { for (;;) { RESULTS[0]++; } }
+static void await(uint32_t flag) { while (DMA_FLAG(flag) == 0) { wait_for_event(); } }
+int main(void)
+{
+    if (DMA_PE == 0) { await(3); }
+    compute_for_ever();
+    return 0;
+}
+"""
+
+
+def test_an_answer_that_never_comes_is_a_named_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By cycles of the board, however fast it is emulated: which PE, where, whom it keeps waiting; then at once."""
+    monkeypatch.setattr(patience, "LEAST_CYCLES", 2_000_000)
+    image = Image(program(ENDLESS), (0, 5))
+    with Emulator(load_board("pe-mesh"), [image], senders={(0, 3): [5]}, predicted_cycles=50_000) as emulator:
+        emulator.expect(4)
+        emulator.write(b"?")
+        assert emulator.read(600) == b""
+        assert emulator.time() == 2_000_000 + 20 * 50_000 * 4
+        why, first, second, *_ = emulator.silence()
+        assert emulator.read(600) == b""
+        assert emulator.time() < 12_000_000
+    assert why.startswith(
+        "time-out: the board has run for 6,000,000 cycles since it was asked, beyond its budget of 6,"
+    )
+    assert first.startswith("PE 0 waits for flag 3 (it reads 0), which PE 5 counts")
+    assert re.match(r"PE 5 runs at pc 0x\w+ in compute_for_ever\+0x\w+ \(.*main\.c:\d+\)", second)
+
+
+def test_time_on_this_machine_runs_out_otherwise() -> None:
+    with Emulator(load_board("pe-mesh"), [Image(program(ENDLESS), (5,))], asked=5) as emulator:
+        assert emulator.read(0.2) == b""
+        assert re.match(r"time-out: the board has run for [\d,]+ cycles .*, of its budget", emulator.silence()[0])

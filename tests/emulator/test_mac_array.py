@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from emulator.commands import FIRST_FREE, FIRST_STACK, SRAM_BYTES, random_command, spoilt
+from emulator.commands import FIRST_FREE, FIRST_STACK, SRAM_BYTES, overlaps, random_command, spoilt
 from emulator.programs import program, running, words
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.faults import CoreFault
 from npukit.emulator.mac_array_command import Command, Error, Flag, Kind
 from npukit.emulator.mac_array_model import Array
 
@@ -83,7 +84,8 @@ def test_random_commands_leave_the_same_bytes_and_take_the_same_cycles(
     for _ in range(COMMANDS):
         sram = random.integers(0, 256, SRAM_BYTES, np.uint8)
         command = random_command(random, sram)
-        command = spoilt(random, command) if random.random() < 0.15 else command
+        wrong = spoilt(random, command) if random.random() < 0.15 else command
+        command = command if overlaps(wrong) else wrong
         place(sram, command)
         expected = sram.copy()
         outcome = Array(expected, figures).execute(COMMAND)
@@ -192,3 +194,89 @@ def test_cycles_by_hand(
     )
     place(sram, command)
     assert run(array, sram) == (Error.NONE, cycles)
+
+
+ADDITION = Command(
+    kind=Kind.ADD,
+    input=0x4000,
+    input_row_stride=64,
+    input_pixel_stride=16,
+    weights=0x5000,
+    second_row_stride=64,
+    second_pixel_stride=16,
+    parameters=0x6000,
+    output=0x7000,
+    output_height=4,
+    output_width=4,
+    output_channels=16,
+    output_row_stride=64,
+    output_pixel_stride=16,
+)
+CONVOLUTION = Command(
+    kind=Kind.CONVOLUTION,
+    input=0x4000,
+    input_height=4,
+    input_width=4,
+    input_row_stride=64,
+    input_pixel_stride=16,
+    input_channels=16,
+    weights=0x5000,
+    parameters=0x6000,
+    output=0x7000,
+    output_height=4,
+    output_width=4,
+    output_row_stride=64,
+    output_pixel_stride=16,
+    output_channels=16,
+    **dict.fromkeys(("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x"), 1),
+    extra=0x7000,
+    extra_row_stride=64,
+    extra_pixel_stride=16,
+    residual_parameters=0x6800,
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "overlapped"),
+    [
+        (replace(ADDITION, output=0x4000), None),
+        (replace(ADDITION, output=0x5000), None),
+        (replace(ADDITION, output=0x4001), "its input"),
+        (replace(ADDITION, output=0x5000, output_row_stride=128), "its second input"),
+        (replace(ADDITION, output=0x6010), "its parameters"),
+        (replace(ADDITION, output_pixel_stride=15), "its output"),
+        (replace(ADDITION, output=0x4010, input_pixel_stride=32, output_pixel_stride=32, input_row_stride=128), None),
+        (replace(CONVOLUTION, output=0x4000), "its input"),
+        (replace(CONVOLUTION, output=0x50F0), "its weights"),
+        (replace(CONVOLUTION, flags=Flag.RESIDUAL), None),
+        (replace(CONVOLUTION, flags=Flag.RESIDUAL, extra=0x7010), "what it adds"),
+        (replace(CONVOLUTION, flags=Flag.RESIDUAL, output=0x6800, extra=0x6800), "its residual parameters"),
+        (replace(CONVOLUTION, flags=Flag.ACCUMULATE, extra_pixel_stride=64, extra_row_stride=256), "the accumulators"),
+        (replace(CONVOLUTION, kind=Kind.AVERAGE_POOL, output=0x4030), "its input"),
+    ],
+)
+def test_the_output_lies_on_no_operand_but_exactly_on_one_that_goes_in_element_by_element(
+    command: Command, overlapped: str | None
+) -> None:
+    sram = np.zeros(SRAM_BYTES, np.uint8)
+    command = replace(command, output_row_stride=128) if command.input_row_stride == 128 else command
+    place(sram, command)
+    assert overlaps(command) == (overlapped is not None)
+    with running((program(SERVER), (0,))) as emulator:
+        if overlapped is None:
+            assert run(emulator, sram)[0] is Error.NONE
+        else:
+            with pytest.raises(CoreFault, match=f"lays its output on {overlapped}.* undefined") as raised:
+                run(emulator, sram)
+            assert " in main+" in raised.value.message
+
+
+def test_accumulators_may_be_added_to_in_place() -> None:
+    """As software does that sums up in parts: `RAW`, and what it starts from exactly where it leaves it."""
+    sram = np.zeros(SRAM_BYTES, np.uint8)
+    strides = {
+        f"{name}_{axis}_stride": size for name in ("extra", "output") for axis, size in (("row", 256), ("pixel", 64))
+    }
+    place(sram, replace(CONVOLUTION, flags=Flag.ACCUMULATE | Flag.RAW, **strides))
+    with running((program(SERVER), (0,))) as emulator:
+        assert run(emulator, sram)[0] is Error.NONE

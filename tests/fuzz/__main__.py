@@ -1,26 +1,30 @@
-"""Fuzz the parsers of device and host for long: PYTHONPATH=kit:tests python -m fuzz [--seconds 600] [--only host]"""
+"""Fuzz parsers and the emulator for long: PYTHONPATH=kit:tests python -m fuzz [--seconds 600] [--only host]"""
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import tempfile
 from pathlib import Path
 
-from fuzz import test_host
+from fuzz import emulator, test_host
 from fuzz.fuzzers import FUZZERS, build, clang_with_fuzzer, fuzz, seeds
 
-HOST = "host"
+HOST, EMULATOR = "host", "emulator"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=600, help="for each fuzzer")
-    parser.add_argument("--only", choices=[HOST, *FUZZERS], nargs="+", default=[HOST, *FUZZERS])
+    parser.add_argument("--only", choices=[HOST, EMULATOR, *FUZZERS], nargs="+", default=[HOST, EMULATOR, *FUZZERS])
     arguments = parser.parse_args()
     seconds, devices = arguments.seconds, [name for name in FUZZERS if name in arguments.only]
     if HOST in arguments.only:
         print(f"{HOST}: {test_host.fuzz(seconds):,} examples in {seconds} seconds, no fault", flush=True)
+    if EMULATOR in arguments.only:
+        outcomes = emulator.fuzz(seconds, seed=random.getrandbits(32))
+        print(f"{EMULATOR}: {outcomes.total():,} cases in {seconds} seconds, no crash:", dict(outcomes.most_common()))
     return _fuzz_devices(devices, seconds) if devices else 0
 
 

@@ -162,6 +162,9 @@ class TimedWitness(Timed):
     def silence(self) -> tuple[str, ...]:
         return ()
 
+    def expect(self, frames: int) -> None:
+        del frames
+
 
 @pytest.mark.parametrize(("transport", "waits"), [(Timed, [2.0, 0.5]), (TimedWitness, [10.0, 10.0])])
 def test_a_run_is_not_disturbed_soon_and_an_emulator_never(transport: type[Timed], waits: list[float]) -> None:

@@ -19,6 +19,7 @@ from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import explain, in_words
 from npukit.emulator.happenings import Happenings
 from npukit.emulator.messages import last_messages
+from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments, stack_and_code, where
 from npukit.emulator.waiting import Senders, Wait, chain_of_waits
@@ -48,7 +49,8 @@ class Emulator:
     restarts the board. Time passes only in `read` and `run`. A core that does
     what it must not (an undefined instruction, memory that is not there) ends the run with an `NpukitError`.
 
-    With `strict` that includes misaligned accesses, at some cost of speed. `plan` is a plan of faults that befall it.
+    With `strict` that includes whatever reads memory that was never written, at some cost of speed.
+    `plan` is a plan of faults that befall it.
 
     `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
     libraries made of them, that have a `const struct device_model NAME_device` (`worker/core/device.h`).
@@ -68,17 +70,24 @@ class Emulator:
         senders: Senders | None = None,
         asked: int | None = None,
         workers: int | None = None,
+        seed: int = 1,
+        predicted_cycles: int = 0,
     ) -> None:
         """`senders`: whose messages count which flag, as far as it is known, to explain waits; those of the PE that is
         `asked`, by default the one with the link.
 
         `workers`: on how many of this machine's cores PEs run, by default on all. What comes out does not depend on it.
+        `seed`: of the random bytes that every SRAM holds at power-on. `predicted_cycles`: of a frame, by which `read`
+        knows when to wait no longer.
         """
         _check(board)
         self._board = board
         self._models = dict(models or {})
         self._strict, self._plan, self._senders = strict, plan, dict(senders or {})
         self._asked = _root(board) if asked is None else asked
+        self._seed, self._now = seed, 0
+        self._patience = Patience(predicted_cycles)
+        self._outcome = ""
         self._workers = workers or os.cpu_count() or 1
         self._images = tuple(images)
         self._dram = {DRAM + chip: dram for chip in chips if dram}
@@ -100,17 +109,29 @@ class Emulator:
 
     def write(self, data: bytes) -> None:
         """Put bytes on the wire to the board; they arrive as time passes."""
+        self._patience.asked(self._now)
         self._worker.ask("send", data)
 
     def read(self, timeout: float) -> bytes:
-        """Run until the board has sent something. Nothing if every PE sleeps for good, or after `timeout` seconds."""
-        until = monotonic() + timeout
+        """Run until the board has sent something.
+
+        Nothing if every PE sleeps for good, after `timeout` seconds, or when the board has taken more cycles than an
+        answer may (`patience.py`).
+        """
+        until, end = monotonic() + timeout, self._patience.end(self._now)
         while not self._output:
-            outcome = self._run(None, stop_at_output=True, seconds=min(_SECONDS_AT_ONCE, max(until - monotonic(), 0)))
-            if outcome == "idle" or (outcome == "time" and monotonic() >= until):
+            seconds = min(_SECONDS_AT_ONCE, max(until - monotonic(), 0))
+            self._outcome = self._run(end, stop_at_output=True, seconds=seconds)
+            if self._outcome == "cycle":
+                self._patience.gone()
+            if self._outcome in ("idle", "cycle") or (self._outcome == "time" and monotonic() >= until):
                 break
         output, self._output = self._output, b""
         return output
+
+    def expect(self, frames: int) -> None:
+        """The next answer comes after so many frames."""
+        self._patience.expect(frames)
 
     def run(self, cycles: int) -> None:
         """Let so many cycles pass. What the UART sends meanwhile is there for the next `read`."""
@@ -161,7 +182,8 @@ class Emulator:
         chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
         registers = [f"registers of PE {pe}: {in_words(self._registers(pe))}" for pe in ends]
-        return (*lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
+        why = [] if self._outcome == "idle" else [self._patience.told(self._now)]
+        return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
     def faults_injected(self) -> tuple[int, ...]:
         """How often each fault of the plan has happened."""
@@ -189,7 +211,7 @@ class Emulator:
         mesh = self._board.mesh
         self._worker.ask(
             "create",
-            figures=_figures(self._board),
+            figures={**_figures(self._board), "seed": self._seed},
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
@@ -236,6 +258,9 @@ class Emulator:
     def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
         reply, output = self._worker.ask("run", until=until, stop_at_output=stop_at_output, seconds=seconds)
         self._output += output
+        self._now = reply["now"]
+        if output:
+            self._patience.answered(self._now)
         if reply["outcome"] == "fault":
             raise self._fault(reply["fault"])
         return self._survived(reply["outcome"])
@@ -244,6 +269,8 @@ class Emulator:
         if outcome == "power cut":
             raise NpukitError(f"the board's power went at cycle {self.time():,}, as the plan of faults says")
         if outcome == "restart":
+            self._now = 0
+            self._patience.answered(self._now)
             self._start()
         return outcome
 

@@ -99,6 +99,7 @@ class DebuggedEmulator(Emulator):
         if outcome == "stop":
             self._stand_still(Signal.TRAP)
             return "time"
+        self._patience.answered(self._now)  # who debugs takes their time
         if self._gdb.interrupts():
             self._stand_still(Signal.INTERRUPT)
         return outcome

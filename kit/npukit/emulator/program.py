@@ -14,6 +14,7 @@ from npukit.errors import NpukitError
 
 STACK_BOTTOM = "__stack_bottom"
 """The linker script's symbol for the lowest address of the stack."""
+_ACTIVATIONS = ".activations"
 _EXECUTABLE, _WRITABLE = 1, 2
 
 
@@ -33,12 +34,17 @@ def load_segments(elf: Path) -> list[tuple[int, bytes]]:
 
 
 def stack_and_code(elf: Path) -> dict[str, object]:
-    """Where the stack ends and the code lies, as far as the file tells: `Program` in worker/board.py."""
+    """Where the stack ends, and code and activations lie, as far as the file tells: `Program` in worker/board.py."""
     with _opened(elf) as file:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]
         extent = (min(start for start, _ in ends), max(end for _, end in ends)) if ends else (0, 0)
-        return {"stack_bottom": _symbol(file, STACK_BOTTOM), "code": extent}
+        return {"stack_bottom": _symbol(file, STACK_BOTTOM), "code": extent, "arena": _section(file, _ACTIVATIONS)}
+
+
+def _section(file: ELFFile, name: str) -> tuple[int, int]:
+    found = file.get_section_by_name(name)
+    return (found["sh_addr"], found["sh_addr"] + found["sh_size"]) if found else (0, 0)
 
 
 def _symbol(file: ELFFile, name: str) -> int:

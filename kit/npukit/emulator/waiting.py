@@ -60,7 +60,8 @@ def chain_of_waits(
 def _line(pe: int, wait: Wait, flag: int | None, others: Sequence[int], place: str) -> str:
     where = f" at pc {wait.pc:#010x}{f' in {place}' if place else ''}"
     if flag is None:
-        return f"PE {pe} {_STATES[wait.state]}{where}"
+        looks = f", and has read {wait.value:#x} from the register at {wait.address:#010x}" if wait.address else ""
+        return f"PE {pe} {_STATES[wait.state]}{where}{looks if wait.state in (_RUNNING, _ASLEEP) else ''}"
     whose = f", which {_sources(others)} counts" if others else ""
     return f"PE {pe} waits for flag {flag} (it reads {wait.value}){whose}:{where}"
 

@@ -38,7 +38,7 @@ from npukit.link.messages import (
     WriteMemory,
 )
 from npukit.link.runs import StartedRun
-from npukit.link.transport import Transport
+from npukit.link.transport import Transport, Witness
 
 ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
@@ -151,6 +151,8 @@ class Session:
 
     def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
         """Ask for a run, and do not wait for its end: sessions with other networks of the board may go on meanwhile."""
+        if isinstance(self._transport, Witness):
+            self._transport.expect(frames)
         return self._conversation.begin(Run(self._next_run(), observe, frames))
 
     def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:

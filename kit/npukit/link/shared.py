@@ -57,3 +57,6 @@ class _SeeingLine(_Line):
 
     def silence(self) -> tuple[str, ...]:
         return self._witness.silence()
+
+    def expect(self, frames: int) -> None:
+        self._witness.expect(frames)

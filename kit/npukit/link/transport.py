@@ -30,3 +30,7 @@ class Witness(Protocol):
     def silence(self) -> tuple[str, ...]:
         """Why the board does not answer: who waits for whom, in lines."""
         ...
+
+    def expect(self, frames: int) -> None:
+        """Be told that the next answer comes after so many frames."""
+        ...

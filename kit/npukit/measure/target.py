@@ -25,9 +25,9 @@ from npukit.plan.plan import Plan
 from npukit.project.build_folder import Build
 from npukit.project.files import root_pe
 
-EMULATED_SECONDS = 600.0
-"""How long an answer may take of the built-in emulator, which knows when nothing more can come: a large mesh at work on
-large tiles answers slowly, on a busy machine more so."""
+EMULATED_SECONDS = 3600.0
+"""How long an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
+the board has taken too many of its own cycles (`emulator/patience.py`): this is for a machine that is too slow."""
 
 _PATIENT_SECONDS = 86_400.0
 """How long an answer may take while somebody looks at the firmware in a debugger."""
@@ -139,7 +139,15 @@ def _start(build: Build, name: str, emulation: Emulation) -> Transport:
         return DebuggedEmulator(*parts, emulation.debugger, chips=chips, plan=emulation.faults, senders=senders)
     pe = network_pe(build)
     asked = None if pe == LINKED_PE else pe
-    return Emulator(*parts, chips=chips, strict=emulation.strict, plan=emulation.faults, senders=senders, asked=asked)
+    return Emulator(
+        *parts,
+        chips=chips,
+        strict=emulation.strict,
+        plan=emulation.faults,
+        senders=senders,
+        asked=asked,
+        predicted_cycles=sum(plan.predicted.latency_cycles for plan in build.plans()),
+    )
 
 
 def senders_of(plan: Plan) -> Senders:

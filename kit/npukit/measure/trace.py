@@ -47,7 +47,14 @@ def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> 
         build.spans()
         with open_target(build, on) as target:
             return record_on_device(build, target.session, cases, frames)
-    emulator = Emulator(build.board, build.images(), build.models(), build.dram() or b"", chips=build.manifest.chips)
+    emulator = Emulator(
+        build.board,
+        build.images(),
+        build.models(),
+        build.dram() or b"",
+        chips=build.manifest.chips,
+        predicted_cycles=build.plan().predicted.latency_cycles,
+    )
     with Session(emulator, build.build_id, EMULATED_SECONDS, network_pe(build)) as session:
         return record_timeline(build, emulator, session, cases, frames)
 

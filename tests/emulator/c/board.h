@@ -11,7 +11,7 @@
 #define TIMER_INSTRUCTIONS REGISTER(0xE1000008U)
 #define TIMER_SLEEP REGISTER(0xE1000010U)
 
-#define DMA_DOORBELL REGISTER(0xE2000000U)
+#define DMA_DOORBELL (*after_barrier(0xE2000000U))
 #define DMA_STATUS REGISTER(0xE2000004U)
 #define DMA_COMPLETED REGISTER(0xE2000008U)
 #define DMA_ERROR REGISTER(0xE200000CU)
@@ -19,7 +19,7 @@
 #define DMA_PES REGISTER(0xE2000014U)
 #define DMA_FLAG(n) REGISTER(0xE2000100U + 4U * (n))
 
-#define ARRAY_DOORBELL REGISTER(0xE3000000U)
+#define ARRAY_DOORBELL (*after_barrier(0xE3000000U))
 #define ARRAY_STATUS REGISTER(0xE3000004U)
 #define ARRAY_COMPLETED REGISTER(0xE3000008U)
 #define ARRAY_BUSY_CYCLES REGISTER(0xE300000CU)
@@ -34,6 +34,13 @@
 /* Where a program leaves its results, and where the host leaves what it works on. */
 #define RESULTS ((volatile uint32_t *)0x10000)
 #define WORK 0x11000U
+
+/* A register that hands memory over: all stores before are complete. */
+static inline volatile uint32_t *after_barrier(uint32_t address)
+{
+    __asm volatile("dsb" ::: "memory");
+    return (volatile uint32_t *)address;
+}
 
 static inline void wait_for_event(void)
 {

@@ -25,32 +25,46 @@ _DOWN = frozenset((arm.ARM_INS_STMDB, arm.ARM_INS_VSTMDB))
 _UP = frozenset((arm.ARM_INS_LDM, arm.ARM_INS_VLDMIA))
 _SUBTRACTS = frozenset((arm.ARM_INS_SUB, arm.ARM_INS_SUBW))
 _ADDS = frozenset((arm.ARM_INS_ADD, arm.ARM_INS_ADDW))
-_NUMBERS = {arm.ARM_REG_LR: 14, **{arm.ARM_REG_R0 + i: i for i in range(13)}}
+_STORES = frozenset(
+    (
+        *(arm.ARM_INS_STR, arm.ARM_INS_STRB, arm.ARM_INS_STRH, arm.ARM_INS_STRD),
+        *(arm.ARM_INS_STRT, arm.ARM_INS_STRBT, arm.ARM_INS_STRHT),
+        *(arm.ARM_INS_STREX, arm.ARM_INS_STREXB, arm.ARM_INS_STREXH),
+        *(arm.ARM_INS_STM, arm.ARM_INS_STMDB, arm.ARM_INS_PUSH),
+        *(arm.ARM_INS_VSTR, arm.ARM_INS_VSTMIA, arm.ARM_INS_VSTMDB, arm.ARM_INS_VPUSH),
+    )
+)
+_ALWAYS_ALIGNED = (arm.ARM_REG_SP, arm.ARM_REG_PC)
 
 
 def word_base(instruction: capstone.CsInsn) -> int | None:
-    """The number of the register without whose being a multiple of 4 the instruction faults.
+    """The register without whose being a multiple of 4 the instruction faults.
 
     Offsets are multiples of 4 in all of these instructions; SP and PC are always aligned.
     """
     if instruction.id in _LISTS:
-        return _NUMBERS.get(instruction.operands[0].reg)
-    if instruction.id not in _OF_ONE_REGISTER:
+        register = instruction.operands[0].reg
+    elif instruction.id in _OF_ONE_REGISTER:
+        register = next(operand.mem.base for operand in instruction.operands if operand.type == arm.ARM_OP_MEM)
+    else:
         return None
-    memory = next((operand.mem for operand in instruction.operands if operand.type == arm.ARM_OP_MEM), None)
-    return _NUMBERS.get(memory.base) if memory else None
+    return None if register in _ALWAYS_ALIGNED else register
+
+
+def stores(instruction: capstone.CsInsn) -> bool:
+    return instruction.id in _STORES
 
 
 def stack_growth(instruction: capstone.CsInsn) -> int:
     """Bytes by which the stack pointer goes down (negative: up); 0 if that is not written in the instruction."""
     kind, operands = instruction.id, instruction.operands
     if kind in _PUSHES or kind in _POPS:
-        bytes_moved = _list_bytes(instruction, operands)
+        bytes_moved = list_bytes(instruction, operands)
         return bytes_moved if kind in _PUSHES else -bytes_moved
     if not operands or operands[0].reg != arm.ARM_REG_SP:
         return _single_push(instruction)
     if kind in _DOWN or kind in _UP:
-        bytes_moved = _list_bytes(instruction, operands[1:]) if instruction.writeback else 0
+        bytes_moved = list_bytes(instruction, operands[1:]) if instruction.writeback else 0
         return bytes_moved if kind in _DOWN else -bytes_moved
     if kind in _SUBTRACTS or kind in _ADDS:
         last = operands[-1]
@@ -67,6 +81,6 @@ def _single_push(instruction: capstone.CsInsn) -> int:
     return max(-memory.disp, 0)
 
 
-def _list_bytes(instruction: capstone.CsInsn, registers: list[capstone.arm.ArmOp]) -> int:
+def list_bytes(instruction: capstone.CsInsn, registers: list[capstone.arm.ArmOp]) -> int:
     doubles = sum((instruction.reg_name(register.reg) or "").startswith("d") for register in registers)
     return _WORD_BYTES * (len(registers) + doubles)

@@ -10,8 +10,9 @@ from enum import IntFlag
 import capstone
 from capstone import arm_const as arm
 
-from npukit.emulator.worker.accesses import stack_growth, word_base
+from npukit.emulator.worker.accesses import stack_growth, stores
 from npukit.emulator.worker.cycles import accesses_memory, address_registers, cost
+from npukit.emulator.worker.words import Need, Words
 
 _SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
 _HINT_OR_IT = 0xBF
@@ -30,9 +31,11 @@ class Remark(IntFlag):
     CONDITIONAL = 2
     BEFORE_ACCESS = 4
     NEEDS_WORDS = 16
+    STORES = 32
+    BARRIER = 64
 
 
-_BASE_REGISTER_SHIFT = 8
+_BASE_REGISTER_SHIFT = 12
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class BlockCosts:
     last_loaded: int
     stack_bytes: int
     stack_at: int
+    fpu_at: int | None
+    needs: list[Need]
+    keeps_needs: bool
 
 
 @dataclass(frozen=True)
@@ -63,28 +69,34 @@ class _Instruction:
     accesses_memory: bool = False
     sends_event: bool = False
     stack_growth: int = 0
-    word_base: int | None = None
-    """The register whose value must be a multiple of 4, by its number."""
+    decoded: capstone.CsInsn | None = None
     conditional_after: int = 0
     """Of an IT instruction: how many instructions are under it."""
+    uses_fpu: bool = False
+    is_barrier: bool = False
 
 
 def block_costs(code: bytes, address: int) -> BlockCosts:
     instructions = list(_instructions(code, address))
     first, last = instructions[0], instructions[-1]
+    conditional = _conditional(instructions)
+    words, looked_at = _words(instructions, conditional)
     return BlockCosts(
-        _progress(instructions, len(code) // 2),
+        _progress(instructions, _remarks(instructions, conditional, looked_at), len(code) // 2),
         first.can_follow,
         _bits(first.address),
         _bits(() if last.loaded is None else (last.loaded,)),
         *_stack_use(instructions),
+        next((each.offset for each in instructions if each.uses_fpu), None),
+        words.needs,
+        words.keeps,
     )
 
 
-def _progress(instructions: list[_Instruction], halfwords: int) -> list[tuple[int, int, int]]:
+def _progress(instructions: list[_Instruction], remarks: list[int], halfwords: int) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = [(0, 0, Remark.NONE)] * (halfwords + 1)
     count = cycles = 0
-    for instruction, remark in zip(instructions, _remarks(instructions), strict=True):
+    for instruction, remark in zip(instructions, remarks, strict=True):
         first = instruction.offset // 2
         found[first] = (count, cycles, remark)
         count, cycles = count + 1, cycles + instruction.cycles
@@ -93,14 +105,37 @@ def _progress(instructions: list[_Instruction], halfwords: int) -> list[tuple[in
     return found
 
 
-def _remarks(instructions: list[_Instruction]) -> list[int]:
+def _conditional(instructions: list[_Instruction]) -> set[int]:
+    """The numbers of those that are under an IT instruction."""
+    return {
+        conditional
+        for index, each in enumerate(instructions)
+        for conditional in range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
+    }
+
+
+def _words(instructions: list[_Instruction], conditional: set[int]) -> tuple[Words, dict[int, int]]:
+    """What the block needs of registers; by number, the base registers of accesses to look at as they happen."""
+    words, looked_at = Words(), dict[int, int]()
+    for index, each in enumerate(instructions):
+        if each.decoded is None:
+            continue
+        base = words.access(each.decoded, each.offset, conditional=index in conditional)
+        if base is not None:
+            looked_at[index] = base
+        words.follow(each.decoded, conditional=index in conditional)
+    return words, looked_at
+
+
+def _remarks(instructions: list[_Instruction], conditional: set[int], looked_at: dict[int, int]) -> list[int]:
     remarks = [_own_remark(each) for each in instructions]
     for index, each in enumerate(instructions):
         under = range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
-        for conditional in under:
-            remarks[conditional] |= Remark.CONDITIONAL
-        if any(instructions[conditional].accesses_memory for conditional in under):
+        if any(instructions[number].accesses_memory for number in under):
             remarks[index] |= Remark.BEFORE_ACCESS
+        remarks[index] |= Remark.CONDITIONAL if index in conditional else Remark.NONE
+        if index in looked_at:
+            remarks[index] |= Remark.NEEDS_WORDS | core_register(looked_at[index]) << _BASE_REGISTER_SHIFT
     return remarks
 
 
@@ -115,18 +150,19 @@ def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
 
 
 def _own_remark(instruction: _Instruction) -> int:
-    if instruction.word_base is not None:
-        return Remark.NEEDS_WORDS | instruction.word_base << _BASE_REGISTER_SHIFT
-    return Remark.SENDS_EVENT if instruction.sends_event else Remark.NONE
+    stored = instruction.decoded is not None and stores(instruction.decoded)
+    return (
+        (Remark.SENDS_EVENT if instruction.sends_event else Remark.NONE)
+        | (Remark.BARRIER if instruction.is_barrier else Remark.NONE)
+        | (Remark.STORES if stored else Remark.NONE)
+    )
 
 
 def _instructions(code: bytes, address: int) -> Iterator[_Instruction]:
     offset, loaded = 0, None
     while offset < len(code):
         decoded = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
-        instruction = (
-            _described(decoded, code, offset, loaded) if decoded else _Instruction(offset, _size(code, offset))
-        )
+        instruction = _described(decoded, code, offset, loaded) if decoded else _undecoded(code, offset)
         yield instruction
         loaded = instruction.loaded
         offset += instruction.size
@@ -144,9 +180,21 @@ def _described(decoded: capstone.CsInsn, code: bytes, offset: int, loaded: int |
         accesses_memory(decoded),
         code[offset : offset + decoded.size] in _SEV,
         stack_growth(decoded),
-        word_base(decoded),
+        decoded,
         _conditional_after(int.from_bytes(code[offset : offset + 2], "little")),
+        _uses_fpu(code, offset),
+        decoded.id == arm.ARM_INS_DSB,
     )
+
+
+def _undecoded(code: bytes, offset: int) -> _Instruction:
+    return _Instruction(offset, _size(code, offset), uses_fpu=_uses_fpu(code, offset))
+
+
+def _uses_fpu(code: bytes, offset: int) -> bool:
+    """Whether it is one of the coprocessors 10 and 11: Armv7-M, section A5.3.18."""
+    first, second = (int.from_bytes(code[at : at + 2], "little") for at in (offset, offset + 2))
+    return first & 0xEC00 == 0xEC00 and second & 0x0E00 == 0x0A00
 
 
 def _conditional_after(halfword: int) -> int:
@@ -160,6 +208,11 @@ def _conditional_after(halfword: int) -> int:
 def _size(code: bytes, offset: int) -> int:
     """Bytes of an instruction, from its first halfword."""
     return 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
+
+
+def core_register(register: int) -> int:
+    """Its number, 0 to 15."""
+    return _CORE_REGISTERS.index(register)
 
 
 def _bits(registers: tuple[int, ...]) -> int:

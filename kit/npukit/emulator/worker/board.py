@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npukit.emulator.worker.blocks import block_costs
+from npukit.emulator.worker.blocks import BlockCosts, block_costs, core_register
 from npukit.emulator.worker.compiler import core_library, device_library
 from npukit.emulator.worker.cycles import REFILL
 from npukit.emulator.worker.library import (
     REGISTERS,
     Counters,
     Decode,
+    Extent,
     Fault,
     Injection,
     Joint,
+    Need,
     Note,
     Progress,
     Wait,
@@ -27,6 +29,7 @@ from npukit.emulator.worker.library import (
     load_core,
     unicorn_functions,
 )
+from npukit.emulator.worker.words import MOST_NEEDS
 
 OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop", "watchdog")
 _NEVER = (1 << 64) - 1
@@ -58,11 +61,15 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class Program:
-    """The PEs that run it, and what is known of it: the end of its stack, where its code lies. 0 is unknown."""
+    """The PEs that run it, and what is known of it: the end of its stack, where its code and its activations lie.
+
+    0 is unknown.
+    """
 
     pes: Sequence[int]
     stack_bottom: int = 0
     code: Sequence[int] = (0, 0)
+    arena: Sequence[int] = (0, 0)
 
 
 class Flash:
@@ -104,7 +111,7 @@ class EmulatedBoard:
         self._core.mesh_set_workers(self._mesh, workers)
 
     def be_strict(self) -> None:
-        """Misaligned accesses fault. Before PEs are powered up."""
+        """Reading memory that was never written faults. Before PEs are powered up."""
         self._core.mesh_be_strict(self._mesh)
 
     def inject(self, seed: int, injections: Sequence[Mapping[str, int]]) -> None:
@@ -123,7 +130,9 @@ class EmulatedBoard:
         """Give PEs their cores; those of one program share what is known of it. Memories are written afterwards."""
         self._core.mesh_set_root(self._mesh, self._pe(root))
         for program in programs:
-            image = self._core.mesh_add_image(self._mesh, program.stack_bottom, *program.code)
+            image = self._core.mesh_add_image(
+                self._mesh, program.stack_bottom, Extent(*program.code), Extent(*program.arena)
+            )
             for pe in program.pes:
                 _check(self._core.mesh_power_up(self._mesh, self._pe(pe), image))
 
@@ -200,7 +209,7 @@ class EmulatedBoard:
     def fault(self) -> dict[str, Any]:
         fault = Fault()
         self._core.mesh_fault(self._mesh, fault)
-        return {**_fields(fault), "registers": list(fault.registers)}
+        return {**_fields(fault), "registers": list(fault.registers), "what": fault.what.decode()}
 
     def wait(self, pe: int) -> dict[str, int]:
         """What the PE does, and what it looked at last."""
@@ -280,4 +289,11 @@ def _decode(code: Any, size: int, address: int, progress: Any, joint: Any) -> No
     costs = block_costs(ctypes.string_at(code, size), address)
     done = costs.progress
     ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
-    joint[0] = Joint(costs.first_can_follow, costs.first_address, costs.last_loaded, costs.stack_bytes, costs.stack_at)
+    joint[0] = _joint(costs)
+
+
+def _joint(costs: BlockCosts) -> Joint:
+    fpu_at = 0 if costs.fpu_at is None else costs.fpu_at + 1
+    own = (costs.first_can_follow, costs.first_address, costs.last_loaded, costs.stack_bytes, costs.stack_at, fpu_at)
+    needs = [Need(core_register(each.register), each.offset, each.added) for each in costs.needs]
+    return Joint(*own, len(needs), costs.keeps_needs, (Need * MOST_NEEDS)(*needs))

@@ -7,9 +7,11 @@ import ctypes
 from collections.abc import Mapping
 from ctypes import (
     POINTER,
+    c_char,
     c_char_p,
     c_double,
     c_int,
+    c_int32,
     c_int64,
     c_size_t,
     c_uint8,
@@ -22,11 +24,19 @@ from pathlib import Path
 
 from unicorn.unicorn_py3.unicorn import uclib
 
+from npukit.emulator.worker.words import MOST_NEEDS
+
 
 class Figure(ctypes.Structure):
     """A number of the board file, by name."""
 
     _fields_ = (("name", c_char_p), ("value", c_int64))
+
+
+class Extent(ctypes.Structure):
+    """Addresses from one up to before another: `struct code_range`."""
+
+    _fields_ = (("start", c_uint32), ("end", c_uint32))
 
 
 class Progress(ctypes.Structure):
@@ -35,10 +45,20 @@ class Progress(ctypes.Structure):
     _fields_ = (("instructions", c_uint16), ("cycles", c_uint16), ("remarks", c_uint16))
 
 
-class Joint(ctypes.Structure):
-    """How a block meets its neighbours: `struct joint`."""
+class Need(ctypes.Structure):
+    """`struct need`: a register that with `added` must be a multiple of 4."""
 
-    _fields_ = tuple((name, c_uint16) for name in ("can_follow", "address", "loaded", "stack_bytes", "stack_at"))
+    _fields_ = (("register", c_uint16), ("at", c_uint16), ("added", c_int32))
+
+
+class Joint(ctypes.Structure):
+    """How a block meets its neighbours, and what it needs: `struct joint`."""
+
+    _fields_ = (
+        *((name, c_uint16) for name in ("can_follow", "address", "loaded", "stack_bytes", "stack_at", "fpu_at")),
+        *((name, c_uint16) for name in ("need_count", "keeps_needs")),
+        ("needs", Need * MOST_NEEDS),
+    )
 
 
 class Counters(ctypes.Structure):
@@ -52,6 +72,7 @@ class Fault(ctypes.Structure):
     _fields_ = (
         *((name, c_uint32) for name in ("kind", "pe", "address", "other")),
         ("registers", c_uint32 * 17),
+        ("what", c_char * 128),
     )
 
 
@@ -87,7 +108,7 @@ REGISTERS = 17 + 33
 
 Decode = ctypes.CFUNCTYPE(None, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress), POINTER(Joint))
 
-_UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_write", "mmio_map", "hook_add")
+_UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_protect", "mmio_map", "hook_add")
 _UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")
 
 _PROTOTYPES = {
@@ -98,7 +119,7 @@ _PROTOTYPES = {
     "mesh_set_link_dead": (None, (c_void_p, c_uint32, c_uint32)),
     "mesh_set_root": (None, (c_void_p, c_uint32)),
     "mesh_add_accelerator": (c_char_p, (c_void_p, c_uint64, c_void_p, POINTER(Figure), c_uint32)),
-    "mesh_add_image": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint32)),
+    "mesh_add_image": (c_void_p, (c_void_p, c_uint32, Extent, Extent)),
     "mesh_power_up": (c_char_p, (c_void_p, c_uint32, c_void_p)),
     "mesh_reset": (None, (c_void_p, c_uint32)),
     "mesh_add_flash": (c_char_p, (c_void_p, POINTER(Figure), c_uint32, c_void_p, c_uint32)),

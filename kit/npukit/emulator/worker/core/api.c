@@ -62,6 +62,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         NARROW(dram_latency_cycles),
         NARROW(flags),
         NARROW(refill_cycles),
+        NARROW(seed),
     };
 #undef WIDE
 #undef NARROW
@@ -82,9 +83,8 @@ static bool create_pes(struct mesh *mesh)
         return false;
     }
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
-        mesh->pes[i].mesh = mesh;
         mesh->pes[i].number = i;
-        pe_create(&mesh->pes[i], mesh->sram + (size_t)i * figures->sram_bytes);
+        pe_create(&mesh->pes[i]);
     }
     return noc_create(mesh) == NULL;
 }
@@ -125,7 +125,8 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     return NULL;
 }
 
-struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to)
+struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
+                             struct code_range arena)
 {
     struct image *image = calloc(1, sizeof *image);
     image->blocks = malloc(mesh->figures.sram_bytes / 2 * sizeof(struct block *));
@@ -134,8 +135,10 @@ struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t 
     }
     image->code_low = UINT32_MAX;
     image->stack_bottom = stack_bottom;
-    image->code_from = code_from;
-    image->code_to = code_to;
+    image->code_from = code.from;
+    image->code_to = code.to;
+    image->arena_from = arena.from;
+    image->arena_to = arena.to;
     return image;
 }
 
@@ -233,6 +236,7 @@ int mesh_write(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_
     }
     memcpy(to, data, count);
     if (place < mesh->pe_count) {
+        shadow_written(&mesh->pes[place], address, count);
         blocks_forget(&mesh->pes[place], address, address + (uint32_t)count);
     }
     return 1;
@@ -252,6 +256,7 @@ void mesh_free(struct mesh *mesh)
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         power_down(&mesh->pes[i]);
     }
+    free(mesh->pes[0].written);
     flash_free(mesh);
     trace_free(mesh);
     memory_free(mesh);

@@ -31,8 +31,9 @@ API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const str
                                      const struct device_figure *figures, uint32_t count);
 
 /* A program. What is 0 is not known: the lowest address of its stack; the addresses of its code, which nobody may write
- * while it runs. */
-API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to);
+ * while it runs; those of its activations, which a strict board lets anybody read. */
+API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
+                             struct code_range arena);
 API const char *mesh_power_up(struct mesh *mesh, uint32_t pe, struct image *image);
 
 /* Let a PE that has been powered up run from its vector table. */
@@ -62,7 +63,8 @@ API void mesh_trace(struct mesh *mesh, int on);
 API void mesh_trace_mark(struct mesh *mesh, uint32_t pe, const uint32_t *addresses, size_t count);
 API size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t room);
 
-/* Before PEs are powered up: misaligned accesses fault as on silicon, which costs speed. */
+/* Before PEs are powered up: reading memory that was never written is a fault, and so is any store into code, however
+ * little of it shares a page with variables. Costs speed. */
 API void mesh_be_strict(struct mesh *mesh);
 
 /* Before PEs are powered up: one of them is to stop before its first instruction, at breakpoints, and after steps. */
@@ -79,7 +81,7 @@ API void mesh_set_register(struct mesh *mesh, uint32_t pe, uint32_t number, uint
 struct wait {
     uint32_t state; /* enum pe_state */
     uint32_t pc;
-    uint32_t address, value; /* of the flag that it read last; 0 if it has looked at an accelerator since */
+    uint32_t address, value; /* of the flag or the accelerator's register that it read last */
 };
 API void mesh_wait(const struct mesh *mesh, uint32_t pe, struct wait *wait);
 

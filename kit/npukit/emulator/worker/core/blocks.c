@@ -13,7 +13,7 @@
 
 #include "mesh.h"
 
-struct block unknown_block;
+struct block unknown_block = {.carries = 1};
 
 static uint32_t block_start(const struct pe *pe)
 {
@@ -40,7 +40,7 @@ static void on_instruction(uc_engine *core, uint64_t address, uint32_t size, voi
     }
     pe->site = (uint32_t)address;
     const uint32_t remarks = progress_at(pe, pe->site)->remarks;
-    if (pe->watched && !watch_instruction(pe, remarks)) {
+    if (pe->watched && !watch_instruction(pe)) {
         return;
     }
     if ((remarks & SENDS_EVENT) != 0) {
@@ -66,13 +66,45 @@ static bool instrumented(const struct pe *pe, uint32_t from, uint32_t to)
     return false;
 }
 
-static bool has_remarks(const struct block *block)
+static bool has_remarks(const struct block *block, uint32_t wanted)
 {
     uint32_t remarks = 0;
     for (uint32_t i = 0; i < block->size / 2U; i++) {
         remarks |= block->progress[i].remarks;
     }
-    return (remarks & (SENDS_EVENT | BEFORE_ACCESS)) != 0;
+    return (remarks & wanted) != 0;
+}
+
+/* Whether a store to memory may wait for a barrier before one of the block's instructions (all of them: `halfwords` of
+ * the whole block), if one did, or not, as it began. */
+static bool stored_before(const struct block *block, uint32_t halfwords, bool stored)
+{
+    for (uint32_t i = 0; i < halfwords; i++) {
+        const uint32_t remarks = block->progress[i].remarks;
+        if ((remarks & BARRIER) != 0) {
+            stored = false;
+        } else if ((remarks & (STORES | TO_REGISTERS)) == STORES) {
+            stored = true;
+        }
+    }
+    return stored;
+}
+
+static void sum_up_stores(struct block *block)
+{
+    block->stores = stored_before(block, block->size / 2U, false);
+    block->carries = !has_remarks(block, BARRIER);
+}
+
+/* When it may run without a closer look. */
+static void set_keys(struct block *block)
+{
+    const struct joint *joint = &block->joint;
+    const bool often = block->watched || block->has_words || joint->stack_bytes > 0;
+    const bool always = often || joint->need_count > 0;
+    block->keys[1] = always ? 0 : block->size;
+    block->keys[0] = always || joint->fpu_at != 0 ? 0 : block->size;
+    block->again = often || !joint->keeps_needs ? 0 : block->size;
 }
 
 static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_t size)
@@ -82,8 +114,11 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     pe->mesh->decode(pe->sram + address, size, address, block->progress, &block->joint);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;
-    block->watched = has_remarks(block);
-    block->key = block->watched || block->joint.stack_bytes > 0 ? 0 : (uint16_t)size;
+    block->watched = has_remarks(block, SENDS_EVENT | BEFORE_ACCESS);
+    block->has_words = has_remarks(block, NEEDS_WORDS);
+    block->has_conditions = has_remarks(block, CONDITIONAL);
+    sum_up_stores(block);
+    set_keys(block);
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
     __atomic_store_n(&image->blocks[address / 2], block, __ATOMIC_RELEASE); /* the one before may still be run by another PE: it is kept */
@@ -131,6 +166,7 @@ static void enter(struct pe *pe, struct block *block, uint32_t address)
     pe->cycles += block->whole.cycles + (follows ? 0 : pe->refill_cycles) - (pe->joined ? 1U : 0U);
     pe->instructions += block->whole.instructions;
     pe->expected = address + block->size;
+    pe->unordered = (pe->unordered & pe->block->carries) | pe->block->stores;
     pe->block = block;
 }
 
@@ -141,6 +177,51 @@ static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
     const struct progress *done = progress_at(pe, address);
     pe->cycles += (uint64_t)(pe->block->whole.cycles - done->cycles);
     pe->instructions += (uint64_t)(pe->block->whole.instructions - done->instructions);
+}
+
+/* ---- accesses that are looked at as they happen: one hook for each, as most blocks have none ---- */
+
+static void on_words(uc_engine *core, uint64_t address, uint32_t size, void *user)
+{
+    struct pe *pe = user;
+    (void)core, (void)size;
+    const uint32_t remarks = pe->stop == STOP_NONE ? progress_at(pe, (uint32_t)address)->remarks : 0;
+    if ((remarks & NEEDS_WORDS) != 0) { /* in another block it may be known from the begin */
+        watch_words(pe, remarks, (uint32_t)address);
+    }
+}
+
+static bool hook_at(struct pe *pe, uint32_t address)
+{
+    const struct unicorn *unicorn = pe->mesh->unicorn;
+    uint8_t *byte = &pe->word_hooks[address / 16];
+    const uint8_t bit = (uint8_t)(1U << address / 2 % 8);
+    uc_hook hook;
+    if ((*byte & bit) != 0) {
+        return false;
+    }
+    *byte |= bit;
+    unicorn->hook_add(pe->core, &hook, UC_HOOK_CODE, (void *)on_words, pe, address, address);
+    return true;
+}
+
+/* Whether the block has to be translated anew for it. */
+static bool hook_words(struct pe *pe, const struct block *block, uint32_t address)
+{
+    bool added = false;
+    if (pe->word_hooks == NULL) {
+        pe->word_hooks = calloc(pe->mesh->figures.sram_bytes / 16, 1);
+    }
+    for (uint32_t at = 0; at < block->size; at += 2) {
+        if ((block->progress[at / 2].remarks & NEEDS_WORDS) != 0) {
+            added = hook_at(pe, address + at) || added;
+        }
+    }
+    if (added) {
+        pe->mesh->unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), (uint64_t)address,
+                               (uint64_t)address + block->size);
+    }
+    return added;
 }
 
 static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
@@ -164,11 +245,17 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
     if (block->watched && !instrumented(pe, address, address + size)) {
         blocks_instrument(pe, address, address + size);
         stop_core(pe, STOP_AND_GO_ON);
-        return;
-    }
-    if (watch_stack(pe, block, address)) {
+    } else if (block->has_words && hook_words(pe, block, address)) {
+        stop_core(pe, STOP_AND_GO_ON);
+    } else if (watch_block(pe, block, address)) {
         enter(pe, block, address);
     }
+}
+
+/* Unicorn cuts long code also between an IT instruction and what is under it. */
+static bool is_under_it(const struct pe *pe)
+{
+    return (pe_register(pe, UC_ARM_REG_XPSR) & IT_STATE) != 0;
 }
 
 static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *user)
@@ -180,13 +267,18 @@ static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *use
             stop_core(pe, STOP_LIMIT);
             return;
         }
-        pe->limit = pe->slice_end;
+        system_tick(pe, pe->cycles);
+        if (exceptions_due(pe) && !is_under_it(pe)) {
+            stop_core(pe, STOP_EXCEPTION);
+            return;
+        }
+        pe->limit = exceptions_limit(pe);
         look_closer(pe, (uint32_t)address, size);
         return;
     }
     const uint64_t place = address / 2;
     struct block *block = pe->blocks[place < pe->block_places ? place : 0];
-    if (block->key != size) {
+    if (block->keys[pe->fpu] != size && (block != pe->block || block->again != size)) {
         look_closer(pe, (uint32_t)address, size);
         return;
     }
@@ -211,6 +303,14 @@ void blocks_jump(struct pe *pe, uint32_t pc)
     pe->expected = pc;
     pe->resumes = false;
     pe->block = &unknown_block;
+}
+
+/* Whether a store to memory before the block that comes, or the rest of one that was left, may not have been completed. */
+bool blocks_stored(const struct pe *pe)
+{
+    const struct block *block = pe->block;
+    const uint32_t left = pe->resumes ? pe->resumed_end - pe->pc : 0;
+    return stored_before(block, (block->size - left) / 2, pe->unordered != 0);
 }
 
 /* The core stopped inside its block, before the instruction at `pc`. */
@@ -283,6 +383,22 @@ uint64_t blocks_instructions(const struct pe *pe)
 bool blocks_site_conditional(const struct pe *pe)
 {
     return (progress_at(pe, pe->site)->remarks & CONDITIONAL) != 0;
+}
+
+/* Whether a store to memory before the instruction that runs may not have been completed: no DSB is between. */
+bool blocks_stored_before_site(const struct pe *pe)
+{
+    return stored_before(pe->block, (pe->site - block_start(pe)) / 2, pe->unordered != 0);
+}
+
+/* The instruction that runs stores to registers: what it stores is in the order of the program without a barrier. */
+void blocks_site_stores_to_registers(struct pe *pe)
+{
+    struct progress *here = progress_at(pe, pe->site);
+    if ((here->remarks & TO_REGISTERS) == 0) {
+        here->remarks |= TO_REGISTERS;
+        sum_up_stores(pe->block);
+    }
 }
 
 /* The conditional instruction that runs accesses registers: its IT instruction is the last one before it. */

@@ -39,6 +39,7 @@ static bool take_list(struct flash *flash, uint32_t address)
 static uint64_t copy_to_sram(struct flash *flash, struct copy copy)
 {
     memcpy(flash->pe->sram + copy.address, flash->memory + copy.offset, copy.bytes);
+    shadow_written(flash->pe, copy.address, copy.bytes);
     blocks_forget(flash->pe, copy.address, copy.address + copy.bytes);
     return (uint64_t)copy.bytes / WORD * flash->figures.copy_cycles_per_word;
 }
@@ -46,7 +47,7 @@ static uint64_t copy_to_sram(struct flash *flash, struct copy copy)
 static void start_pe(struct mesh *mesh, struct pe *pe)
 {
     if (pe->core == NULL) {
-        pe_power_up(pe, mesh_add_image(mesh, 0, 0, 0));
+        pe_power_up(pe, mesh_add_image(mesh, 0, (struct code_range){0, 0}, (struct code_range){0, 0}));
     }
     dma_reset(pe);
     pe->cycles = mesh->now;

@@ -61,7 +61,8 @@ static bool begin_shared(struct pe *pe)
 
 static bool begin_register(const struct bus_port *port, uint64_t offset, unsigned size)
 {
-    if (size != 4 || offset % 4 != 0) {
+    const bool narrow = size < 4 && offset % size == 0 && port->narrow != NULL && port->narrow((uint32_t)offset & ~3U);
+    if (!narrow && (size != 4 || offset % 4 != 0)) {
         pe_fault(port->pe, FAULT_ACCESS_SIZE, (uint32_t)offset);
         return false;
     }
@@ -72,7 +73,21 @@ static uint64_t on_read(uc_engine *core, uint64_t offset, unsigned size, void *u
 {
     const struct bus_port *port = user;
     (void)core;
-    return begin_register(port, offset, size) ? port->read(port->pe, port->device, (uint32_t)offset) : 0;
+    if (!begin_register(port, offset, size)) {
+        return 0;
+    }
+    return port->read(port->pe, port->device, (uint32_t)offset & ~3U) >> 8 * (offset % 4);
+}
+
+/* The word that a store of some of its bytes makes. */
+static uint32_t merged(const struct bus_port *port, uint64_t offset, unsigned size, uint64_t value)
+{
+    if (size == 4) {
+        return (uint32_t)value;
+    }
+    const uint32_t shift = 8 * (uint32_t)(offset % 4), mask = ((1U << 8 * size) - 1) << shift;
+    const uint32_t word = port->read(port->pe, port->device, (uint32_t)offset & ~3U);
+    return (word & ~mask) | ((uint32_t)value << shift & mask);
 }
 
 static void on_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
@@ -80,7 +95,10 @@ static void on_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t v
     const struct bus_port *port = user;
     (void)core;
     if (begin_register(port, offset, size)) {
-        port->write(port->pe, port->device, (uint32_t)offset, (uint32_t)value);
+        blocks_site_stores_to_registers(port->pe);
+        port->pe->in_access = true;
+        port->write(port->pe, port->device, (uint32_t)offset & ~3U, merged(port, offset, size, value));
+        port->pe->in_access = false;
     }
 }
 
@@ -127,7 +145,12 @@ static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, 
     if (!begin_window(pe, offset, size, FAULT_READ)) {
         return 0;
     }
-    memcpy(&value, behind_window(pe, offset, &other), size);
+    const uint8_t *place = behind_window(pe, offset, &other);
+    if (!shadow_is_written(other, (uint32_t)(place - other->sram), size)) {
+        pe_fault(pe, FAULT_UNWRITTEN, (uint32_t)(pe->mesh->figures.window_base + offset));
+        return 0;
+    }
+    memcpy(&value, place, size);
     const uint64_t extra = 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + WINDOW_CYCLES;
     pe->cycles += extra;
     return value;
@@ -141,6 +164,7 @@ static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uin
     if (!begin_window(pe, offset, size, FAULT_WRITE)) {
         return;
     }
+    blocks_site_stores_to_registers(pe);
     uint8_t *place = behind_window(pe, offset, &other);
     const uint32_t address = (uint32_t)(place - other->sram);
     if (watch_is_code(pe->mesh, other->number, address, address + size)) {
@@ -149,6 +173,7 @@ static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uin
         return;
     }
     memcpy(place, &value, size);
+    shadow_written(other, address, size);
     blocks_forget(other, address, address + size);
 }
 

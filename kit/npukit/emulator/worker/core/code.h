@@ -14,16 +14,27 @@ enum remark {
     CONDITIONAL = 2,       /* under an IT instruction */
     BEFORE_ACCESS = 4,     /* an IT instruction with a load or store under it */
     BEFORE_REGISTERS = 8,  /* ... that has been seen to access registers */
-    NEEDS_WORDS = 16,      /* an access that faults unless its base register is a multiple of 4 */
+    NEEDS_WORDS = 16,      /* an access that faults unless its base register is a multiple of 4, to look at each time */
+    STORES = 32,           /* an instruction that stores */
+    BARRIER = 64,          /* DSB */
+    TO_REGISTERS = 128,    /* a store that has been seen to go to registers */
 };
-enum { BASE_REGISTER_SHIFT = 8 }; /* in `remarks`, with NEEDS_WORDS: which register */
-
+enum { BASE_REGISTER_SHIFT = 12 }; /* in `remarks`, with NEEDS_WORDS: which register */
+enum { MOST_NEEDS = 4 };
 
 /* Instructions and cycles of a block before each of its halfwords, and of the whole of it. */
 struct progress {
     uint16_t instructions;
     uint16_t cycles;
     uint16_t remarks; /* on the instruction that starts here */
+};
+
+/* A core register that, with a number added, must be a multiple of 4 as the block begins, or the access at byte `at`
+ * faults. */
+struct need {
+    uint16_t core_register;
+    uint16_t at;
+    int32_t added;
 };
 
 /* What lets a block's first instruction be pipelined behind the last one of the block before, a bit for each core
@@ -34,13 +45,21 @@ struct joint {
     uint16_t loaded;     /* the register that the last instruction loads, if it is a single load */
     uint16_t stack_bytes; /* how far below its start the stack pointer goes in the block */
     uint16_t stack_at;    /* and at which of its bytes */
+    uint16_t fpu_at;      /* its first byte that is of an FPU instruction, plus 1; 0: none */
+    uint16_t need_count, keeps_needs; /* whether the needs hold again at its end if they did at its begin */
+    struct need needs[MOST_NEEDS];
 };
 
 /* A block: instructions that run one after another up to a branch. */
 struct block {
-    uint16_t key; /* its size in bytes; 0 if it needs a closer look each time it runs */
+    uint16_t keys[2]; /* its size in bytes, without and with an FPU; 0 if it needs a closer look each time it runs */
+    uint16_t again;   /* its size; 0 if it needs a closer look even directly after itself */
     uint16_t size;
-    bool watched; /* its instructions have to say that they are next */
+    uint8_t stores;  /* 1 if there is a store to memory behind its last DSB */
+    uint8_t carries; /* 1 if it has no DSB */
+    bool watched;    /* its instructions have to say that they are next */
+    bool has_words;  /* some of its instructions NEEDS_WORDS */
+    bool has_conditions; /* some are CONDITIONAL */
     struct progress whole;
     struct joint joint;
     struct progress progress[];
@@ -58,6 +77,7 @@ struct image {
     struct block **blocks; /* the one that starts at each halfword of SRAM; never changed, only replaced */
     uint32_t code_low, code_high;    /* where code has run */
     uint32_t stack_bottom;           /* 0: not known */
+    uint32_t arena_from, arena_to;   /* activations: shadow.c */
     uint32_t code_from, code_to;     /* what nobody may write while the program runs; empty if not known */
 };
 

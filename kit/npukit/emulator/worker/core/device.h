@@ -22,6 +22,8 @@ struct device_figure {
 /* The PE around the device. */
 struct device_host;
 
+typedef void device_access(struct device_host *host, uint32_t address, uint32_t bytes);
+
 /* What a device may ask of its PE. All of it happens at the present cycle. */
 struct device_services {
     /* The present cycle: in a register access, the one in which the core's instruction starts. */
@@ -39,6 +41,17 @@ struct device_services {
 
     /* Something the software did wrong; kept for whoever looks at the run. */
     void (*report_error)(struct device_host *host, uint32_t code, uint32_t address);
+
+    /* In a register's write: the core hands memory over to the device, which is about to read it. Ends the run with a
+     * fault of the PE unless a DSB came after its last store to memory. */
+    void (*take_over)(struct device_host *host);
+
+    /* The software asks for what the device's manual leaves undefined: ends the run with a fault of the PE, which says
+     * `what` and `of_what`, one behind the other, and the address. */
+    void (*undefined)(struct device_host *host, const char *what, const char *of_what, uint32_t address);
+
+    /* What the device is about to read, or to write: of use where `watched` is set. */
+    device_access *reads, *writes;
 };
 
 /* Where a device sits: what it works on. */
@@ -49,6 +62,7 @@ struct device_place {
     uint32_t sram_bytes;
     const struct device_figure *figures;
     uint32_t figure_count;
+    bool watched; /* the emulator looks at what is read and written; what a device does not declare goes unseen */
 };
 
 /* A device. `state` is `state_bytes` of zeroed memory of its own for each PE. */

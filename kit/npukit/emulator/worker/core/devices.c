@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * The accelerators of a PE: what device.h promises to their models. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "mesh.h"
@@ -10,6 +11,14 @@ enum { REGISTER_BYTES = 0x1000 };
 static uint64_t now(const struct device_host *host)
 {
     return host->pe->mesh->now;
+}
+
+/* A model that does not say what it writes may have written anything. */
+static void assume_written(const struct device_host *host)
+{
+    if (!host->declares) {
+        shadow_written(host->pe, 0, host->place.sram_bytes);
+    }
 }
 
 /* Done, unless DMA has taken the port meanwhile: then as much later. */
@@ -25,6 +34,7 @@ static void may_be_finished(struct mesh *mesh, void *subject)
     }
     host->pending = false;
     host->model->finished(host->state);
+    assume_written(host);
 }
 
 static void finish_after(struct device_host *host, uint64_t cycles)
@@ -58,13 +68,50 @@ static void report_error(struct device_host *host, uint32_t code, uint32_t addre
     host->pe->last_error_address = address;
 }
 
-static const struct device_services services = {now, finish_after, set_event, count_busy, report_error};
+static void take_over(struct device_host *host)
+{
+    pe_needs_barrier(host->pe);
+}
+
+static void fault(struct device_host *host, uint32_t kind, uint32_t address)
+{
+    struct pe *pe = host->pe;
+    pe_fault_at(pe, kind, address, pe->in_access ? pe->site : pe->pc);
+}
+
+static void undefined(struct device_host *host, const char *what, const char *of_what, uint32_t address)
+{
+    struct mesh *mesh = host->pe->mesh;
+    snprintf(mesh->fault_what, sizeof mesh->fault_what, "%s %s", what, of_what);
+    fault(host, FAULT_UNDEFINED_USE, address);
+}
+
+static void reads(struct device_host *host, uint32_t address, uint32_t bytes)
+{
+    if (!shadow_is_written(host->pe, address, bytes)) {
+        fault(host, FAULT_DEVICE_UNWRITTEN, address);
+    }
+}
+
+static void writes(struct device_host *host, uint32_t address, uint32_t bytes)
+{
+    host->declares = true;
+    if (watch_is_code(host->pe->mesh, host->pe->number, address, address + bytes)) {
+        fault(host, FAULT_DEVICE_CODE, address);
+    }
+    shadow_written(host->pe, address, bytes);
+}
+
+static const struct device_services services = {now,          finish_after, set_event, count_busy, report_error,
+                                                take_over,    undefined,    reads,     writes};
 
 static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
 {
     struct device_host *host = device;
-    pe->read_address = 0; /* no flag */
-    return host->model->read(host->state, offset);
+    const uint32_t which = (uint32_t)(host - pe->devices);
+    pe->read_address = (uint32_t)pe->mesh->accelerators[which].base + offset;
+    pe->read_value = host->model->read(host->state, offset);
+    return pe->read_value;
 }
 
 static void write_device(struct pe *pe, void *device, uint32_t offset, uint32_t value)
@@ -84,12 +131,12 @@ static const char *attach(struct pe *pe, struct device_host *host, const struct 
     host->model = accelerator->model;
     host->state = calloc(1, accelerator->model->state_bytes);
     host->place = (struct device_place){host, &services, pe->sram, figures->sram_bytes, accelerator->figures,
-                                        accelerator->figure_count};
+                                        accelerator->figure_count, pe->written != NULL};
     const char *complaint = host->model->start(host->state, &host->place);
     if (complaint != NULL) {
         return complaint;
     }
-    const struct bus_port port = {NULL, host, read_device, write_device, true};
+    const struct bus_port port = {NULL, host, read_device, write_device, NULL, true};
     return bus_attach(pe, accelerator->base, REGISTER_BYTES, port);
 }
 

@@ -264,6 +264,7 @@ static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t val
     if (flag != NULL) {
         *flag = value;
     } else if (offset == DOORBELL) {
+        pe_needs_barrier(pe);
         ring(pe, value);
     } else if (offset == ERROR) {
         dma->error = 0;
@@ -296,6 +297,6 @@ const char *dma_attach(struct pe *pe)
 {
     pe->dma = calloc(1, sizeof *pe->dma);
     const uint32_t bytes = FLAGS_AT + 4 * pe->mesh->figures.flags;
-    const struct bus_port port = {NULL, pe->dma, read_dma, write_dma, true};
+    const struct bus_port port = {NULL, pe->dma, read_dma, write_dma, NULL, true};
     return bus_attach(pe, pe->mesh->figures.noc_base, bytes, port);
 }

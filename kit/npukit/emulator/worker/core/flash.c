@@ -215,7 +215,7 @@ const char *flash_attach(struct pe *pe)
     if (error != UC_ERR_OK) {
         return "the flash lies where something else is, or is not made of whole pages";
     }
-    const struct bus_port port = {NULL, flash, read_flash, write_flash, true};
+    const struct bus_port port = {NULL, flash, read_flash, write_flash, NULL, true};
     return bus_attach(pe, figures->base, REGISTER_BYTES, port);
 }
 
@@ -239,7 +239,7 @@ static void write_boot(struct pe *pe, void *device, uint32_t offset, uint32_t va
 const char *boot_attach(struct pe *pe)
 {
     const struct figures *figures = &pe->mesh->figures;
-    const struct bus_port port = {NULL, NULL, read_boot, write_boot, true};
+    const struct bus_port port = {NULL, NULL, read_boot, write_boot, NULL, true};
     if (figures->boot_base == 0) {
         return NULL;
     }
@@ -267,6 +267,7 @@ void flash_load(struct mesh *mesh)
     const uint32_t room = mesh->figures.sram_bytes;
     const uint32_t bytes = flash->figures.loader_bytes < room ? flash->figures.loader_bytes : room;
     memcpy(mesh->pes[mesh->root].sram, flash->memory, bytes);
+    shadow_written(&mesh->pes[mesh->root], 0, bytes);
     mesh->pes[mesh->root].cycles = (uint64_t)bytes / WORD * flash->figures.copy_cycles_per_word;
 }
 

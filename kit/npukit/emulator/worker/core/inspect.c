@@ -2,6 +2,7 @@
  *
  * What is asked of a board that stands still: counters, traces, faults, waits; and what a debugger changes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api.h"
 
@@ -59,6 +60,7 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     fault->pe = pe->number;
     fault->address = pe->fault_address;
     fault->other = mesh->fault_other;
+    memcpy(fault->what, mesh->fault_what, sizeof fault->what);
     core_registers(pe, fault->registers);
     fault->registers[15] = pe->fault_pc != 0 ? pe->fault_pc : pe->pc;
 }
@@ -73,7 +75,7 @@ void mesh_wait(const struct mesh *mesh, uint32_t number, struct wait *wait)
 
 void mesh_be_strict(struct mesh *mesh)
 {
-    mesh->strict = true;
+    shadow_create(mesh);
 }
 
 void mesh_debug(struct mesh *mesh, uint32_t pe)

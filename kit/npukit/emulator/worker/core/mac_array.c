@@ -13,7 +13,6 @@ enum register_offset { DOORBELL = 0x00, STATUS = 0x04, COMPLETED = 0x08, BUSY_CY
                       ERROR_COMMAND = 0x14 };
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
 enum { ERROR_BUSY = 1, ERROR_PLACE, ERROR_KIND, ERROR_OPERAND, ERROR_ALIGNMENT, ERROR_FIELD };
-enum { ADDITION_BYTES = 32 };
 
 struct mac_array {
     const struct device_place *place;
@@ -79,24 +78,10 @@ static const char *start(void *state, const struct device_place *place)
 
 /* ---- checks ---- */
 
-struct extent {
-    uint32_t base, height, width;
-    int32_t row_stride, pixel_stride;
-    uint64_t pixel_bytes;
-};
-
-static bool inside(const struct mac_array *array, struct extent extent)
+static bool inside(const struct mac_array *array, const struct tensor *tensor)
 {
-    const int64_t rows = (int64_t)(extent.height - 1) * extent.row_stride;
-    const int64_t pixels = (int64_t)(extent.width - 1) * extent.pixel_stride;
-    const int64_t low = extent.base + (rows < 0 ? rows : 0) + (pixels < 0 ? pixels : 0);
-    const int64_t high = extent.base + (rows > 0 ? rows : 0) + (pixels > 0 ? pixels : 0) + (int64_t)extent.pixel_bytes;
-    return low >= 0 && high <= array->place->sram_bytes;
-}
-
-static bool bytes_inside(const struct mac_array *array, uint32_t base, uint64_t bytes)
-{
-    return base + bytes <= array->place->sram_bytes;
+    const struct range range = mac_array_range(tensor);
+    return range.from >= 0 && range.to <= array->place->sram_bytes;
 }
 
 static bool has_kernel(const struct command *command)
@@ -153,56 +138,17 @@ static bool aligned(const struct command *command)
     return (command->flags & RESIDUAL) == 0 || command->residual_parameters % 4 == 0;
 }
 
-static uint64_t depth(const struct command *command)
+static bool all_inside(const struct mac_array *array, const struct command *command)
 {
-    const uint64_t taps = (uint64_t)command->kernel_height * command->kernel_width;
-    return command->kind == CONVOLUTION ? taps * command->input_channels : taps;
-}
-
-static bool constants_inside(const struct mac_array *array, const struct command *command)
-{
-    if (command->kind == ADD) {
-        return bytes_inside(array, command->parameters, ADDITION_BYTES);
-    }
-    if (!has_parameters(command)) {
-        return true;
-    }
+    struct tensor operands[MAC_ARRAY_MOST_OPERANDS];
     const uint32_t block = mac_array_block(command, array->width, array->lanes);
-    const uint64_t channels = ceil_div(command->output_channels, block) * block;
-    return bytes_inside(array, command->weights, channels * depth(command)) &&
-           bytes_inside(array, command->parameters, channels * array->parameter_bytes_per_channel);
-}
-
-static bool extra_inside(const struct mac_array *array, const struct command *command)
-{
-    if ((command->flags & (ACCUMULATE | RESIDUAL)) == 0) {
-        return true;
+    const uint32_t count = mac_array_operands(command, block, operands);
+    const struct tensor output = mac_array_output(command);
+    bool all = inside(array, &output) && mac_array_result_bytes(command) <= array->place->sram_bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        all = all && inside(array, &operands[i]);
     }
-    const bool residual = (command->flags & RESIDUAL) != 0;
-    const struct extent extra = {command->extra,
-                                 command->output_height,
-                                 command->output_width,
-                                 command->extra_row_stride,
-                                 command->extra_pixel_stride,
-                                 (residual ? 1U : 4U) * (uint64_t)command->output_channels};
-    return inside(array, extra) && (!residual || bytes_inside(array, command->residual_parameters, ADDITION_BYTES));
-}
-
-static bool tensors_inside(const struct mac_array *array, const struct command *command)
-{
-    const bool add = command->kind == ADD;
-    const uint32_t height = add ? command->output_height : command->input_height;
-    const uint32_t width = add ? command->output_width : command->input_width;
-    const uint64_t channels = add ? command->output_channels : command->input_channels;
-    const uint64_t output_bytes = ((command->flags & RAW) != 0 ? 4U : 1U) * (uint64_t)command->output_channels;
-    const struct extent input = {command->input, height, width, command->input_row_stride,
-                                 command->input_pixel_stride, channels};
-    const struct extent second = {command->weights, height, width, command->second_row_stride,
-                                  command->second_pixel_stride, channels};
-    const struct extent output = {command->output, command->output_height, command->output_width,
-                                  command->output_row_stride, command->output_pixel_stride, output_bytes};
-    return inside(array, input) && inside(array, output) && (!add || inside(array, second)) &&
-           mac_array_result_bytes(command) <= array->place->sram_bytes;
+    return all;
 }
 
 static uint32_t check(const struct mac_array *array, const struct command *command)
@@ -216,8 +162,7 @@ static uint32_t check(const struct mac_array *array, const struct command *comma
     if (!aligned(command)) {
         return ERROR_ALIGNMENT;
     }
-    const bool operands = tensors_inside(array, command) && extra_inside(array, command);
-    return operands && constants_inside(array, command) ? 0 : ERROR_OPERAND;
+    return all_inside(array, command) ? 0 : ERROR_OPERAND;
 }
 
 /* ---- cycles: section 3.5 ---- */
@@ -235,7 +180,7 @@ static uint64_t write_back(const struct mac_array *array, const struct command *
 static uint64_t convolution_cycles(const struct mac_array *array, const struct command *command, uint64_t pixels)
 {
     const bool along_pixels = (command->flags & PIXELS) != 0;
-    const uint64_t k = depth(command);
+    const uint64_t k = mac_array_depth(command);
     const uint64_t blocks = ceil_div(command->output_channels, along_pixels ? array->lanes : array->width);
     const uint64_t groups = ceil_div(pixels, along_pixels ? array->width : array->lanes);
     const uint64_t streamed = along_pixels ? groups : blocks;
@@ -286,12 +231,41 @@ static void fail(struct mac_array *array, uint32_t error, uint32_t address)
 
 static uint32_t fetch(struct mac_array *array, uint32_t address)
 {
-    if (address % 16 != 0 || !bytes_inside(array, address, sizeof array->command)) {
+    if (address % 16 != 0 || address + (uint64_t)sizeof array->command > array->place->sram_bytes) {
         return ERROR_PLACE;
     }
     memcpy(&array->command, array->place->sram + address, sizeof array->command);
     array->command.flags = (uint8_t)flags_of(&array->command);
     return check(array, &array->command);
+}
+
+/* Tell what the command reads and writes, pixel by pixel. */
+static void declare(const struct mac_array *array, const struct tensor *tensor, device_access *access)
+{
+    for (uint32_t y = 0; y < tensor->height; y++) {
+        for (uint32_t x = 0; x < tensor->width; x++) {
+            const int64_t at = tensor->base + (int64_t)y * tensor->row_stride + (int64_t)x * tensor->pixel_stride;
+            access(array->place->host, (uint32_t)at, (uint32_t)tensor->pixel_bytes);
+        }
+    }
+}
+
+/* What the manual does not let software ask for: an overlap. */
+static void look_at_operands(const struct mac_array *array)
+{
+    struct tensor operands[MAC_ARRAY_MOST_OPERANDS];
+    const struct device_services *services = array->place->services;
+    const struct tensor output = mac_array_output(&array->command);
+    const uint32_t block = mac_array_block(&array->command, array->width, array->lanes);
+    const uint32_t count = mac_array_operands(&array->command, block, operands);
+    const char *overlapped = mac_array_overlaps(&output, operands, count, array->place->sram_bytes);
+    if (overlapped != NULL) {
+        services->undefined(array->place->host, "a command of the MAC array lays its output on", overlapped,
+                            array->address);
+    }
+    for (uint32_t i = 0; i < count && array->place->watched; i++) {
+        declare(array, &operands[i], services->reads);
+    }
 }
 
 static void begin(struct mac_array *array, uint32_t address)
@@ -304,6 +278,7 @@ static void begin(struct mac_array *array, uint32_t address)
     }
     array->busy = true;
     array->address = address;
+    look_at_operands(array);
     array->since = array->place->services->now(array->place->host);
     array->place->services->finish_after(array->place->host, cycles_of(array, &array->command));
 }
@@ -329,6 +304,10 @@ static void finished(void *state)
     const struct device_services *services = array->place->services;
     const uint64_t cycles = services->now(array->place->host) - array->since;
     compute(array);
+    if (array->place->watched) {
+        const struct tensor output = mac_array_output(&array->command);
+        declare(array, &output, services->writes);
+    }
     array->busy_cycles += cycles;
     services->count_busy(array->place->host, cycles);
     array->completed++;
@@ -366,9 +345,15 @@ static void write_register(void *state, uint32_t offset, uint32_t value)
     struct mac_array *array = state;
     if (offset == ERROR) {
         array->error = 0;
-    } else if (offset == DOORBELL && array->busy) {
+        return;
+    }
+    if (offset != DOORBELL) {
+        return;
+    }
+    array->place->services->take_over(array->place->host);
+    if (array->busy) {
         fail(array, ERROR_BUSY, value);
-    } else if (offset == DOORBELL) {
+    } else {
         begin(array, value);
     }
 }

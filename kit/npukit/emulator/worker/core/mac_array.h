@@ -4,6 +4,7 @@
 #ifndef MAC_ARRAY_H
 #define MAC_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,30 @@ _Static_assert(sizeof(struct command) == 96, "24 words");
 
 /* Channels of a block of weights or parameters. */
 uint32_t mac_array_block(const struct command *command, uint32_t width, uint32_t lanes);
+
+/* Operands and results (mac_array_operands.c): pixels of bytes one behind the other. */
+struct tensor {
+    const char *what;
+    uint32_t base, height, width;
+    int32_t row_stride, pixel_stride;
+    uint64_t pixel_bytes;
+    bool elementwise; /* the result at a position needs only the operand there: it may lie exactly on it */
+};
+
+struct range {
+    int64_t from, to;
+};
+
+enum { MAC_ARRAY_MOST_OPERANDS = 5 };
+
+uint64_t mac_array_depth(const struct command *command);
+struct tensor mac_array_output(const struct command *command);
+uint32_t mac_array_operands(const struct command *command, uint32_t block, struct tensor *list);
+struct range mac_array_range(const struct tensor *tensor);
+
+/* Which operand the output overlaps without being allowed to, or itself; 0 if none. All of them are in the SRAM. */
+const char *mac_array_overlaps(const struct tensor *output, const struct tensor *operands, uint32_t count,
+                               uint32_t sram_bytes);
 
 /* Memory to work in: a window (kernel x input channels), and the results. */
 struct mac_array_scratch {

@@ -19,7 +19,7 @@ static size_t all_bytes(const struct mesh *mesh)
 
 #ifdef __linux__
 
-bool memory_create(struct mesh *mesh)
+static bool reserve(struct mesh *mesh)
 {
     void *memory = mmap(NULL, all_bytes(mesh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     mesh->sram = memory == MAP_FAILED ? NULL : memory;
@@ -54,12 +54,9 @@ static bool map(const struct pe *pe, int file)
 
 enum { PAGE_BYTES = 4096 };
 
-bool memory_create(struct mesh *mesh)
+static bool reserve(struct mesh *mesh)
 {
     mesh->sram = aligned_alloc(PAGE_BYTES, all_bytes(mesh)); /* Unicorn maps whole pages */
-    if (mesh->sram != NULL) {
-        memset(mesh->sram, 0, all_bytes(mesh));
-    }
     return mesh->sram != NULL;
 }
 
@@ -87,18 +84,60 @@ static void close(int file)
 
 #endif
 
-/* The other PEs are to begin with what the first one's SRAM holds. Before any of them runs. */
-void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count)
+static void fill_at_random(uint8_t *memory, size_t bytes, uint32_t seed)
 {
-    const struct pe *first = &mesh->pes[pes[0]];
+    uint32_t chance = seed * 2654435761U | 1U;
+    for (size_t at = 0; at < bytes; at += sizeof chance) {
+        chance ^= chance << 13;
+        chance ^= chance >> 17;
+        chance ^= chance << 5;
+        memcpy(memory + at, &chance, sizeof chance);
+    }
+}
+
+/* Let these PEs' SRAM hold what that of the first does. */
+static void copy_to_all(const struct pe *first, const struct pe *const *pes, size_t count)
+{
     const int file = copy_to_file(first);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct pe *each = &mesh->pes[pes[i]];
-        if (!map(each, file) && each != first) {
-            memcpy(each->sram, first->sram, mesh->figures.sram_bytes);
+    for (size_t i = 0; i < count; i++) {
+        if (!map(pes[i], file) && pes[i] != first) {
+            memcpy(pes[i]->sram, first->sram, first->mesh->figures.sram_bytes);
         }
     }
     if (file >= 0) {
         close(file);
     }
+}
+
+/* At power-on every SRAM holds the same random bytes. Its PEs have no memory yet. */
+bool memory_create(struct mesh *mesh)
+{
+    const struct pe **pes = calloc(mesh->pe_count, sizeof(struct pe *));
+    if (pes == NULL || !reserve(mesh)) {
+        free(pes);
+        return false;
+    }
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        mesh->pes[i].mesh = mesh;
+        mesh->pes[i].sram = mesh->sram + (size_t)i * mesh->figures.sram_bytes;
+        pes[i] = &mesh->pes[i];
+    }
+    fill_at_random(mesh->sram, mesh->figures.sram_bytes, mesh->figures.seed);
+    copy_to_all(pes[0], pes, mesh->pe_count);
+    free(pes);
+    return true;
+}
+
+/* The other PEs are to begin with what the first one's SRAM holds. Before any of them runs. */
+void mesh_share(struct mesh *mesh, const uint32_t *numbers, uint32_t count)
+{
+    const struct pe **pes = calloc(count, sizeof(struct pe *));
+    for (uint32_t i = 0; i < count && pes != NULL; i++) {
+        pes[i] = &mesh->pes[numbers[i]];
+        shadow_share(pes[0], pes[i]);
+    }
+    if (pes != NULL && count > 0) {
+        copy_to_all(pes[0], pes, count);
+    }
+    free(pes);
 }

@@ -99,6 +99,7 @@ struct figures {
     uint32_t dram_bytes_per_cycle, dram_latency_cycles;
     uint32_t flags;
     uint32_t refill_cycles;
+    uint32_t seed; /* of what the SRAM holds at power-on */
 };
 
 struct accelerator {
@@ -116,7 +117,7 @@ struct unicorn {
     uc_err (*ctl)(uc_engine *, uc_control_type, ...);
     uc_err (*mem_map)(uc_engine *, uint64_t, uint64_t, uint32_t);
     uc_err (*mem_map_ptr)(uc_engine *, uint64_t, uint64_t, uint32_t, void *);
-    uc_err (*mem_write)(uc_engine *, uint64_t, const void *, uint64_t);
+    uc_err (*mem_protect)(uc_engine *, uint64_t, uint64_t, uint32_t);
     uc_err (*mmio_map)(uc_engine *, uint64_t, uint64_t, uc_cb_mmio_read_t, void *, uc_cb_mmio_write_t, void *);
     uc_err (*hook_add)(uc_engine *, uc_hook *, int, void *, void *, uint64_t, uint64_t, ...);
     uc_err (*emu_start)(uc_engine *, uint64_t, uint64_t, uint64_t, size_t);
@@ -152,11 +153,11 @@ struct mesh {
     bool output; /* the UART has sent what it had to send */
     struct pe *faulted;
     uint32_t fault_other;
+    char fault_what[128];
     struct noc *noc;
     struct flash *flash;
     struct trace *trace;
     uint32_t end;
-    bool strict; /* misaligned accesses fault, at some cost of speed */
     struct debug debug;
     struct note notes[NOTES];
     uint64_t note_count;
@@ -192,7 +193,8 @@ void schedule_add_running(struct mesh *mesh, struct pe *pe);
 bool side_by_side_run(struct mesh *mesh, uint64_t behind, uint64_t until);
 void side_by_side_end(struct mesh *mesh);
 
-struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, uint32_t code_from, uint32_t code_to);
+struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
+                             struct code_range arena);
 
 void *grow(void *array, size_t *room, size_t needed, size_t item);
 

@@ -53,11 +53,28 @@ static uint8_t *row_data(const struct transfer *transfer, uint32_t row)
     return transfer->data + (transfer->source.address + (int64_t)row * transfer->source_stride - lowest_of_source(transfer));
 }
 
+/* What it reads must have been written. */
+static void look_at_source(struct mesh *mesh, const struct transfer *transfer)
+{
+    const struct place source = transfer->source;
+    for (uint32_t row = 0; row < transfer->rows && !noc_is_dram(source.pe); row++) {
+        const uint32_t address = (uint32_t)(source.address + (int64_t)row * transfer->source_stride);
+        if (!shadow_is_written(&mesh->pes[source.pe], address, transfer->row_bytes)) {
+            mesh->fault_other = source.pe;
+            pe_fault_at(transfer->owner, FAULT_DMA_UNWRITTEN, address, transfer->owner->pc);
+            return;
+        }
+    }
+}
+
 static void take_data(struct mesh *mesh, struct transfer *transfer)
 {
     uint64_t bytes;
     if (transfer->data != NULL) {
         return;
+    }
+    if (transfer->owner->written != NULL && transfer->row_bytes > 0) {
+        look_at_source(mesh, transfer);
     }
     const uint8_t *memory = noc_memory(mesh, transfer->source.pe, &bytes);
     transfer->data = malloc(data_bytes(transfer) + 1);
@@ -106,6 +123,9 @@ static void put_data(struct mesh *mesh, const struct transfer *transfer, struct 
             return;
         }
         put_row(transfer, row, memory + address);
+        if (!noc_is_dram(to.pe)) {
+            shadow_written(&mesh->pes[to.pe], (uint32_t)address, transfer->row_bytes);
+        }
     }
     if (!noc_is_dram(to.pe) && transfer->rows > 0) {
         const int64_t low = lowest(to.address, transfer->rows, transfer->destination_stride);

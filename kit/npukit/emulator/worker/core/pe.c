@@ -7,9 +7,8 @@
 #include "mesh.h"
 #include "noc.h"
 
-enum { TRANSLATION_BUFFER_BYTES = 1 << 20, NOWHERE = 0xFFFFFFF0 };
+enum { TRANSLATION_BUFFER_BYTES = 1 << 20, PAGE_BYTES = 1 << 10, NOWHERE = 0xFFFFFFF0 };
 enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
-enum { SYSTEM_CONTROL_SPACE = 0xE000E000, SYSTEM_CONTROL_BYTES = 0x1000, CPUID = 0xE000ED00, CPUID_VALUE = 0x410FC241 };
 enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, SVC_BYTES = 2 };
 
 /* Jumping at or above it returns from an exception. */
@@ -64,6 +63,15 @@ void pe_fault(struct pe *pe, uint32_t kind, uint32_t address)
     pe_fault_at(pe, kind, address, blocks_site_known(pe) ? pe->site : 0);
 }
 
+/* A register's write hands memory to a device. What the core stored there before must be complete: Armv7-M orders stores
+ * to memory and to devices only by a barrier. */
+void pe_needs_barrier(struct pe *pe)
+{
+    if (pe->in_access && blocks_stored_before_site(pe)) {
+        pe_fault(pe, FAULT_NO_BARRIER, 0);
+    }
+}
+
 /* The PE does nothing any more, and nothing reaches it. */
 void pe_kill(struct pe *pe)
 {
@@ -91,6 +99,11 @@ static void on_interrupt(uc_engine *core, uint32_t number, void *user)
     struct pe *pe = user;
     (void)core;
     const uint32_t pc = pe_register(pe, UC_ARM_REG_PC);
+    if (number == INTERRUPT_FETCH && pc >= FIRST_EXCEPTION_RETURN && pe->exceptions.active != 0) {
+        pe->stop = STOP_RETURN;
+        pe->mesh->unicorn->emu_stop(pe->core);
+        return;
+    }
     pe->site = NO_SITE;
     pe_fault_at(pe, interrupt_kind(number, pc), pc, number == INTERRUPT_SVC ? pc - SVC_BYTES : 0);
 }
@@ -101,13 +114,13 @@ static bool on_bad_access(uc_engine *core, uc_mem_type type, uint64_t address, i
     (void)core, (void)size, (void)value;
     const bool read = type == UC_MEM_READ_UNMAPPED || type == UC_MEM_READ_PROT;
     const bool fetch = type == UC_MEM_FETCH_UNMAPPED || type == UC_MEM_FETCH_PROT;
-    pe_fault(pe, read ? FAULT_READ : fetch ? FAULT_FETCH : FAULT_WRITE, (uint32_t)address);
+    const bool own_code = type == UC_MEM_WRITE_PROT && address < pe->mesh->figures.sram_bytes;
+    pe_fault(pe, read ? FAULT_READ : fetch ? FAULT_FETCH : own_code ? FAULT_OWN_CODE : FAULT_WRITE, (uint32_t)address);
     return false;
 }
 
-void pe_create(struct pe *pe, uint8_t *sram)
+void pe_create(struct pe *pe)
 {
-    pe->sram = sram;
     pe->state = PE_ABSENT;
     pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
 }
@@ -115,18 +128,25 @@ void pe_create(struct pe *pe, uint8_t *sram)
 static bool open_core(struct pe *pe)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
-    const uint32_t cpuid = CPUID_VALUE;
     uc_hook hook;
     /* With MCLASS in the mode Unicorn would take a Cortex-M33 instead. */
     return unicorn->open(UC_ARCH_ARM, UC_MODE_THUMB, &pe->core) == UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), UC_CPU_ARM_CORTEX_M4) == UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TCG_BUFFER_SIZE, 1), TRANSLATION_BUFFER_BYTES) == UC_ERR_OK &&
            unicorn->mem_map_ptr(pe->core, 0, pe->mesh->figures.sram_bytes, UC_PROT_ALL, pe->sram) == UC_ERR_OK &&
-           unicorn->mem_map(pe->core, SYSTEM_CONTROL_SPACE, SYSTEM_CONTROL_BYTES, UC_PROT_READ | UC_PROT_WRITE) ==
-               UC_ERR_OK &&
-           unicorn->mem_write(pe->core, CPUID, &cpuid, sizeof cpuid) == UC_ERR_OK &&
            unicorn->hook_add(pe->core, &hook, UC_HOOK_INTR, (void *)on_interrupt, pe, 1, 0) == UC_ERR_OK &&
            unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_INVALID, (void *)on_bad_access, pe, 1, 0) == UC_ERR_OK;
+}
+
+/* Stores to whole pages of code are caught by Unicorn for nothing. */
+static bool protect_code(struct pe *pe)
+{
+    const struct image *image = pe->image;
+    const uint32_t from = (image->code_from + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    const uint32_t to = image->code_to / PAGE_BYTES * PAGE_BYTES;
+    const uint32_t end = to < pe->mesh->figures.sram_bytes ? to : pe->mesh->figures.sram_bytes;
+    return end <= from || pe->mesh->unicorn->mem_protect(pe->core, from, end - from, UC_PROT_READ | UC_PROT_EXEC) ==
+                              UC_ERR_OK;
 }
 
 /* Give the PE a core and a program. Returns 0, or what failed. */
@@ -137,12 +157,13 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     pe->block = &unknown_block;
     pe->block_places = pe->mesh->figures.sram_bytes / 2;
     pe->refill_cycles = pe->mesh->figures.refill_cycles;
-    if (!open_core(pe)) {
+    if (!open_core(pe) || !protect_code(pe) || !shadow_watch(pe)) {
         return "Unicorn does not start";
     }
     const struct debug *debug = &pe->mesh->debug;
-    pe->watched = pe->mesh->strict || (debug->on && debug->pe == pe->number);
+    pe->watched = debug->on && debug->pe == pe->number;
     const char *complaint = blocks_watch(pe);
+    complaint = complaint ? complaint : system_attach(pe);
     complaint = complaint ? complaint : timer_attach(pe);
     complaint = complaint ? complaint : dma_attach(pe);
     complaint = complaint ? complaint : devices_attach(pe);
@@ -156,9 +177,16 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     return complaint;
 }
 
+static const int registers_zero_at_reset[] = {UC_ARM_REG_IPSR, UC_ARM_REG_CONTROL, UC_ARM_REG_PRIMASK,
+                                              UC_ARM_REG_BASEPRI, UC_ARM_REG_FAULTMASK};
+
 /* Let the PE run from its vector table on. */
 void pe_reset(struct pe *pe)
 {
+    system_reset(pe);
+    for (size_t i = 0; i < sizeof registers_zero_at_reset / sizeof registers_zero_at_reset[0]; i++) {
+        write_register(pe, registers_zero_at_reset[i], 0);
+    }
     write_register(pe, UC_ARM_REG_SP, word(pe->sram));
     write_register(pe, UC_ARM_REG_LR, UINT32_MAX);
     pe->pc = word(pe->sram + 4) & ~1U;
@@ -168,13 +196,64 @@ void pe_reset(struct pe *pe)
     schedule_add(pe->mesh, pe);
 }
 
-static void fall_asleep(struct pe *pe)
+/* WFE: until the event register is set, which it clears, or an exception is due. */
+static void wait_for_event(struct pe *pe)
 {
     pe->event_taken = pe->cycles;
     if (pe->event) {
         pe->event = false;
-    } else {
+    } else if (!exceptions_due(pe)) {
         pe->state = PE_ASLEEP;
+    }
+}
+
+/* WFI: until an exception is due, or would be without PRIMASK. One that nothing can bring about is a fault. */
+static void wait_for_interrupt(struct pe *pe, uint32_t bytes)
+{
+    if (exceptions_wake_wfi(pe)) {
+        return;
+    }
+    if (system_next_tick(pe) == NEVER) {
+        pe_fault_at(pe, FAULT_NEVER_WAKES, 0, pe->pc - bytes);
+        return;
+    }
+    pe->waits_for_interrupt = true;
+    pe->state = PE_ASLEEP;
+}
+
+static void wake(struct pe *pe, uint64_t now)
+{
+    const uint64_t wakes = now > pe->cycles ? now : pe->cycles;
+    pe->asleep += wakes - pe->cycles;
+    trace_record(pe->mesh, (struct trace_record){pe->cycles, wakes, TRACE_SLEEP, pe->number, 0, 0, 0, 0});
+    pe->cycles = wakes;
+    pe->event_taken = wakes;
+    pe->waits_for_interrupt = false;
+    pe->state = PE_RUNNING;
+    schedule_add(pe->mesh, pe);
+}
+
+/* SysTick's counter of a PE that sleeps has come to zero. */
+static void on_tick(struct mesh *mesh, void *subject)
+{
+    struct pe *pe = subject;
+    if (pe->state != PE_ASLEEP || system_next_tick(pe) > mesh->now) {
+        return; /* it woke, and may sleep again */
+    }
+    system_tick(pe, mesh->now);
+    if (pe->waits_for_interrupt ? exceptions_wake_wfi(pe) : exceptions_due(pe)) {
+        wake(pe, mesh->now);
+    } else {
+        pe_post_tick(pe);
+    }
+}
+
+/* A PE sleeps: let its SysTick wake it, if that is on. */
+void pe_post_tick(struct pe *pe)
+{
+    const uint64_t tick = system_next_tick(pe);
+    if (tick != NEVER) {
+        events_post(pe->mesh, tick > pe->cycles ? tick : pe->cycles, pe->number, on_tick, pe);
     }
 }
 
@@ -183,22 +262,17 @@ static void fall_asleep(struct pe *pe)
 void pe_set_event(struct pe *pe)
 {
     const uint64_t now = pe->mesh->now;
-    if (pe->state == PE_ASLEEP) {
-        const uint64_t wakes = now > pe->cycles ? now : pe->cycles;
-        pe->asleep += wakes - pe->cycles;
-        trace_record(pe->mesh, (struct trace_record){pe->cycles, wakes, TRACE_SLEEP, pe->number, 0, 0, 0, 0});
-        pe->cycles = wakes;
-        pe->event_taken = wakes;
-        pe->state = PE_RUNNING;
-        schedule_add(pe->mesh, pe);
+    if (pe->state == PE_ASLEEP && !pe->waits_for_interrupt) {
+        wake(pe, now);
     } else if (now > pe->event_taken) {
         pe->event = true;
     }
 }
 
 /* The hint instruction just before `pc`, or 0. */
-static uint32_t hint_before(const struct pe *pe, uint32_t pc)
+static uint32_t hint_before(const struct pe *pe, uint32_t pc, uint32_t *bytes)
 {
+    *bytes = 2;
     if (pc < 4 || pc > pe->mesh->figures.sram_bytes) {
         return 0;
     }
@@ -207,19 +281,25 @@ static uint32_t hint_before(const struct pe *pe, uint32_t pc)
     if ((last & 0xFF0F) == 0xBF00) {
         return last >> 4 & 0xF;
     }
+    *bytes = 4;
     return one_before == 0xF3AF && (last & 0xFFF0) == 0x8000 ? last & 0xF : 0;
 }
 
 /* Unicorn came back by itself. False if the slice is over. */
 static bool came_back(struct pe *pe, uc_err error)
 {
-    const uint32_t hint = hint_before(pe, pe->pc);
+    uint32_t bytes;
+    const uint32_t hint = hint_before(pe, pe->pc, &bytes);
     if (error == UC_ERR_INSN_INVALID && hint == HINT_YIELD) {
         return true;
     }
-    if ((error == UC_ERR_OK && hint == HINT_WFI) || (error == UC_ERR_INSN_INVALID && hint == HINT_WFE)) {
-        fall_asleep(pe);
+    if (error == UC_ERR_INSN_INVALID && hint == HINT_WFE) {
+        wait_for_event(pe);
         return pe->state == PE_RUNNING;
+    }
+    if (error == UC_ERR_OK && hint == HINT_WFI) {
+        wait_for_interrupt(pe, bytes);
+        return pe->state == PE_RUNNING && pe->stop == STOP_NONE;
     }
     pe_fault(pe, error == UC_ERR_INSN_INVALID || error == UC_ERR_EXCEPTION ? FAULT_UNDEFINED : FAULT_OTHER, pe->pc);
     return false;
@@ -228,8 +308,18 @@ static bool came_back(struct pe *pe, uc_err error)
 static void run_once(struct pe *pe, uc_err *error)
 {
     pe->stop = STOP_NONE;
+    pe->limit = pe->resumes ? 0 : exceptions_limit(pe);
     *error = pe->mesh->unicorn->emu_start(pe->core, pe->pc | 1, NOWHERE, 0, 0);
     pe->pc = pe_register(pe, UC_ARM_REG_PC);
+}
+
+static bool return_from_exception(struct pe *pe)
+{
+    const bool returned = exceptions_return(pe, pe->pc | 1);
+    if (!returned && pe->stop != STOP_FAULT) {
+        pe_fault_at(pe, FAULT_EXCEPTION, pe->pc, 0);
+    }
+    return returned;
 }
 
 /* What a stop asks for. True if the core may go on at once. */
@@ -247,6 +337,10 @@ static bool answer_stop(struct pe *pe, uc_err error)
         return true;
     case STOP_AND_GO_ON:
         return true;
+    case STOP_EXCEPTION:
+        return exceptions_take(pe);
+    case STOP_RETURN:
+        return return_from_exception(pe);
     case STOP_DEBUG:
         blocks_rewind(pe, pe->pc);
         pe->mesh->debug.stopped = true;
@@ -261,7 +355,6 @@ void pe_run(struct pe *pe, uint64_t until)
 {
     uc_err error;
     pe->slice_end = until;
-    pe->limit = pe->resumes ? 0 : until;
     do {
         run_once(pe, &error);
     } while (answer_stop(pe, error));

@@ -8,6 +8,7 @@
 
 #include "code.h"
 #include "device.h"
+#include "exceptions.h"
 
 enum { DEVICES_PER_PE = 8, BLOCK_HALFWORDS = 2048 };
 enum { NO_SITE = 1 }; /* no instruction lies at an odd address */
@@ -16,7 +17,17 @@ struct mesh;
 struct pe;
 
 enum pe_state { PE_ABSENT, PE_RUNNING, PE_ASLEEP, PE_FAULTED, PE_DEAD };
-enum stop { STOP_NONE, STOP_LIMIT, STOP_WAIT_FOR_OTHERS, STOP_INSTRUMENT, STOP_AND_GO_ON, STOP_FAULT, STOP_DEBUG };
+enum stop {
+    STOP_NONE,
+    STOP_LIMIT,
+    STOP_WAIT_FOR_OTHERS,
+    STOP_INSTRUMENT,
+    STOP_AND_GO_ON,
+    STOP_EXCEPTION,
+    STOP_RETURN,
+    STOP_FAULT,
+    STOP_DEBUG,
+};
 
 enum fault_kind {
     FAULT_NONE,
@@ -33,6 +44,15 @@ enum fault_kind {
     FAULT_STACK,
     FAULT_FOREIGN_CODE, /* a store through the window */
     FAULT_DMA_CODE,     /* a message of this PE's DMA */
+    FAULT_OWN_CODE,
+    FAULT_NO_FPU,
+    FAULT_NO_BARRIER,
+    FAULT_NEVER_WAKES,
+    FAULT_UNDEFINED_USE, /* of a device; `what` says more */
+    FAULT_UNWRITTEN,
+    FAULT_DMA_UNWRITTEN, /* `other` is the PE whose memory it is */
+    FAULT_DEVICE_UNWRITTEN,
+    FAULT_DEVICE_CODE,
 };
 
 struct fault {
@@ -41,6 +61,7 @@ struct fault {
     uint32_t address;
     uint32_t other; /* the PE whose memory it is about */
     uint32_t registers[17]; /* r0-r15, xpsr */
+    char what[128];
 };
 
 /* The emulated half of an accelerator in a PE. */
@@ -50,6 +71,7 @@ struct device_host {
     void *state;
     struct device_place place;
     bool pending;
+    bool declares; /* it says what it reads and writes */
     uint64_t since, until; /* the port's use is counted in for [since, until) */
 };
 
@@ -59,6 +81,7 @@ struct bus_port {
     void *device;
     uint32_t (*read)(struct pe *pe, void *device, uint32_t offset);
     void (*write)(struct pe *pe, void *device, uint32_t offset, uint32_t value);
+    bool (*narrow)(uint32_t offset); /* which registers take bytes and halfwords; 0: none */
     bool shared; /* others can change what is read, or see what is written */
 };
 
@@ -86,6 +109,8 @@ struct pe {
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
     uint32_t stop;
+    uint8_t fpu;      /* 1 once CPACR lets the FPU be used */
+    uint8_t unordered; /* 1 if there may have been a store since the last DSB before the block that runs */
     uint64_t slice_end;
     bool alone; /* it stops before anything that others can change or see */
 
@@ -98,28 +123,35 @@ struct pe {
     size_t queue_place;
     const struct block *checked; /* the block last found instrumented, and where it ends */
     uint32_t checked_end;
+    uint8_t *word_hooks; /* a bit for each halfword of SRAM whose access is looked at each time; 0: none yet */
     struct code_range *instrumented;
     size_t instrumented_count, instrumented_room;
     bool joined; /* the first instruction of `block` is pipelined, which its progress does not know */
     bool resumes; /* the next block is the rest of `block`, up to here: */
     uint32_t resumed_end;
 
+    struct exceptions exceptions;
+    uint32_t unordered_before; /* `unordered` of what has been interrupted, a bit for each */
+    bool waits_for_interrupt;  /* asleep in WFI */
+
     bool event;
     uint64_t event_taken; /* events up to this cycle are used up by a WFE */
     uint64_t asleep;
     bool watched;          /* every instruction says that it is next: watch.c */
-    uint32_t read_address; /* the flag read last, 0 if an accelerator since; and what was read */
+    uint32_t read_address; /* of the flag or the accelerator's register that was read last, and what was read */
     uint32_t read_value;
     uint32_t fault_kind, fault_address, fault_pc;
+    bool in_access; /* a register access of the core is being carried out */
 
     uint8_t *sram;
+    uint8_t *written; /* shadow.c: a byte for each; 0: nobody looks */
     struct port_use *port_uses;
     size_t port_use_count, port_use_room;
     struct dma *dma;
     uint32_t *flags;
     uint32_t timer_high[3];
     struct device_host devices[DEVICES_PER_PE];
-    struct bus_port ports[DEVICES_PER_PE + 4];
+    struct bus_port ports[DEVICES_PER_PE + 5];
     size_t port_count;
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;
@@ -127,13 +159,15 @@ struct pe {
     uint8_t *marks; /* trace.c: a bit for each halfword of code */
 };
 
-void pe_create(struct pe *pe, uint8_t *sram);
+void pe_create(struct pe *pe);
 const char *pe_power_up(struct pe *pe, struct image *image);
 void pe_reset(struct pe *pe);
 void pe_run(struct pe *pe, uint64_t until);
 void pe_set_event(struct pe *pe);
+void pe_post_tick(struct pe *pe);
 void pe_fault(struct pe *pe, uint32_t kind, uint32_t address);
 void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc);
+void pe_needs_barrier(struct pe *pe);
 void pe_kill(struct pe *pe);
 void pe_report_fault(struct pe *pe);
 uint32_t pe_register(const struct pe *pe, int name);
@@ -148,13 +182,24 @@ uint64_t blocks_time(const struct pe *pe);
 uint64_t blocks_time_at(const struct pe *pe, uint32_t address);
 uint64_t blocks_instructions(const struct pe *pe);
 bool blocks_site_conditional(const struct pe *pe);
+void blocks_site_stores_to_registers(struct pe *pe);
+bool blocks_stored_before_site(const struct pe *pe);
 void blocks_remember_registers(struct pe *pe);
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to);
 void blocks_jump(struct pe *pe, uint32_t pc);
+bool blocks_stored(const struct pe *pe);
+
+/* shadow.c: which memory has been written since power-on. */
+void shadow_create(struct mesh *mesh);
+bool shadow_watch(struct pe *pe);
+void shadow_written(const struct pe *pe, uint32_t address, size_t bytes);
+bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes);
+void shadow_share(const struct pe *first, const struct pe *other);
 
 /* watch.c: what looks at single instructions, and at who writes where. */
-bool watch_instruction(struct pe *pe, uint32_t remarks);
-bool watch_stack(struct pe *pe, const struct block *block, uint32_t address);
+bool watch_instruction(struct pe *pe);
+bool watch_block(struct pe *pe, const struct block *block, uint32_t address);
+bool watch_words(struct pe *pe, uint32_t remarks, uint32_t address);
 bool watch_is_code(const struct mesh *mesh, uint32_t pe, uint32_t from, uint32_t to);
 void watch_resume(struct mesh *mesh, bool step);
 

@@ -66,10 +66,13 @@ uint64_t schedule_slice_end(const struct pe *pe, uint64_t until)
     return end < until ? end : until;
 }
 
+/* After it has run. */
 void schedule_add_running(struct mesh *mesh, struct pe *pe)
 {
     if (pe->state == PE_RUNNING) {
         schedule_add(mesh, pe);
+    } else if (pe->state == PE_ASLEEP) {
+        pe_post_tick(pe);
     }
 }
 
@@ -155,6 +158,10 @@ int schedule_run(struct mesh *mesh, uint64_t until, bool stop_at_output, double 
         const uint64_t end = injection < stop ? injection : stop;
         if (stop_at_output && mesh->output) {
             return RAN_TO_OUTPUT;
+        }
+        if (stop_at_output && event == NEVER && core == NEVER) {
+            mesh->now = last_activity(mesh);
+            return RAN_TO_IDLE;
         }
         if (watchdog <= event && watchdog <= core && watchdog <= until && time_passes(mesh, until)) {
             flash_watchdog_expires(mesh);

@@ -27,6 +27,6 @@ static void write_timer(struct pe *pe, void *device, uint32_t offset, uint32_t v
 
 const char *timer_attach(struct pe *pe)
 {
-    const struct bus_port port = {NULL, NULL, read_timer, write_timer, false};
+    const struct bus_port port = {NULL, NULL, read_timer, write_timer, NULL, false};
     return bus_attach(pe, pe->mesh->figures.timer_base, TIMER_BYTES, port);
 }

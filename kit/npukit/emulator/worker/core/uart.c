@@ -138,6 +138,6 @@ const char *uart_attach(struct pe *pe)
     struct uart *uart = &pe->mesh->uart;
     uart->pe = pe;
     uart->byte_cycles = BITS_PER_BYTE * figures->clock_hz / figures->baud;
-    const struct bus_port port = {NULL, uart, read_uart, write_uart, true};
+    const struct bus_port port = {NULL, uart, read_uart, write_uart, NULL, true};
     return bus_attach(pe, figures->uart_base, REGISTER_BYTES, port);
 }

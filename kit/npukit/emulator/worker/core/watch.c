@@ -1,24 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What silicon faults on and Unicorn does not: misaligned accesses, which take a look at every instruction; a stack that
- * grows out of its place; a store into code that runs. And the debugger's stops, which need the same look. */
+ * What silicon faults on and Unicorn does not: misaligned accesses and FPU instructions, mostly found at the begin of a
+ * block; a stack that grows out of its place; a store into code that runs. And the debugger's stops, which take a look at
+ * every instruction. */
 #include "mesh.h"
 
-static uint32_t base_register(const struct pe *pe, uint32_t remarks)
+static uint32_t core_register(const struct pe *pe, uint32_t number)
 {
-    const uint32_t number = remarks >> BASE_REGISTER_SHIFT & 0xF;
     return pe_register(pe, number == 14 ? UC_ARM_REG_LR : UC_ARM_REG_R0 + (int)number);
 }
 
-static bool is_aligned(struct pe *pe, uint32_t remarks)
+/* An access to several words is next. */
+bool watch_words(struct pe *pe, uint32_t remarks, uint32_t address)
 {
-    if (!pe->mesh->strict || (remarks & NEEDS_WORDS) == 0) {
+    const uint32_t base = core_register(pe, remarks >> BASE_REGISTER_SHIFT & 0xF);
+    if (base % 4 != 0) {
+        pe_fault_at(pe, FAULT_ALIGNMENT, base, address);
+        return false;
+    }
+    return true;
+}
+
+static bool has_fpu(struct pe *pe, const struct joint *joint, uint32_t address)
+{
+    if (joint->fpu_at == 0 || pe->fpu != 0) {
         return true;
     }
-    const uint32_t base = base_register(pe, remarks);
-    if (base % 4 != 0) {
-        pe_fault(pe, FAULT_ALIGNMENT, base);
-        return false;
+    pe_fault_at(pe, FAULT_NO_FPU, 0, address + joint->fpu_at - 1);
+    return false;
+}
+
+static bool words_are_aligned(struct pe *pe, const struct joint *joint, uint32_t address)
+{
+    for (uint32_t i = 0; i < joint->need_count; i++) {
+        const struct need *need = &joint->needs[i];
+        const uint32_t base = core_register(pe, need->core_register) + (uint32_t)need->added;
+        if (base % 4 != 0) {
+            pe_fault_at(pe, FAULT_ALIGNMENT, base, address + need->at);
+            return false;
+        }
     }
     return true;
 }
@@ -33,14 +53,14 @@ static bool debugger_stops(struct pe *pe)
 }
 
 /* The instruction at `site` is next. False if the core stops before it. */
-bool watch_instruction(struct pe *pe, uint32_t remarks)
+bool watch_instruction(struct pe *pe)
 {
     if (debugger_stops(pe)) {
         pe->stop = STOP_DEBUG;
         pe->mesh->unicorn->emu_stop(pe->core);
         return false;
     }
-    return is_aligned(pe, remarks);
+    return true;
 }
 
 /* The debugged PE is to go on: to the next stop, or by one instruction. */
@@ -52,8 +72,7 @@ void watch_resume(struct mesh *mesh, bool step)
     debug->resumed_at = mesh->pes[debug->pe].instructions;
 }
 
-/* A block that uses the stack is about to run. False if it would leave its place: the core stops before it. */
-bool watch_stack(struct pe *pe, const struct block *block, uint32_t address)
+static bool stack_has_room(struct pe *pe, const struct block *block, uint32_t address)
 {
     const uint32_t bottom = pe->image->stack_bottom;
     if (bottom == 0 || block->joint.stack_bytes == 0) {
@@ -65,6 +84,13 @@ bool watch_stack(struct pe *pe, const struct block *block, uint32_t address)
     }
     pe_fault_at(pe, FAULT_STACK, pointer - block->joint.stack_bytes, address + block->joint.stack_at);
     return false;
+}
+
+/* A block is about to run. False if one of its instructions would fault: the core stops before the block. */
+bool watch_block(struct pe *pe, const struct block *block, uint32_t address)
+{
+    const struct joint *joint = &block->joint;
+    return has_fpu(pe, joint, address) && words_are_aligned(pe, joint, address) && stack_has_room(pe, block, address);
 }
 
 /* Whether [from, to) of a PE's memory holds code of a program that runs there. */

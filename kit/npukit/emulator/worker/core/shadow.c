@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Which bytes of SRAM have been written since power-on. A strict board looks at every load and store: what reads other
+ * bytes is a fault. What they hold is random on every board. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mesh.h"
+
+/* Before PEs are powered up. */
+void shadow_create(struct mesh *mesh)
+{
+    const size_t bytes = mesh->figures.sram_bytes;
+    uint8_t *written = calloc(mesh->pe_count, bytes);
+    for (uint32_t i = 0; i < mesh->pe_count && written != NULL; i++) {
+        mesh->pes[i].written = written + i * bytes;
+    }
+}
+
+void shadow_written(const struct pe *pe, uint32_t address, size_t bytes)
+{
+    if (pe->written != NULL) {
+        memset(pe->written + address, 1, bytes);
+    }
+}
+
+/* Of activations nobody asks: a round of frames computes those that it was not given, too, and the digest of a layer that
+ * is made in pieces reads what is not there yet. What is wrong there shows in what comes out. */
+static bool in_arena(const struct pe *pe, uint32_t address)
+{
+    return pe->image != NULL && pe->image->arena_from <= address && address < pe->image->arena_to;
+}
+
+/* Whether all these bytes have been. */
+bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes)
+{
+    return pe->written == NULL || in_arena(pe, address) || memchr(pe->written + address, 0, bytes) == NULL;
+}
+
+/* Another PE begins with the same memory. */
+void shadow_share(const struct pe *first, const struct pe *other)
+{
+    if (first->written != NULL && first != other) {
+        memcpy(other->written, first->written, first->mesh->figures.sram_bytes);
+    }
+}
+
+/* Unicorn notes the state of the IT block before it calls a hook, and would take it for that of the next block. */
+static void leave_it_block(struct pe *pe)
+{
+    uint32_t psr = pe->block->has_conditions ? pe_register(pe, UC_ARM_REG_XPSR) : 0;
+    if ((psr & IT_STATE) != 0) {
+        psr &= ~IT_STATE;
+        pe->mesh->unicorn->reg_write(pe->core, UC_ARM_REG_XPSR, &psr);
+    }
+}
+
+static void on_load(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
+{
+    struct pe *pe = user;
+    (void)core, (void)type, (void)value;
+    if (!shadow_is_written(pe, (uint32_t)address, (size_t)size)) {
+        pe_fault_at(pe, FAULT_UNWRITTEN, (uint32_t)address, pe_register(pe, UC_ARM_REG_PC));
+    }
+    leave_it_block(pe);
+}
+
+static void on_store(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
+{
+    struct pe *pe = user;
+    const uint32_t from = (uint32_t)address, to = from + (uint32_t)size;
+    (void)core, (void)type, (void)value;
+    if (watch_is_code(pe->mesh, pe->number, from, to)) {
+        pe_fault_at(pe, FAULT_OWN_CODE, from, pe_register(pe, UC_ARM_REG_PC));
+        return;
+    }
+    shadow_written(pe, from, (size_t)size);
+    leave_it_block(pe);
+}
+
+bool shadow_watch(struct pe *pe)
+{
+    const struct unicorn *unicorn = pe->mesh->unicorn;
+    const uint64_t last = pe->mesh->figures.sram_bytes - 1;
+    uc_hook hook;
+    return pe->written == NULL ||
+           (unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_READ, (void *)on_load, pe, 0, last) == UC_ERR_OK &&
+            unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_WRITE, (void *)on_store, pe, 0, last) == UC_ERR_OK);
+}

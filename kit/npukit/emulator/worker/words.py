@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which registers must be multiples of 4 as a block of instructions begins, so that none of its accesses faults.
+
+A register's value is followed through the block as another's value at its begin plus a number, as far as the
+instructions say so. An access through a register of which nothing is known has to be looked at when it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import capstone
+from capstone import arm_const as arm
+
+from npukit.emulator.worker.accesses import list_bytes, word_base
+
+MOST_NEEDS = 4
+"""As in `struct joint` in core/code.h."""
+
+_WORD_BYTES = 4
+_ADDS = frozenset((arm.ARM_INS_ADD, arm.ARM_INS_ADDW))
+_SUBTRACTS = frozenset((arm.ARM_INS_SUB, arm.ARM_INS_SUBW))
+_MOVES = frozenset((arm.ARM_INS_MOV, arm.ARM_INS_MOVW, arm.ARM_INS_MOVS))
+_DOWN = frozenset((arm.ARM_INS_STMDB, arm.ARM_INS_LDMDB, arm.ARM_INS_VSTMDB, arm.ARM_INS_VLDMDB))
+_SHIFT_OF_WORDS = 2
+_LISTS = frozenset((*_DOWN, arm.ARM_INS_STM, arm.ARM_INS_LDM, arm.ARM_INS_VSTMIA, arm.ARM_INS_VLDMIA))
+
+
+@dataclass(frozen=True)
+class Value:
+    """A register's at the begin of the block, or 0, plus a number."""
+
+    register: int | None
+    added: int = 0
+
+    def plus(self, number: int) -> Value:
+        return Value(self.register, self.added + number)
+
+
+@dataclass(frozen=True)
+class Need:
+    """`register` plus `added` must be a multiple of 4 as the block begins, for the access at `offset`."""
+
+    register: int
+    added: int
+    offset: int
+
+
+class Words:
+    """What is known of the registers as one goes through a block."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, Value | None] = {}
+        self.needs: list[Need] = []
+
+    def access(self, instruction: capstone.CsInsn, offset: int, *, conditional: bool) -> int | None:
+        """Note what the instruction needs. If it has to be looked at when it happens, its base register."""
+        base = word_base(instruction)
+        if base is None:
+            return None
+        value = None if conditional else self._value(base)
+        known = value is not None and (
+            value.added % _WORD_BYTES == 0 if value.register is None else self._need(value, offset)
+        )
+        if known:
+            return None
+        if not conditional:
+            self._values[base] = Value(None)  # a multiple of 4 from here on, or the PE has stopped
+        return base
+
+    def follow(self, instruction: capstone.CsInsn, *, conditional: bool) -> None:
+        """What the instruction leaves in registers."""
+        after = {**dict.fromkeys(_written(instruction)), **self._results(instruction)}
+        for register, value in after.items():
+            same = value is not None and value == self._value(register)
+            self._values[register] = value if same or not conditional else None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the needs hold again once the block is through, if they held as it began."""
+        ends = [(need, self._value(need.register)) for need in self.needs]
+        return all(
+            end is not None and end.register == need.register and end.added % _WORD_BYTES == 0 for need, end in ends
+        )
+
+    def _need(self, value: Value, offset: int) -> bool:
+        """False if there is no place for it."""
+        assert value.register is not None
+        need = Need(value.register, value.added, offset)
+        known = any(
+            each.register == need.register and (each.added - need.added) % _WORD_BYTES == 0 for each in self.needs
+        )
+        if not known and len(self.needs) < MOST_NEEDS:
+            self.needs.append(need)
+        return known or need in self.needs
+
+    def _value(self, register: int) -> Value | None:
+        fixed = Value(None) if register in (arm.ARM_REG_SP, arm.ARM_REG_PC) else Value(register)
+        return self._values.get(register, fixed)
+
+    def _results(self, instruction: capstone.CsInsn) -> dict[int, Value | None]:
+        if instruction.id in _ADDS or instruction.id in _SUBTRACTS:
+            return {instruction.operands[0].reg: self._sum(instruction)}
+        return self._written_back(instruction) or self._set(instruction)
+
+    def _set(self, instruction: capstone.CsInsn) -> dict[int, Value | None]:
+        operands = instruction.operands
+        if instruction.id in _MOVES and len(operands) == 2 and not operands[1].shift.type:
+            return {operands[0].reg: self._operand(operands[1])}
+        if instruction.id == arm.ARM_INS_LSL and operands[-1].type == arm.ARM_OP_IMM:
+            return {operands[0].reg: Value(None) if operands[-1].imm >= _SHIFT_OF_WORDS else None}
+        if instruction.id == arm.ARM_INS_ADR:
+            return {operands[0].reg: Value(None, operands[-1].imm)}
+        if instruction.id == arm.ARM_INS_MOVT:
+            return {operands[0].reg: self._value(operands[0].reg)}
+        return {}
+
+    def _sum(self, instruction: capstone.CsInsn) -> Value | None:
+        first, second = instruction.operands[-2:]
+        one, other = self._operand(first), self._operand(second)
+        if one is None or other is None:
+            return None
+        if other.register is None:
+            return one.plus(-other.added if instruction.id in _SUBTRACTS else other.added)
+        return other.plus(one.added) if one.register is None and instruction.id in _ADDS else None
+
+    def _operand(self, operand: capstone.arm.ArmOp) -> Value | None:
+        if operand.type == arm.ARM_OP_IMM:
+            return Value(None, operand.imm)
+        if operand.type != arm.ARM_OP_REG:
+            return None
+        if operand.shift.type == arm.ARM_SFT_LSL and operand.shift.value >= _SHIFT_OF_WORDS:
+            return Value(None)
+        return None if operand.shift.type else self._value(operand.reg)
+
+    def _written_back(self, instruction: capstone.CsInsn) -> dict[int, Value | None]:
+        if not instruction.writeback:
+            return {}
+        operands = instruction.operands
+        if instruction.id in _LISTS:
+            return {operands[0].reg: self._moved(operands[0].reg, _list_growth(instruction))}
+        memory = next((operand.mem for operand in operands if operand.type == arm.ARM_OP_MEM), None)
+        if memory is None:
+            return {}
+        last = operands[-1]
+        by = memory.disp if last.type == arm.ARM_OP_MEM else last.imm if last.type == arm.ARM_OP_IMM else None
+        return {memory.base: None if by is None else self._moved(memory.base, by)}
+
+    def _moved(self, register: int, by: int) -> Value | None:
+        value = self._value(register)
+        return None if value is None else value.plus(by)
+
+
+def _list_growth(instruction: capstone.CsInsn) -> int:
+    size = list_bytes(instruction, instruction.operands[1:])
+    return -size if instruction.id in _DOWN else size
+
+
+def _written(instruction: capstone.CsInsn) -> Iterable[int]:
+    return instruction.regs_access()[1]
