@@ -21,12 +21,18 @@ Engines = Mapping[str, Accelerator]
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
     """The net with the engine's patterns fused where that is quicker than its ops one by one."""
     for pattern in engine.abilities.patterns:
-        for last in [op for op in net.ops if op.kind == pattern[-1]]:
-            for chain in _Uses(net).chains(last, pattern):
-                fused = fuse(chain)
-                if engine.refusal(net, fused) is None and _cycles(net, engine, fused) < _cycles_of(net, engines, chain):
-                    net = _replaced(net, chain, fused.placed(engine.name))
+        uses, fused, within = _Uses(net), dict[str, Op](), set[str]()
+        for last in (op for op in net.ops if op.kind == pattern[-1]):
+            for chain in uses.chains(last, pattern):
+                names, whole = {op.name for op in chain}, fuse(chain)
+                if names & within or engine.refusal(net, whole) is not None:
+                    continue
+                if _cycles(net, engine, whole) < _cycles_of(net, engines, chain):
+                    fused[last.name] = whole.placed(engine.name)
+                    within |= names
                     break
+        kept = (op for op in net.ops if op.name in fused or op.name not in within)
+        net = net.with_ops(tuple(fused.get(op.name, op) for op in kept))
     return net
 
 

@@ -104,7 +104,28 @@ class Graph:
 
     def views(self, home: str) -> list[str]:
         """The reshapes that lie on a tensor."""
-        return [name for name, other in self.homes.items() if other == home and name != home]
+        return self._views.get(home, [])
+
+    @cached_property
+    def _views(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, home in self.homes.items():
+            if name != home:
+                found.setdefault(home, []).append(name)
+        return found
+
+    def live_after(self) -> list[tuple[str, ...]]:
+        """For each op the tensors that are made by then and read later, in the order in which they are made."""
+        ends = {name: len(self.ops) for name in self.outputs}
+        read = (name for name in self.net.inputs if name in ends or self.consumers[name])
+        live, found = dict.fromkeys(read), list[tuple[str, ...]]()
+        for index, op in enumerate(self.ops):
+            live[op.output] = None
+            for name in (*self.sources(op), op.output):
+                if ends.get(name, max(self.consumers[name], default=0)) <= index:
+                    live.pop(name, None)
+            found.append(tuple(live))
+        return found
 
 
 def reshaped(boxes: Boxes, shape: tuple[int, ...], other: tuple[int, ...]) -> Boxes:

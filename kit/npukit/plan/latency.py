@@ -77,7 +77,7 @@ class LatencySearch:
         self._upon = upon(graph, engines)
         self._occupied = Occupied(graph, self._splits, self._free, self._upon)
         self._exchanges = exchanges_on(board, order)
-        self._live_after = [self._live(index) for index in range(len(graph.ops))]
+        self._live_after = graph.live_after()
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
 
     def within(self, room: int | None) -> LatencySearch:
@@ -152,15 +152,6 @@ class LatencySearch:
         if self._crowded_from is None:
             return 0
         return max(self._occupied.bytes(index, layout, split) - self._crowded_from, 0)
-
-    def _live(self, index: int) -> tuple[str, ...]:
-        """Tensors made by then and read later, in a fixed order."""
-        made = [*self._graph.net.inputs, *(op.output for op in self._graph.ops[: index + 1])]
-        return tuple(
-            name
-            for name in made
-            if name in self._graph.outputs or any(reader > index for reader in self._graph.consumers[name])
-        )
 
     def _exchange_cycles(self, name: str, spread: Split, index: int, split: Split) -> int:
         """To bring one input of an op to the tiles of a split."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,12 +19,21 @@ def in_overlapping_order(net: Net, engines: Engines) -> Net:
 
     As it is where that makes no difference, so that a net for one engine keeps the order of its model.
     """
-    schedule, left = _Schedule(net, engines), list(net.ops)
-    while left:
-        ready = [op for op in left if schedule.is_ready(op)]
-        best = min(ready, key=schedule.rank)
-        schedule.take(best)
-        left.remove(best)
+    schedule, readers = _Schedule(net, engines), dict[str, list[int]]()
+    missing = [set(net.activations(op)) - set(net.inputs) for op in net.ops]
+    for index, names in enumerate(missing):
+        for name in names:
+            readers.setdefault(name, []).append(index)
+    ready = [index for index, names in enumerate(missing) if not names]
+    while ready:
+        best = min(ready, key=lambda index: schedule.rank(net.ops[index]))
+        ready.remove(best)
+        schedule.take(net.ops[best])
+        for name in net.ops[best].outputs:
+            for reader in readers.get(name, ()):
+                missing[reader].discard(name)
+                if not missing[reader]:
+                    insort(ready, reader)
     return net.with_ops(tuple(schedule.order))
 
 
@@ -42,9 +52,6 @@ class _Schedule:
 
     def __post_init__(self) -> None:
         self.made.update(dict.fromkeys(self.net.inputs, ("", 0)))
-
-    def is_ready(self, op: Op) -> bool:
-        return all(name in self.made for name in self.net.activations(op))
 
     def rank(self, op: Op) -> tuple[int, bool]:
         """The earliest first, and of those what the core need not wait for."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import product
+from itertools import accumulate, product
 
 from npukit.board.board import Board
 from npukit.net.box import Box
@@ -325,14 +325,17 @@ def _ends(wanted: Round, root: int) -> Ends:
 
 def _calm_from(graph: Graph) -> int:
     """The first op from which on a frame's tensors and the next frame's inputs take no more than the frame's peak."""
-    live = [_live_bytes(graph, index) for index in range(len(graph.ops))]
+    live = _live_bytes(graph)
     inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
     crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
     return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
 
 
-def _live_bytes(graph: Graph, index: int) -> int:
-    """Bytes of the whole tensors that an op reads, makes, or leaves for later."""
-    made = [*graph.net.inputs, *(op.output for op in graph.ops[: index + 1])]
-    held = [name for name in made if name == graph.ops[index].output or max(graph.consumers[name], default=0) >= index]
-    return sum(graph.net.tensor(name).bytes for name in held)
+def _live_bytes(graph: Graph) -> list[int]:
+    """For each op the bytes of the whole tensors that it reads, makes, or leaves for later."""
+    changes = [0] * (len(graph.ops) + 1)
+    made = [*((0, name) for name in graph.net.inputs), *((index, op.output) for index, op in enumerate(graph.ops))]
+    for index, name in made:
+        changes[index] += graph.net.tensor(name).bytes
+        changes[max(graph.consumers[name], default=index) + 1] -= graph.net.tensor(name).bytes
+    return list(accumulate(changes[:-1]))

@@ -46,6 +46,8 @@ class Assembly:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
+    _reshaped: dict[str, str] = field(default_factory=dict)
+    """By each reshape's result what it is made of."""
     _arranged: dict[tuple[str, Order], str] = field(default_factory=dict)
 
     def new_name(self, kind: str) -> str:
@@ -81,6 +83,8 @@ class Assembly:
     def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
         """Add an op named as its output."""
         self.tensors[output.name] = output
+        if isinstance(attributes, Reshape):
+            self._reshaped[output.name] = inputs[0]
         self.ops.append(Op(name, attributes, inputs, (output.name,)))
         return output.name
 
@@ -93,9 +97,8 @@ class Assembly:
 
     def _before_reshapes(self, name: str) -> str:
         """A reshape of a reshape is one reshape; the first falls away if nobody else reads it."""
-        writers = {op.output: op for op in self.ops if isinstance(op.attributes, Reshape)}
-        while name in writers:
-            name = writers[name].inputs[0]
+        while name in self._reshaped:
+            name = self._reshaped[name]
         return name
 
     def arranged(self, view: View, order: Order) -> str:
