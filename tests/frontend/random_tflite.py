@@ -179,11 +179,11 @@ def _run(net: Net, data: Sequence[np.ndarray]) -> list[np.ndarray]:
     inputs = [_as_integers(net, *pair) for pair in zip(net.inputs, data, strict=True)]
     if {op.kind for op in net.ops} - {"reshape"} != {"dense"}:
         return run_reference(net, inputs)
-    with patch("npukit.net.reference.convolution.multiply_by_quantized_multiplier", _rounded_once):
+    with patch("npukit.net.reference.convolution.multiply_by_quantized_multiplier", rounded_once):
         return run_reference(net, inputs)
 
 
-def _rounded_once(value: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+def rounded_once(value: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """What LiteRT makes of a dense layer's sums, which TFLite Micro rounds twice."""
     right = 31 - shifts.astype(np.int64)
     return (value * multipliers.astype(np.int64) + (np.int64(1) << (right - 1))) >> right

@@ -11,12 +11,12 @@ from npukit.errors import NpukitError
 
 Shapes = Sequence[tuple[int, ...]]
 
-REPEATED: Mapping[str, Callable[[Shapes, int], Any]] = {
-    "hidden_size": lambda inputs, _: inputs[2][-1],
-    "kernel_shape": lambda inputs, _: inputs[1][2:],
-    "num_outputs": lambda _, outputs: outputs,
+
+REPEATED: Mapping[str, tuple[str, Callable[[Shapes], Any]]] = {
+    **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose"), ("kernel_shape", lambda inputs: inputs[1][2:])),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size", lambda inputs: inputs[2][-1])),
 }
-"""Attributes that repeat what the shapes of a node's inputs, or the count of its outputs, say."""
+"""By op an attribute that repeats what the shapes of a node's inputs say."""
 
 
 class Attributes(dict[str, Any]):
@@ -39,14 +39,17 @@ class Attributes(dict[str, Any]):
         return super().pop(name, *default)
 
 
-def refuse_unread(node: onnx.NodeProto, opset: int, given: Attributes, inputs: Shapes, parse: Any) -> None:
+def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs: Shapes) -> None:
+    """An error if an attribute repeats otherwise what the node says."""
+    name, said = REPEATED.get(node.op_type, ("", None))
+    if said is not None and name in given and given[name] != said(inputs):
+        raise NpukitError(f"its attribute {name} is {given[name]}, not {said(inputs)}")
+
+
+def refuse_unread(node: onnx.NodeProto, opset: int, given: Attributes, parse: Any) -> None:
     """An error that names an attribute that says something and that nobody read. `parse` gives attributes' values."""
     schema = onnx.defs.get_schema(node.op_type, opset)
-    for name in sorted(given.unread):
+    for name in sorted(given.unread - {"num_outputs", REPEATED.get(node.op_type, ("",))[0]}):
         value, default = dict.get(given, name), schema.attributes[name].default_value
-        if name in REPEATED:
-            default = REPEATED[name](inputs, len(node.output))
-        else:
-            default = parse([default]).get(name) if default.name else None
-        if value != default:
-            raise NpukitError(f"its attribute {name} is {value}; npukit reads it as {default}")
+        if value != (parse([default]).get(name) if default.name else None):
+            raise NpukitError(f"its attribute {name} is {value}, which npukit does not read")

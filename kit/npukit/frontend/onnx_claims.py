@@ -90,6 +90,9 @@ def _check_node(node: onnx.NodeProto, place: str) -> None:
     OPERANDS.check(max(len(node.input), len(node.output)), place)
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         raise NpukitError(f"{place} ({node.op_type}) holds a graph, which npukit does not read")
+    parts = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), len(node.output))
+    if parts != len(node.output):  # ONNX's shape inference ends the process of it
+        raise NpukitError(f"{place} ({node.op_type}): its attribute num_outputs is {parts}, not {len(node.output)}")
 
 
 def _check_names(graph: onnx.GraphProto, name: str) -> None:

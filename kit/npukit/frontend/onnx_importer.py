@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from io import StringIO
 from math import prod
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
-from npukit.frontend.onnx_attributes import Attributes, refuse_unread
+from npukit.frontend.onnx_attributes import Attributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx_claims import declared_shape
 from npukit.frontend.onnx_ops import readable_converters
 from npukit.net.limits import TENSOR_BYTES, check_shape
@@ -58,16 +58,18 @@ class _Importer(TvmImporter):
     def from_onnx(self, graph: Any, opset: int) -> IRModule:
         try:
             return super().from_onnx(graph, opset)
-        except NpukitError:
-            self.bb._end_block()  # TVM warns on stderr of a builder that goes with a block open
+        except Exception:
+            with suppress(Exception):
+                self.bb._end_block()  # TVM warns on stderr of a builder that goes with a block open
             raise
 
     def _construct_nodes(self, graph: Any) -> None:
         for index, node in enumerate(graph.node):
             place = f"{self._name}: node {index} ({node.name or 'unnamed'}, {node.op_type})"
             try:
+                refuse_contradictions(node, super()._parse_attr(node.attribute), self._shapes(node.input))
                 super()._construct_nodes(SimpleNamespace(node=[node]))
-                refuse_unread(node, self.opset, self._attributes, self._shapes(node.input), super()._parse_attr)
+                refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
                 self._check_results(node)
             except NpukitError as error:
                 raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error

@@ -21,6 +21,8 @@ from npukit.net.tensor import Quantization, Tensor
 
 TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
+LEAST_SCALE = 2.0**-100
+"""Of an activation, and 1 over the largest: products and ratios of such scales are normal numbers in float32."""
 OPERANDS = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
     **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
@@ -104,6 +106,8 @@ def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
         raise NpukitError(f"its type is {tensor.dtype}; npukit has {', '.join(TYPES)}")
     if tensor.quantization:
         _check_quantization(tensor, tensor.quantization)
+    if tensor.quantization and value is None and not LEAST_SCALE < tensor.quantization.scales[0] < 1 / LEAST_SCALE:
+        raise NpukitError(f"its scale {tensor.quantization.scales[0]:g} is beyond what single precision computes with")
 
 
 def _check_quantization(tensor: Tensor, quantization: Quantization) -> None:

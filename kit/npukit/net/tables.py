@@ -32,8 +32,9 @@ RANGE_BITS = 4
 
 def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantization, target: Quantization) -> np.ndarray:
     """`function` of the real numbers, rounded to the nearest integer."""
-    real = (EVERY - source.zero_point).astype(np.float32) * np.float32(source.scale)
-    steps = np.asarray(function(real), np.float32) / np.float32(target.scale)
+    with np.errstate(all="ignore"):
+        real = (EVERY - source.zero_point).astype(np.float32) * np.float32(source.scale)
+        steps = np.asarray(function(real), np.float32) / np.float32(target.scale)
     return np.clip(np.rint(np.nan_to_num(steps)) + target.zero_point, -128, 127).astype(np.int8)
 
 
@@ -108,7 +109,8 @@ def rsqrt_table(source: Quantization, target: Quantization) -> np.ndarray:
 def leaky_relu_table(source: Quantization, target: Quantization, slope: float) -> np.ndarray:
     """TFLite's: one factor for each side, derived in float32."""
     scale, output = np.float32(source.scale), np.float32(target.scale)
-    negative = float(scale * np.float32(slope) / output)
+    with np.errstate(over="ignore"):
+        negative = float(scale * np.float32(slope) / output)
     centred = EVERY - source.zero_point
     left = rescale(centred, multiplier_for(abs(negative))) * (1 if negative >= 0 else -1)
     right = rescale(centred, multiplier_for(float(scale / output)))

@@ -39,7 +39,7 @@ def run(parser: str, first: int, more: Callable[[], bool]) -> Iterator[str | Fau
         if not more():
             break
         said = worker.ask(number)
-        yield said if said in ("net", "refused") else Fault(number, said)
+        yield said if said in ("net", "equal", "refused") else Fault(number, said)
         if worker.lost:
             worker.stop()
             worker = Worker(parser)

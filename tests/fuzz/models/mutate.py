@@ -9,8 +9,10 @@ from collections.abc import Callable
 from io import BytesIO
 from zipfile import ZipFile
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError, Message
+from onnx import numpy_helper
 
 ODD = (0, 1, 2, 3, 4, 127, 128, 255, 256, 32767, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 8)
 ODD_NUMBERS = (0, 1, -1, 2, 7, -128, 1 << 20, (1 << 31) - 1, -(1 << 31), (1 << 62))
@@ -34,6 +36,10 @@ def damaged_onnx(data: bytes, dice: random.Random) -> bytes:
         model.ParseFromString(data)
     except DecodeError:
         return damaged(data, dice)
+    if dice.random() < 0.6:
+        for _ in range(dice.randint(1, 2)):
+            dice.choice(CHANGES)(model, dice)
+        return model.SerializeToString()
     for _ in range(dice.randint(1, 4)):
         dice.choice((_change_field, _change_field, _change_field, _move_node, _rewire))(model, dice)
     return model.SerializeToString()
@@ -162,3 +168,68 @@ def _rewire(model: onnx.ModelProto, dice: random.Random) -> None:
     if names and readers:
         node = dice.choice(readers)
         node.input[dice.randrange(len(node.input))] = dice.choice(names)
+
+
+def _change_attribute(model: onnx.ModelProto, dice: random.Random) -> None:
+    """A number or word of an attribute, near what it was."""
+    attributes = [attribute for node in model.graph.node for attribute in node.attribute]
+    if not attributes:
+        return
+    attribute = dice.choice(attributes)
+    if attribute.ints:
+        place = dice.randrange(len(attribute.ints))
+        attribute.ints[place] += dice.choice((-2, -1, 1, 2, 3))
+    elif attribute.type == onnx.AttributeProto.INT:
+        attribute.i = dice.choice((attribute.i + 1, attribute.i - 1, -attribute.i, 0, 1, 2))
+    elif attribute.type == onnx.AttributeProto.FLOAT:
+        attribute.f = dice.choice((*ODD_FLOATS[:2], attribute.f * 2, -attribute.f, 0.5))
+    elif attribute.type == onnx.AttributeProto.STRING:
+        attribute.s = dice.choice(WORDS)
+
+
+def _change_constant(model: onnx.ModelProto, dice: random.Random) -> None:
+    """One number of a constant: a scale, a zero point, a weight, a shape."""
+    tensors = [tensor for tensor in model.graph.initializer if tensor.raw_data]
+    if not tensors:
+        return
+    tensor = dice.choice(tensors)
+    value = numpy_helper.to_array(tensor).copy()
+    flat = value.reshape(-1)
+    place = dice.randrange(flat.size)
+    if value.dtype.kind == "f":
+        flat[place] *= dice.choice((2, 0.5, 10, 1e3, 1e6, 1e-3, 1e-6))
+    elif value.dtype.kind in "iu":
+        limits = np.iinfo(value.dtype)
+        flat[place] = min(max(int(flat[place]) + dice.choice((-3, -1, 1, 3, 100)), limits.min), limits.max)
+    tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
+
+
+def _change_shape(model: onnx.ModelProto, dice: random.Random) -> None:
+    """A size that an input or a value is declared with."""
+    graph = model.graph
+    values = [*graph.input, *graph.output, *graph.value_info]
+    sizes = [size for value in values for size in value.type.tensor_type.shape.dim if size.HasField("dim_value")]
+    if sizes:
+        size = dice.choice(sizes)
+        size.dim_value = max(size.dim_value + dice.choice((-1, 1, 2)), 0)
+
+
+WORDS = (
+    b"SAME_UPPER",
+    b"SAME_LOWER",
+    b"VALID",
+    b"NOTSET",
+    b"linear",
+    b"cubic",
+    b"asymmetric",
+    b"edge",
+    b"reflect",
+    b"x",
+)
+CHANGES: tuple[Callable[[onnx.ModelProto, random.Random], None], ...] = (
+    _change_attribute,
+    _change_attribute,
+    _change_constant,
+    _change_shape,
+)
+"""What leaves a model sound, or nearly."""

@@ -17,6 +17,7 @@ from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.limits import check_shape
+from npukit.net.tensor import Quantization
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
@@ -165,10 +166,49 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name
 def _read_whole(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any]) -> None:
     """An op whose every operand and option its converter reads, and whose every result it makes."""
     converters[op.kind](emitter, op)
+    if op.kind in COPIES:
+        _refuse_rescaling(emitter.model, op)
     op.options.check_read()
     Operands.check_read(cast(Any, op.inputs))
     if any(index not in emitter.values and index not in emitter.folded for index in op.outputs):
         raise NpukitError(f"it has {len(op.outputs)} outputs, more than npukit reads")
+
+
+COPIES = frozenset(
+    (
+        *(
+            "AVERAGE_POOL_2D",
+            "BATCH_TO_SPACE_ND",
+            "DEPTH_TO_SPACE",
+            "EXPAND_DIMS",
+            "GATHER",
+            "GATHER_ND",
+        ),
+        *("MAX_POOL_2D", "MIRROR_PAD", "PACK", "PAD", "PADV2", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
+        *("REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE"),
+        *("TILE", "TRANSPOSE", "UNPACK"),
+    )
+)
+"""Ops whose kernels take integers for what they are, whatever scales say."""
+
+SAME_SCALE = 1e-3
+"""By how much scales may differ that are meant to be one: less than any int8 integer is moved by."""
+
+
+def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
+    """An error if a result's integers would stand for other numbers than those that they are copied from."""
+    made = [model.tensors[index] for index in op.outputs]
+    read = [model.tensors[index] for index in tuple(op.inputs) if index >= 0]
+    data = [each for each in read if each.dtype == made[0].dtype and each.quantization is not None]
+    for result in made:
+        if data and not _alike(data[0].quantization, result.quantization):
+            raise NpukitError(f"{result.name!r} is quantised otherwise than {data[0].name!r}, which it only moves")
+
+
+def _alike(first: Quantization | None, second: Quantization | None) -> bool:
+    if first is None or second is None or first.axis is not None or second.axis is not None:
+        return first == second
+    return first.zero_points == second.zero_points and abs(first.scale / second.scale - 1) < SAME_SCALE
 
 
 def _refuse_recurrent(emitter: Emitter, op: TfliteOp, name: str) -> None:

@@ -16,7 +16,15 @@ from npukit.frontend.tflite.windows import Pair, activated, dilation_of, padding
 from npukit.net.tensor import Quantization
 
 
+def _check_zero(emitter: Emitter, weights: int) -> None:
+    """TFLite's kernels of convolutions take int8 weights to have none."""
+    tensor = emitter.tensor(weights)
+    if tensor.dtype == "int8" and tensor.quantization is not None and any(tensor.quantization.zero_points):
+        raise NpukitError("its int8 weights have a zero point other than 0")
+
+
 def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
+    _check_zero(emitter, op.inputs[1])
     data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
     strides, dilation = strides_of(op), dilation_of(op)
     shape = emitter.shape(data)
@@ -29,6 +37,7 @@ def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
+    _check_zero(emitter, op.inputs[1])
     data, strides, dilation = emitter.real(op.inputs[0]), strides_of(op), dilation_of(op)
     shape = emitter.shape(data)
     _, height, width, channels = emitter.tensor(op.inputs[1]).shape
@@ -86,6 +95,7 @@ def _bias(emitter: Emitter, op: TfliteOp) -> relax.Expr:
 
 def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: output shape, weights, data, [bias]."""
+    _check_zero(emitter, op.inputs[1])
     size, strides = emitter.constant(op.inputs[0]).tolist()[1:3], strides_of(op)
     weights, data = emitter.real(op.inputs[1]), emitter.real(op.inputs[2])
     window, given = emitter.shape(weights)[1:3], emitter.shape(data)[1:3]

@@ -1,0 +1,161 @@
+"""What others make of an accepted file: LiteRT's reference kernels, and ONNX's reference evaluator.
+
+They run in a copy of the process, as either may die of what npukit takes for sound.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from frontend.random_tflite import rounded_once
+from frontend.tflite_models import run_litert
+from npukit.net.cost import total_macs
+from npukit.net.net import Net
+from npukit.net.reference import convolution, run_reference
+from npukit.net.reference.interpreter import KERNELS
+from npukit.net.tables import quantised
+
+SECONDS, MEMORY = 10, 2 << 30
+MOST_MACS, MOST_ELEMENTS = 10_000_000, 1_000_000
+"""Larger networks say nothing that small ones do not."""
+
+WITHIN = {"dense": 1, "softmax": 1, "tvm_code": 2, "lookup": 1, "mean": 1, "average_pool": 1, "matmul": 1}
+"""How far an op of a kind may be off: mostly what is computed in float."""
+WRAPS = 1 << 12
+"""LiteRT's own sums wrap where scales are so far apart; npukit's saturate."""
+ONNX_WITHIN = 1
+"""How far any op may be off from ONNX's real numbers."""
+
+
+def compared(net: Net, path: Path, dice: np.random.Generator) -> str:
+    """`equal`, `unjudged` where the oracle refuses the file, or how the net differs."""
+    values = (*net.tensors.values(),)
+    if total_macs(net) > MOST_MACS or sum(tensor.elements for tensor in values) > MOST_ELEMENTS:
+        return "unjudged"
+    inputs = [_numbers(net, name, dice) for name in net.inputs]
+    run = _litert if path.suffix == ".tflite" else _onnx
+    given = [_as_given(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]
+    theirs = None if run is _litert and _spread(net) > WRAPS else _elsewhere(run, path, given)
+    if theirs is None:
+        return "unjudged"
+    with patch.dict(KERNELS, {"dense": _dense_rounded_once} if run is _litert else {}):
+        ours = run_reference(net, inputs)
+    most = _tolerance(net, path)
+    told = [_difference(net, *pair, most) for pair in zip(net.outputs, ours, theirs, strict=True)]
+    return next(filter(None, told), "equal")
+
+
+def _spread(net: Net) -> float:
+    """How far apart the scales of the activations are."""
+    every = (tensor.quantization for name, tensor in net.tensors.items() if name not in net.constants)
+    scales = [given.scale for given in every if given is not None]
+    return max(scales, default=1.0) / min(scales, default=1.0)
+
+
+def _dense_rounded_once(*given: Any) -> np.ndarray:
+    """As LiteRT; TFLite Micro, and npukit, round twice."""
+    with patch("npukit.net.reference.convolution.multiply_by_quantized_multiplier", rounded_once):
+        return convolution.dense(*given)
+
+
+def _numbers(net: Net, name: str, dice: np.random.Generator) -> np.ndarray:
+    tensor = net.tensor(name)
+    if tensor.dtype == "float32":
+        return dice.uniform(-2, 2, tensor.shape).astype(np.float32)
+    if tensor.dtype == "bool":
+        return dice.integers(0, 2, tensor.shape).astype(bool)
+    limits = np.iinfo(tensor.dtype)
+    return dice.integers(max(limits.min, -128), min(limits.max, 255) + 1, tensor.shape).astype(tensor.dtype)
+
+
+def _as_given(net: Net, name: str, value: np.ndarray) -> np.ndarray:
+    """The integers and, where the model takes what it quantises at once, the real numbers that they are."""
+    given = net.tensor(name).quantization
+    return value if given is None or given.axis is not None else np.stack([value, _real(value, given)])
+
+
+def _real(value: np.ndarray, given: Any) -> np.ndarray:
+    return (value.astype(np.float64) - given.zero_point) * given.scale
+
+
+def _litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    from ai_edge_litert.interpreter import Interpreter
+
+    details = Interpreter(str(path)).get_input_details()
+    return run_litert(path, [_picked(*pair) for pair in zip(inputs, [each["dtype"] for each in details], strict=True)])
+
+
+def _onnx(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    import onnx
+    from onnx.helper import tensor_dtype_to_np_dtype
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load(path)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    ends = [value for value in model.graph.input if value.name not in constants]
+    dtypes = [tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in ends]
+    given = (_picked(*pair) for pair in zip(inputs, dtypes, strict=True))
+    with np.errstate(all="ignore"):
+        found: Any = ReferenceEvaluator(model).run(None, dict(zip((v.name for v in ends), given, strict=True)))
+    return list(found)
+
+
+def _picked(value: np.ndarray, dtype: Any) -> np.ndarray:
+    """Of integers and real numbers what the model takes."""
+    if value.dtype == np.float64:
+        value = value[1] if np.dtype(dtype) == np.float32 else value[0]
+    return value.astype(dtype)
+
+
+def _elsewhere(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    """What `run` gives in a process of its own; None if it fails, dies or takes too long."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_told, args=(run, path, inputs, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(SECONDS) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _told(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray], outcome: Any) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.dup2(2, 1)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    try:
+        outcome.send(run(path, inputs))
+    except BaseException:
+        outcome.send(None)
+
+
+def _tolerance(net: Net, path: Path) -> int:
+    if path.suffix == ".tflite":
+        return max((WITHIN.get(op.kind, 0) for op in net.ops), default=0)
+    return ONNX_WITHIN
+
+
+def _difference(net: Net, name: str, ours: np.ndarray, theirs: np.ndarray, most: int) -> str:
+    given, theirs = net.tensor(name).quantization, np.asarray(theirs)
+    if ours.shape != theirs.shape:
+        return f"{name} has the shape {list(ours.shape)}, not {list(theirs.shape)}"
+    if theirs.dtype.kind == "f" and given is not None and given.axis is None:
+        theirs = quantised(theirs, np.zeros(1), np.array(given.scale), given.zero_point)
+    if theirs.dtype.kind == "f":
+        near = np.isclose(ours, theirs, rtol=1e-3, atol=1e-3, equal_nan=True)
+        return "" if near.all() else f"{name}: {np.count_nonzero(~near)} of {near.size} real numbers differ"
+    distance = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
+    worst = int(distance.max(initial=0))
+    return f"{name}: {np.count_nonzero(distance)} of {distance.size} are up to {worst} off" if worst > most else ""
