@@ -11,10 +11,10 @@ class NpukitError(Exception):
     exit_status = 1
 
     def __init__(self, message: str, *, facts: Sequence[str] = (), tries: Sequence[str] = ()) -> None:
-        self.message = _plain(message)
+        self.message = plain(message)
         super().__init__(self.message)
-        self.facts = tuple(facts)
-        self.tries = tuple(tries)
+        self.facts = tuple(map(plain, facts))
+        self.tries = tuple(map(plain, tries))
 
 
 class DoesNotFit(NpukitError):
@@ -27,11 +27,16 @@ LONGEST = 1000
 """Characters of a message; names out of a damaged file may have any number."""
 
 
-def _plain(message: str) -> str:
-    """Without what a terminal would obey: names come out of files that anybody may have made."""
+def plain(message: str) -> str:
+    """One line without what a terminal would obey: names come out of files that anybody may have made."""
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in message)
+    return escaped(message)
+
+
+def escaped(text: str) -> str:
+    """A text of any length as one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def first_line(fault: Exception) -> str:

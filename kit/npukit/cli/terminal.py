@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from npukit.cli.stages import Stages
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, escaped
 
 Item = TypeVar("Item")
 
@@ -38,7 +38,7 @@ class Terminal:
         """A line of the result for people; not with --json."""
         self.finish()
         if not self.as_json:
-            _console(stderr=False).print(text, markup=False, highlight=False, soft_wrap=True)
+            _console(stderr=False).print(escaped(text), markup=False, highlight=False, soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns for people; a heading that begins with `>` has its column right-aligned."""
@@ -50,12 +50,13 @@ class Terminal:
         """What is worth saying beside the result."""
         self.finish()
         if self.verbosity >= 0:
-            _console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+            _console(stderr=True).print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def stage(self, name: str) -> None:
         """A step of long work has begun: alive on a terminal, a plain line in a pipe or a log."""
         if self.verbosity < 0:
             return
+        name = escaped(name)
         if sys.stderr.isatty():
             self._stages.begin(name, _console(stderr=True))
         else:
@@ -122,5 +123,5 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
     for heading in headings:
         table.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(escaped(cell)) for cell in row))
     return table

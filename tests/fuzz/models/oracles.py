@@ -21,6 +21,7 @@ from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.net.reference import convolution, run_reference
 from npukit.net.reference.interpreter import KERNELS
+from npukit.net.requantize import SATURATES, effective_scales
 from npukit.net.tables import quantised
 
 SECONDS, MEMORY = 10, 2 << 30
@@ -43,7 +44,7 @@ def compared(net: Net, path: Path, dice: np.random.Generator) -> str:
     inputs = [_numbers(net, name, dice) for name in net.inputs]
     run = _litert if path.suffix == ".tflite" else _onnx
     given = [_as_given(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]
-    theirs = None if run is _litert and _spread(net) > WRAPS else _elsewhere(run, path, given)
+    theirs = None if run is _litert and _wraps(net) else _elsewhere(run, path, given)
     if theirs is None:
         return "unjudged"
     with patch.dict(KERNELS, {"dense": _dense_rounded_once} if run is _litert else {}):
@@ -51,6 +52,13 @@ def compared(net: Net, path: Path, dice: np.random.Generator) -> str:
     most = _tolerance(net, path)
     told = [_difference(net, *pair, most) for pair in zip(net.outputs, ours, theirs, strict=True)]
     return next(filter(None, told), "equal")
+
+
+def _wraps(net: Net) -> bool:
+    """Whether LiteRT's sums may wrap."""
+    weighted = ("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d")
+    factors = (max(effective_scales(net, op)) for op in net.ops if op.kind in weighted)
+    return _spread(net) > WRAPS or max(factors, default=0.0) > SATURATES
 
 
 def _spread(net: Net) -> float:
