@@ -51,6 +51,7 @@ static const struct request_kind request_kinds[] = {
     {rpc_read_run, 4, false, false},
     {reset, 0, false, false},
     {0, 4, false, true}, /* rpc_events */
+    {rpc_digest, 8, false, true},
 };
 
 enum { READ_EVENTS = 15, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };

@@ -22,6 +22,14 @@ extern const uint32_t rpc_region_count;
 extern rpc_handler *const rpc_events;
 rpc_handler rpc_read_events;
 
+/* What was loaded and nothing changes: the program, its constants, what this PE has of its own. */
+enum { RPC_LOADED = 3 };
+struct rpc_stretch {
+    const uint8_t *start;
+    const uint8_t *end;
+};
+extern const struct rpc_stretch rpc_loaded[RPC_LOADED];
+
 /* Answer the host for ever. Call it on the PE whose hal_link_present() is true, after hal_init(). */
 _Noreturn void rpc_serve(void);
 

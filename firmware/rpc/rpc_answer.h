@@ -36,6 +36,7 @@ enum {
     RPC_HEADER_BYTES = 8,
     RPC_REPLY_HEADER_BYTES = 16,
     RPC_PAYLOAD_BYTES = FRAME_PACKET_BYTES - RPC_REPLY_HEADER_BYTES,
+    RPC_PIECE_BYTES = RPC_PAYLOAD_BYTES / 16 * 16, /* of another PE's memory at a time */
 };
 
 struct rpc_answer {
@@ -46,7 +47,10 @@ struct rpc_answer {
 
 rpc_handler rpc_describe, rpc_write_input, rpc_read_output, rpc_run, rpc_read_layers;
 rpc_handler rpc_read_memory, rpc_write_memory, rpc_read_pes;
-rpc_handler rpc_start, rpc_stop, rpc_read_run, rpc_read_events;
+rpc_handler rpc_start, rpc_stop, rpc_read_run, rpc_read_events, rpc_digest;
+
+/* The place that a request's PE stands for: that PE, or a chip's DRAM. */
+uint32_t rpc_place_of(uint32_t pe);
 
 /* A new host is here: what an earlier one ran is not its business. */
 void rpc_forget_run(void);

@@ -24,7 +24,7 @@ static bool allowed(uintptr_t address, uint32_t size, bool to_write)
 /* In requests, a chip's DRAM goes by this number and the chip's. */
 enum { DRAM_OF_CHIP = 0x8000 };
 
-static uint32_t place_of(uint32_t pe)
+uint32_t rpc_place_of(uint32_t pe)
 {
     return pe >= DRAM_OF_CHIP ? HAL_DRAM + (pe - DRAM_OF_CHIP) : pe;
 }
@@ -32,10 +32,10 @@ static uint32_t place_of(uint32_t pe)
 /* Another PE's memory may be read wherever there is any. */
 static struct rpc_answer read_other(uint32_t pe, uint32_t address, uint32_t bytes, uint8_t *payload)
 {
-    if (hal_read_pe(place_of(pe), address, payload, bytes)) {
+    if (hal_read_pe(rpc_place_of(pe), address, payload, bytes)) {
         return rpc_done(bytes);
     }
-    bool pe_answers = hal_read_pe(place_of(pe), 0, payload, 1);
+    bool pe_answers = hal_read_pe(rpc_place_of(pe), 0, payload, 1);
     return pe_answers ? rpc_refuse(RPC_NOT_READABLE, address) : rpc_refuse(RPC_OTHER_PE, hal_pe());
 }
 
@@ -64,7 +64,7 @@ static struct rpc_answer write_dram(uint32_t pe, uint32_t address, const uint8_t
     if (pe < DRAM_OF_CHIP) {
         return rpc_refuse(RPC_OTHER_PE, hal_pe());
     }
-    return hal_write_pe(place_of(pe), address, from, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, address);
+    return hal_write_pe(rpc_place_of(pe), address, from, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, address);
 }
 
 struct rpc_answer rpc_write_memory(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)

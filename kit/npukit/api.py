@@ -208,6 +208,7 @@ def validate(
     it faults on reading memory that was never written.
     """
     from npukit.measure.cases import first_cases
+    from npukit.measure.memory import check_memory
     from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import validate as compare
 
@@ -215,7 +216,9 @@ def validate(
     net = built.net()
     chosen = first_cases(_cases(built, net, inputs, expect), cases)
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
-        return compare(target, net, built.plan(), chosen, progress or Silent())
+        found = compare(target, net, built.plan(), chosen, progress or Silent())
+        check_memory(target.session, built)
+        return found
 
 
 def run(
@@ -229,6 +232,7 @@ def run(
 ) -> tuple[np.ndarray, ...]:
     """The outputs of all cases, one array an output with a leading axis of cases. `faults` as for `validate`."""
     from npukit.measure.cases import rounds, stack
+    from npukit.measure.memory import check_memory
     from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import run_round
 
@@ -238,6 +242,7 @@ def run(
     with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger)) as target:
         each = shown.track(rounds(chosen.count, built.plan().frames_of_all), f"run on {target.name}")
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
+        check_memory(target.session, built)
         return stack(outputs[: chosen.count])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from end_to_end.builds import DIGITS, build
 from npukit import api
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.validate import Validation
 from npukit.plan.plan import Plan, Send, Wait
 from npukit.project.build_folder import Build
@@ -89,12 +89,13 @@ def test_a_dead_link_is_noticed(built: Build) -> None:
         validate(built, {"kind": "kill link", "between": [0, 1], "message": a_message(built.plan())})
 
 
-def test_a_flipped_bit_of_the_constants_is_a_mismatch(built: Build) -> None:
+def test_flipped_bits_of_the_constants_are_named(built: Build) -> None:
     image = built.images()[0]
     constants = Elf(image.elf).sections[".constants"]
     middle = constants.address + constants.size // 2
     flips = [{"kind": "flip sram", "pe": 0, "address": middle + n, "bit": 6, "packet": 0} for n in range(64)]
-    assert not validate(built, *flips).passed
+    with pytest.raises(DoesNotFit, match="the constants of PE 0 is not what was loaded"):
+        validate(built, *flips)
 
 
 def test_a_power_cut_ends_the_run(built: Build) -> None:

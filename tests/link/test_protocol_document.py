@@ -15,6 +15,7 @@ from npukit.link.messages import (
     Describe,
     Hello,
     ReadCounters,
+    ReadDigest,
     ReadLayers,
     ReadMemory,
     ReadOutput,
@@ -53,6 +54,7 @@ REQUESTS: list[Request | tuple[Request, ...]] = [
     ReadRun(3),
     ReadRun(4),
     ReadEvents(10),
+    ReadDigest(0x2000_1000, 4),
     Reset(),
 ]
 
@@ -85,7 +87,7 @@ def test_the_host_sends_the_requests_of_the_document() -> None:
 def test_every_request_has_a_vector() -> None:
     asked = {packet[1] for frames, _ in vectors() for packet in FrameDecoder().feed(frames)}
     documented = re.findall(r"^\| (\d+) \| [A-Z_]+ \|", DOCUMENT.read_text(), re.MULTILINE)
-    assert asked == {int(kind) for kind in documented} == set(range(1, 16))
+    assert asked == {int(kind) for kind in documented} == set(range(1, 17))
 
 
 def test_the_device_answers_as_in_the_document(pipes: Pipes) -> None:

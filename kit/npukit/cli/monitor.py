@@ -27,6 +27,9 @@ def monitor(
         int | None, typer.Option("--start", metavar="N", min=1, help="Start a run of N frames; stop it at the end.")
     ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Restart the board first.")] = False,
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="At each look compare all memories with what was loaded.")
+    ] = False,
     times: Annotated[int | None, typer.Option("--times", metavar="N", min=1, help="Look N times, then stop.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -38,6 +41,7 @@ def monitor(
     """
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
+        from npukit.measure.memory import check_memory
         from npukit.measure.target import open_target
 
         built, looks = api.load(build), []
@@ -48,6 +52,8 @@ def monitor(
             with suppress(KeyboardInterrupt):
                 for _ in _ticks(every, times):
                     looks.append(_show(terminal, target.session))
+                    if self_test:
+                        looks[-1]["bytes_checked"] = check_memory(target.session, built)
             stopped = run.stop() if run else None
         terminal.result({"looks": looks} | ({"run": _run_facts(stopped)} if stopped else {}))
         if stopped:

@@ -259,6 +259,20 @@ class ReadMemory(_Read):
 
 
 @dataclass(frozen=True)
+class ReadDigest(Request[int]):
+    kind, does = 16, "digest memory"
+    address: int
+    size: int
+
+    def arguments(self) -> bytes:
+        return struct.pack("<II", self.address, self.size)
+
+    def parse(self, payload: bytes) -> int:
+        (digest,) = struct.unpack("<Q", payload)
+        return digest
+
+
+@dataclass(frozen=True)
 class WriteMemory(_Done):
     kind, does = 8, "write memory"
     address: int

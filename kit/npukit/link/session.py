@@ -23,6 +23,7 @@ from npukit.link.messages import (
     LayerRecord,
     PeState,
     ReadCounters,
+    ReadDigest,
     ReadLayers,
     ReadMemory,
     ReadOutput,
@@ -231,6 +232,14 @@ class Session:
         _check_addresses(address, size)
         pieces = self._pieces(size)
         return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
+
+    def digest(self, address: int, size: int, pe: int | None = None) -> int:
+        """The digest (`project/digest.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
+
+        Of the PE that has the link, only of what was loaded and nothing changes.
+        """
+        _check_addresses(address, size)
+        return self._conversation.ask(ReadDigest(address, size), pe=pe)
 
     def write_memory(self, address: int, data: bytes, pe: int | None = None) -> None:
         """Change memory of the PE that has the link, which must declare it writable, or a DRAM."""

@@ -45,6 +45,8 @@ const struct rpc_region rpc_regions[] = {
 };
 const uint32_t rpc_region_count = 2;
 
+const struct rpc_stretch rpc_loaded[RPC_LOADED] = {{(const uint8_t *)rpc_regions, (const uint8_t *)rpc_regions}};
+
 static struct {
     struct net_control control;
     struct net_record records[2];

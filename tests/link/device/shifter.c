@@ -116,6 +116,10 @@ const struct rpc_region rpc_regions[] = {
 };
 const uint32_t rpc_region_count = 2;
 
+const struct rpc_stretch rpc_loaded[RPC_LOADED] = {
+    {(const uint8_t *)(uintptr_t)MEMORY, (const uint8_t *)(uintptr_t)(MEMORY + MEMORY_BYTES)},
+};
+
 /* "layer 0" to "layer 39" */
 static void name_layer(uint32_t layer)
 {

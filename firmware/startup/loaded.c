@@ -1,0 +1,11 @@
+/* What the image brings and nothing changes: the program, its constants, what this PE has of its own. */
+#include "rpc.h"
+
+/* Laid out by board/link.ld. */
+extern const uint8_t __code_start[], __code_end[], __constants_start[], __constants_end[], __own_start[], __own_end[];
+
+const struct rpc_stretch rpc_loaded[RPC_LOADED] = {
+    {__code_start, __code_end},
+    {__constants_start, __constants_end},
+    {__own_start, __own_end},
+};

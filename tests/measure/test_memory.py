@@ -1,0 +1,61 @@
+"""Memory that is not what was loaded is named: PE, region, word."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.emulator.builtin import Emulator
+from npukit.errors import DoesNotFit
+from npukit.link.session import Session
+from npukit.measure.memory import _regions, check_memory
+from npukit.project.build_folder import Build
+
+DIGITS = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return api.build(DIGITS, output=tmp_path_factory.mktemp("digits") / "digits", options=api.Options(pes=4))
+
+
+@pytest.fixture(scope="module")
+def board(build: Build) -> Iterator[tuple[Emulator, Session]]:
+    with closing(Emulator(build.board, build.images(), build.models(), build.dram() or b"")) as emulator:
+        session = Session(emulator, build.build_id)
+        session.open()
+        yield emulator, session
+
+
+def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, board: tuple[Emulator, Session]) -> None:
+    """One in each region of each PE; the board still answers, so what it flips of the code is what does not run."""
+    emulator, session = board
+    regions, chance = list(_regions(build)), random.Random(5)
+    assert {region.name for region in regions} == {"code", "constants", "own data"}
+    assert check_memory(session, build) == sum(len(region.data) for region in regions)
+    for region in regions:
+        if (region.pe, region.name) == (0, "code"):
+            continue
+        at = chance.randrange(len(region.data))
+        address, (good,) = region.address + at, emulator.read_memory(region.pe, region.address + at, 1)
+        emulator.write_memory(region.pe, address, bytes([good ^ 1 << chance.randrange(8)]))
+        with pytest.raises(DoesNotFit, match=f"the {region.name} of PE {region.pe} is .* {address & ~3:#x} ") as raised:
+            check_memory(session, build)
+        assert raised.value.tries
+        emulator.write_memory(region.pe, address, bytes([good]))
+    check_memory(session, build)
+
+
+def test_run_names_weights_that_flipped_meanwhile(build: Build, tmp_path: Path) -> None:
+    region = next(region for region in _regions(build) if (region.pe, region.name) == (2, "constants"))
+    (tmp_path / "faults.toml").write_text(
+        f'[[fault]]\nkind = "flip sram"\npe = 2\naddress = {region.address + 100}\nbit = 0\nat = 1000\n'
+    )
+    with pytest.raises(DoesNotFit, match="the constants of PE 2 is not what was loaded"):
+        api.run(build, faults=tmp_path / "faults.toml")
