@@ -40,6 +40,7 @@ def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
     firmware = data_folder("firmware")
     sources = [*server_sources(), *(firmware / "startup").glob("*.c"), DEVICE / "mps2.c", DEVICE / "shifter.c"]
     sources += [firmware / "hal" / f"{name}.c" for name in ("mps2_an386", "single_core")]
+    sources += [firmware / "libc" / "string.c"]
     options = [
         "-O2",
         *WARNINGS,
@@ -47,11 +48,12 @@ def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"-I{folder}",
         "-DPES=1",
         "-DPE=0",
-        "-nostartfiles",
+        "-nostdlib",  # the machine may have no C library for the core
         "-T",
         str(DEVICE / "mps2.ld"),
     ]
-    subprocess.run([*GCC_M4, *options, *map(str, sources), "-o", str(folder / "firmware.elf")], check=True, timeout=120)
+    command = [*GCC_M4, *options, *map(str, sources), "-lgcc", "-o", str(folder / "firmware.elf")]
+    subprocess.run(command, check=True, timeout=120)
     return folder / "firmware.elf"
 
 
