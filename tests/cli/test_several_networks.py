@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.validate import Validation
 from npukit.options import Network
 
+BUILDS = {name: SimpleNamespace(folder=Path(name), modified=None) for name in ("left", "right")}
 SEEN = {"left": Validation("emulator", 2, True, (), 4, 8), "right": Validation("emulator", 1, True, (), 3, 5)}
 
 
@@ -39,8 +41,7 @@ def test_pes_are_for_all_or_for_each() -> None:
 
 
 def test_validate_tells_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.api.load_networks", lambda folder: SEEN)
-    monkeypatch.setattr("npukit.api.load", lambda folder: folder)
+    monkeypatch.setattr("npukit.api.load_networks", lambda folder, **options: BUILDS)
     monkeypatch.setattr("npukit.report.page.write_report", lambda build, **results: None)
     monkeypatch.setattr("npukit.api.validate_networks", lambda folder, **options: SEEN)
     told = CliRunner().invoke(app, ["validate", "out", "--json"])

@@ -16,8 +16,8 @@ def check_extent(net: Net, op: Op) -> None:
         SCRATCH.check(attributes.work_bytes, "it")
     if not isinstance(attributes, AveragePool | Conv2d | DepthwiseConv2d | MaxPool | Sums | TransposeConv2d):
         return
-    if len(net.tensor(op.inputs[0]).shape) != 4:
-        return
+    if any(len(net.tensor(name).shape) != 4 for name in op.inputs[:2]):
+        return  # a dense layer's sums have no windows
     window = attributes.window if isinstance(attributes, AveragePool | MaxPool) else net.tensor(op.inputs[1]).shape[1:3]
     WINDOW.check(prod(window), "it")
     for size in _extents(net, op, window):

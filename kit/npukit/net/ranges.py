@@ -93,12 +93,6 @@ def _softmax(net: Net, op: Op) -> None:
         raise NpukitError(f"its input's scale {scale:g} is too small for its fixed point", tries=_WAYS)
 
 
-def _requantize(net: Net, op: Op) -> None:
-    wide = [name for name in (op.inputs[0], op.output) if np.dtype(net.tensor(name).dtype).itemsize > 1]
-    if wide:
-        raise NpukitError(f"{wide[0]!r} is {net.tensor(wide[0]).dtype}, not int8 or uint8")
-
-
 def _shifted(largest: int, factor: Multiplier) -> int:
     return largest << max(factor.shift, 0)
 
@@ -124,6 +118,5 @@ _CHECKS: Mapping[str, Callable[[Net, Op], None]] = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), _weighted),
     "matmul": _matmul,
     "mean": _mean,
-    "requantize": _requantize,
     "softmax": _softmax,
 }

@@ -133,6 +133,9 @@ class Walk:
 
     def converted(self, view: View, quantization: Quantization, dtype: str) -> View:
         """The same numbers, quantised another way."""
+        wide = {self.assembly.tensors[view.name].dtype, dtype} - {"int8", "uint8"}
+        if wide:
+            raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
         name = self.assembly.new_name(Requantize.kind)
         output = Tensor(name, self.assembly.tensors[view.name].shape, dtype, quantization)
         return View(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
