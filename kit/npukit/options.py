@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,8 @@ class Options:
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Options:
-        """What a manifest keeps."""
-        known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items() if value}
-        shapes = tuple((name, tuple(sizes)) for name, sizes in told.get("input_shapes", ()))
-        return cls(**{**known, "input_shapes": shapes})
+        """What a manifest keeps. A `ValueError` if that are no options."""
+        return _told_options().validate_python(told)
 
 
 @dataclass(frozen=True)
@@ -63,3 +62,10 @@ class Network:
     name: str
     model: Path
     pes: int | None = None
+
+
+@cache
+def _told_options() -> Any:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(Options))

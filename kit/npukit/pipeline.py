@@ -44,14 +44,13 @@ from npukit.plan.store import save_plan
 from npukit.plan.sums import cut_as_wanted, spread, worth_trying
 from npukit.plan.text import print_plan
 from npukit.progress import Progress
-from npukit.project.accelerators import explain_missing, keep_models
+from npukit.project.accelerators import explain_missing, record_of
 from npukit.project.build_folder import (
     DRAM_IMAGE,
     GOLDEN,
     PLAN,
     PLAN_TABLES,
     Build,
-    file_digest,
     load_build,
     new_build_folder,
     write_manifest,
@@ -59,6 +58,7 @@ from npukit.project.build_folder import (
 )
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Company
+from npukit.project.folder_files import file_digest
 from npukit.project.manifest import CompanyRecord, Manifest, image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
@@ -360,8 +360,8 @@ def _manifest(
         model=compiled.net.name,
         model_sha256=compiled.prepared.model_sha256,
         build_id=build_id,
-        board=compiled.board,
-        accelerators=keep_models(compiled.prepared.plugins.values(), folder),
+        board=compiled.board.as_stored,
+        accelerators=tuple(map(record_of, compiled.prepared.plugins.values())),
         toolchain=toolchain.title,
         options=compiled.options.to_json(),
         images=tuple(records),

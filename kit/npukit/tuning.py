@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from npukit.errors import NpukitError
+from npukit.writing import told_if_unwritable, write_file
 
 FORMAT = 2
 VARIABLE = "NPUKIT_TUNED"
@@ -53,11 +53,10 @@ class Database:
 
     def save(self, path: Path) -> None:
         """Whole or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with told_if_unwritable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         told = {"format": FORMAT, "findings": {key: asdict(each) for key, each in sorted(self.findings.items())}}
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as scratch:
-            scratch.write(json.dumps(told, indent=1) + "\n")
-        os.replace(scratch.name, path)
+        write_file(path, json.dumps(told, indent=1) + "\n")
 
 
 NOTHING_FOUND = Database({})

@@ -79,15 +79,23 @@ def _figures() -> dict[str, int]:
     return {"scratchpad_bytes": 4096, "accumulator_rows": 5, "port_bytes": 16, "setup_cycles": 12}
 
 
-def test_a_build_needs_the_plug_in_no_more(tmp_path: Path) -> None:
+def test_a_build_needs_the_plug_in_that_it_was_made_with(tmp_path: Path) -> None:
     copy = tmp_path / "example"
     shutil.copytree(EXAMPLE, copy)
     built = build(DIGITS_MODEL, tmp_path / "out", str(copy / "systolic8x8.toml"), pes=1)
-    shutil.rmtree(copy)
-    assert api.validate(built.folder, cases=1).passed
     (record,) = built.manifest.accelerators
     assert (record.name, record.version) == ("systolic8x8", "1.0")
     assert str(tmp_path) not in (built.folder / "npukit.json").read_text()
+    assert not list(built.folder.rglob("systolic8x8_model*"))
+    one_case = ("validate", "out", "--cases", "1")
+    unnamed = npukit(*one_case, folder=tmp_path)
+    assert "accelerator systolic8x8, which no plug-in provides" in unnamed.stderr
+    named = npukit(*one_case, "--board", "example/systolic8x8.toml", folder=tmp_path)
+    assert named.returncode == 0, named.stderr
+    (model,) = copy.rglob("*_model.c")
+    model.write_text(model.read_text() + "\n")
+    other = npukit(*one_case, "--board", "example/systolic8x8.toml", folder=tmp_path)
+    assert "the plug-in systolic8x8 is not that of the build" in other.stderr
 
 
 def npukit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.fusion import with_patterns, with_subgraphs
 from npukit.accel.interface import Accelerator, Cost, Plugin
-from npukit.accel.plugins import plugin_for
+from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
@@ -28,7 +28,8 @@ def engines_of(board: Board) -> dict[str, Accelerator]:
 
 
 def plugins_of(board: Board) -> dict[str, Plugin]:
-    """The board's accelerators in its order."""
+    """The board's accelerators in its order. Where a board file says where they lie, this process knows it now."""
+    name_plugins(plugins_in(board))
     return {slot.name: plugin_for(slot, board) for slot in board.accelerator}
 
 

@@ -1,4 +1,8 @@
-"""Where accelerators come from: npukit itself, installed packages, a folder or file that the board file names."""
+"""Where accelerators come from: npukit itself, installed packages, a folder or file that a board file names.
+
+A build folder names none: of its accelerators the names and versions count, and the plug-ins are those that the user
+has installed, or those of a board file that this process was given.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,24 @@ Maker = Callable[[AcceleratorSlot], Plugin]
 
 _OWN: Mapping[str, Maker] = {MacArray.name: MacArray}
 
+_NAMED: dict[str, Path] = {}
+"""Where the plug-ins of the board files lie that this process was given, by the accelerator's name."""
+
+
+def named_plugins() -> dict[str, Path]:
+    """What `name_plugins` was told: for processes that do the same work."""
+    return dict(_NAMED)
+
+
+def name_plugins(places: Mapping[str, Path]) -> None:
+    """Take the plug-ins of these accelerators from there, also for boards that do not say where theirs are."""
+    _NAMED.update(places)
+
+
+def plugins_in(board: Board) -> dict[str, Path]:
+    """The places that a board file gives."""
+    return {slot.name: slot.plugin for slot in board.accelerator if slot.plugin}
+
 
 def plugin_for(slot: AcceleratorSlot, board: Board) -> Plugin:
     """The plug-in of an accelerator, made for one board, every answer of it checked."""
@@ -46,6 +68,8 @@ def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
         return _load(slot.name, slot.plugin)
     if slot.name in _OWN:
         return _OWN[slot.name]
+    if slot.name in _NAMED:
+        return _load(slot.name, _NAMED[slot.name])
     installed = _installed()
     if slot.name not in installed:
         raise NpukitError(
@@ -53,7 +77,7 @@ def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
             tries=[
                 f"one of: {', '.join([*_OWN, *installed])}",
                 f"install the package that has the entry point {GROUP}: {slot.name}",
-                'plugin = "FOLDER" in the board file',
+                'plugin = "FOLDER" in the board file, and --board FILE for a build of it',
             ],
         )
     return _from_package(installed[slot.name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -13,7 +13,6 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
-    field_serializer,
     field_validator,
     model_validator,
 )
@@ -25,8 +24,17 @@ from npukit.errors import DoesNotFit, NpukitError
 
 CONTRADICTION = "contradiction"
 
+Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
+"""What becomes a name in C, in a linker script or in a file's path."""
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=400)]
+"""What becomes a comment."""
+
 Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
+
+
+_PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
+"""Of a file that comes with a tool: it leads nowhere else."""
 
 
 class _Part(BaseModel):
@@ -43,7 +51,7 @@ class Core(_Part):
 class Memory(_Part):
     """One memory region as the core sees it, and what the linker may put there."""
 
-    name: str
+    name: Word
     origin: int = Field(ge=0, le=0xFFFF_FFFF)
     size: int = Field(gt=0)
     holds: tuple[Holds, ...]
@@ -135,11 +143,11 @@ class Flash(_Part):
 class Programmer(_Part):
     """The tool that writes the flash of a board without npukit's loader, and what the tool calls the board.
 
-    `openocd`: a configuration file, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
+    `openocd`: one of its own configuration files, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
     """
 
     tool: Literal["openocd", "pyocd"]
-    target: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*$")
+    target: str = Field(pattern=rf"^{_PATH}$")
 
 
 class AcceleratorSlot(_Part):
@@ -147,23 +155,19 @@ class AcceleratorSlot(_Part):
 
     Without `base` the PEs do not carry it: the core computes its calls, with the plug-in's stand-in.
     `plugin` is the plug-in's folder or Python file, if it is not installed: in a board file relative to that file, once
-    loaded wherever it is, and of no path but its name where a board is stored.
+    loaded wherever it is. Where a board is stored there is no such thing: it would have others run what they never saw.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     base: int | None = None
-    plugin: Path | None = None
-    figures: dict[str, int] = {}
+    plugin: Path | None = Field(None, exclude=True)
+    figures: dict[Word, int] = {}
 
     @field_validator("plugin")
     @classmethod
     def _beside_the_board_file(cls, plugin: Path | None, info: ValidationInfo) -> Path | None:
         folder = (info.context or {}).get("folder")
         return (folder / plugin).resolve() if plugin and folder else plugin
-
-    @field_serializer("plugin")
-    def _without_a_place(self, plugin: Path | None) -> str | None:
-        return plugin.name if plugin else None
 
 
 class Energy(_Part):
@@ -175,7 +179,7 @@ class Energy(_Part):
 
 
 class Qemu(_Part):
-    machine: str
+    machine: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     instructions_per_tick: int
 
 
@@ -185,7 +189,7 @@ class Renode(_Part):
     `timer` may be left out: then there is the core's cycle counter, which those platforms lack.
     """
 
-    platform: str = Field(pattern=r"^[\w./-]+$")
+    platform: str = Field(pattern=rf"^{_PATH}$")
     uart: str = Field(pattern=r"^\w+$")
     timer: str | None = Field(None, pattern=r"^\w+$")
 
@@ -193,9 +197,9 @@ class Renode(_Part):
 class Board(_Part):
     """One board file. Frozen; everything that must agree on the hardware reads it from here."""
 
-    name: str
-    summary: str
-    hal: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    summary: Line
+    hal: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     runs_on: tuple[RunsOn, ...]
     core: Core
     memory: tuple[Memory, ...]
@@ -228,6 +232,12 @@ class Board(_Part):
     @property
     def pe_count(self) -> int:
         return self.mesh.chips.count * self.mesh.pes.count
+
+    @property
+    def as_stored(self) -> Board:
+        """Without the places of plug-ins."""
+        slots = tuple(slot.model_copy(update={"plugin": None}) for slot in self.accelerator)
+        return self.model_copy(update={"accelerator": slots})
 
     def memory_for(self, kind: Holds) -> Memory:
         return next(m for m in self.memory if kind in m.holds)

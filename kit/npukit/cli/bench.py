@@ -17,6 +17,7 @@ from npukit.cli.options import (
     Modified,
     Network,
     On,
+    PluginsOf,
     Quiet,
     Tracker,
     Verbose,
@@ -46,6 +47,7 @@ def bench(
         typer.Option("--compare", metavar="OLD.json", help="Beside what an earlier `bench --json` printed."),
     ] = None,
     modified: Modified = False,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -54,7 +56,7 @@ def bench(
 
     A wrong output is an error, as it is of `validate`.
     """
-    with open_terminal(as_json, verbose, quiet) as terminal:
+    with open_terminal(as_json, verbose, quiet, board) as terminal:
         from npukit import api
 
         build = chosen_network(build, network)

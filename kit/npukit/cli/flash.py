@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Modified, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Modified, PluginsOf, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_modified, told_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def flash(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
     modified: Modified = False,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -50,7 +51,7 @@ def flash(
     nothing until it has been told whose images it takes (--provision). A stock board is
     written with OpenOCD or pyOCD, as its board file says; then the firmware at PORT is asked which build it is.
     """
-    with open_terminal(as_json, verbose, quiet) as terminal:
+    with open_terminal(as_json, verbose, quiet, board) as terminal:
         from npukit import api
         from npukit.cli.passphrase import asked_passphrase
         from npukit.link.programmer import Programmed

@@ -31,6 +31,10 @@ Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say m
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
 BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
 On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, or a serial device.")]
+PluginsOf = Annotated[
+    str | None,
+    typer.Option("--board", "-b", metavar="FILE", help="A board file whose plug-ins to use; else those installed."),
+]
 Models = Annotated[
     list[Path],
     typer.Argument(
@@ -122,11 +126,23 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 @contextmanager
-def open_terminal(as_json: bool, verbose: int, quiet: bool) -> Iterator[Terminal]:
-    """The verb's terminal; errors inside leave as one line and an exit status."""
+def open_terminal(as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None) -> Iterator[Terminal]:
+    """The verb's terminal; errors inside leave as one line and an exit status.
+
+    `plugins_of` is a board file from which the plug-ins of builds are taken meanwhile.
+    """
     terminal = Terminal(as_json, -1 if quiet else verbose)
     with errors_as_lines(terminal.verbosity):
         try:
+            if plugins_of:
+                _name_plugins(plugins_of)
             yield terminal
         finally:
             terminal.finish()
+
+
+def _name_plugins(board: str) -> None:
+    from npukit.accel.plugins import name_plugins, plugins_in
+    from npukit.board.board import load_board
+
+    name_plugins(plugins_in(load_board(board)))

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network
-from npukit.cli.options import AsJson, BuildFolder, Faults, Modified, Network, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import (
+    AsJson,
+    BuildFolder,
+    Faults,
+    Modified,
+    Network,
+    On,
+    PluginsOf,
+    Quiet,
+    Verbose,
+    open_terminal,
+)
 from npukit.cli.summary import show_modified, told_of
 
 if TYPE_CHECKING:
@@ -31,22 +42,25 @@ def run(
         int | None, typer.Option("--gdb-pe", metavar="N", help="The PE that gdb sees; else the root.")
     ] = None,
     modified: Modified = False,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Run inputs through a build and write the outputs of all cases."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
+    with open_terminal(as_json, verbose, quiet, board) as terminal:
         import numpy as np
 
         from npukit import api
+        from npukit.writing import new_file
 
         built = api.load(chosen_network(build, network), modified=modified)
         show_modified(terminal, built)
         debugger = _debugger(built, gdb, gdb_pe, terminal) if gdb is not None else None
         outputs = api.run(built, on=on, inputs=inputs, faults=faults, debugger=debugger, progress=terminal)
         arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
-        np.savez(output, **arrays)
+        with new_file(output) as path:
+            np.savez(path, **arrays)
         told = {"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]}
         terminal.result({**told, **told_of(built)})
         terminal.print(f"{len(outputs[0])} cases: {output}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, On, PluginsOf, Quiet, Verbose, open_terminal
 
 
 def serve(
@@ -24,6 +24,7 @@ def serve(
         str, typer.Option("--host", metavar="ADDRESS", help="Listen here; 0.0.0.0 for other machines' clients.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65435, metavar="N", help="Listen there, or above.")] = 9090,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -33,7 +34,7 @@ def serve(
     TVM's servers trust their clients wholly: they may run any code on this machine. Listen where you trust everybody.
     """
     signal.signal(signal.SIGTERM, _interrupt)
-    with open_terminal(as_json, verbose, quiet) as terminal, suppress(KeyboardInterrupt):
+    with open_terminal(as_json, verbose, quiet, board) as terminal, suppress(KeyboardInterrupt):
         from npukit import api
 
         with api.serve(build, on=on, host=host, port=port, key=key, tracker=tracker) as served:

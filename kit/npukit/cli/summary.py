@@ -88,6 +88,7 @@ def told_of(build: Build) -> dict[str, Any]:
 
 def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) -> Path | None:
     """Add results to the build's report, unless they are another firmware's, or its folder may not be written to."""
+    from npukit.errors import NpukitError
     from npukit.report.page import write_report
 
     if build.modified:
@@ -95,6 +96,6 @@ def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) 
         return None
     try:
         return write_report(build, **results)
-    except OSError as error:
-        terminal.note(f"the report stays as it was: {error.strerror}")
+    except NpukitError as error:
+        terminal.note(f"the report stays as it was: {error.message}")
         return None

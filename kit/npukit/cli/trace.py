@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Modified, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import AsJson, BuildFolder, Modified, On, PluginsOf, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_modified, told_of
 
 
@@ -21,6 +21,7 @@ def trace(
         typer.Option("--pes", metavar="0-3,8", help="Only these PEs; without it, at most 64 spread over the mesh."),
     ] = None,
     modified: Modified = False,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -29,7 +30,7 @@ def trace(
 
     Elsewhere, of a build with `--trace`, the steps of every PE as its firmware notes them.
     """
-    with open_terminal(as_json, verbose, quiet) as terminal:
+    with open_terminal(as_json, verbose, quiet, board) as terminal:
         from npukit import api
 
         built = api.load(build, modified=modified)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BoardKey, BuildFolder, On, Quiet, Tracker, Verbose, open_terminal
+from npukit.cli.options import AsJson, BoardKey, BuildFolder, On, PluginsOf, Quiet, Tracker, Verbose, open_terminal
 
 if TYPE_CHECKING:
     from npukit.cli.terminal import Terminal
@@ -30,12 +30,13 @@ def tune(
     ] = None,
     tracker: Tracker = None,
     key: BoardKey = None,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Measure other kernels, loops and mappings, keep the best for all builds to come, and build again with them."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
+    with open_terminal(as_json, verbose, quiet, board) as terminal:
         from npukit import api
 
         tuned = api.tune(

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import AsJson, BuildFolder, Faults, Inputs, Modified, Network, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import (
+    AsJson,
+    BuildFolder,
+    Faults,
+    Inputs,
+    Modified,
+    Network,
+    On,
+    PluginsOf,
+    Quiet,
+    Verbose,
+    open_terminal,
+)
 from npukit.cli.summary import keep_in_report, show_modified, told_of
 
 if TYPE_CHECKING:
@@ -28,6 +40,7 @@ def validate(
     cases: Annotated[int | None, typer.Option("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
     faults: Faults = None,
     modified: Modified = False,
+    board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -36,7 +49,7 @@ def validate(
 
     Of several networks side by side, each is compared while the others run too.
     """
-    with open_terminal(as_json, verbose, quiet) as terminal:
+    with open_terminal(as_json, verbose, quiet, board) as terminal:
         from npukit import api
 
         build = chosen_network(build, network)

@@ -16,6 +16,7 @@ STACK_BOTTOM = "__stack_bottom"
 """The linker script's symbol for the lowest address of the stack."""
 _ACTIVATIONS = ".activations"
 _EXECUTABLE, _WRITABLE = 1, 2
+_NONSENSE = (ArithmeticError, AssertionError, AttributeError, LookupError, NpukitError, TypeError, ValueError)
 
 
 @contextmanager
@@ -54,9 +55,12 @@ def _symbol(file: ELFFile, name: str) -> int:
 
 
 def where(elf: Path, address: int) -> str:
-    """`function+offset (file:line)` as far as the file tells, or nothing."""
-    with _opened(elf) as file:
-        return " ".join(filter(None, (_function(file, address), _line(file, address))))
+    """`function+offset (file:line)` as far as the file tells, or nothing: also of a file that tells nonsense."""
+    try:
+        with _opened(elf) as file:
+            return " ".join(filter(None, (_function(file, address), _line(file, address))))
+    except _NONSENSE:
+        return ""
 
 
 def _function(file: ELFFile, address: int) -> str:

@@ -14,7 +14,7 @@ import json
 import os
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from time import sleep
@@ -23,6 +23,7 @@ from typing import Any
 import tvm_ffi
 from tvm import rpc
 
+from npukit.accel.plugins import name_plugins, named_plugins
 from npukit.errors import NpukitError
 from npukit.farm.address import Address
 from npukit.farm.served import ServedBoard
@@ -39,7 +40,7 @@ class Server:
     def __init__(
         self, folder: Path, on: str | None, host: str, port: int, key: str, tracker: Address | None = None
     ) -> None:
-        register = partial(register_board, str(folder.resolve()), on)
+        register = partial(register_board, str(folder.resolve()), on, named_plugins())
         to = (tracker.host, tracker.port) if tracker else None
         self._server = rpc.Server(
             host, port, port + _PORTS, key=key, tracker_addr=to, silent=True, server_init_callback=register
@@ -58,8 +59,9 @@ class Server:
         self._server.terminate()
 
 
-def register_board(folder: str, on: str | None) -> None:
+def register_board(folder: str, on: str | None, plugins: Mapping[str, Path]) -> None:
     """In the server's process, before it forks one for each client: what clients may call."""
+    name_plugins(plugins)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     board = ServedBoard(Path(folder), on)
     run = partial(_run, board)

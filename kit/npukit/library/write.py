@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from npukit.errors import NpukitError
 from npukit.library.archive import archive
 from npukit.library.sources import library
 from npukit.project.build_folder import Build
+from npukit.writing import told_if_unwritable, write_file
 
 ARCHIVE = ".tar"
 
@@ -37,20 +37,12 @@ def export(build: Build, output: Path, portable: bool) -> Exported:
     if output.exists() and (output.suffix != ARCHIVE and (not output.is_dir() or any(output.iterdir()))):
         raise NpukitError(f"{output} is there already", tries=["another folder with -o", f"remove {output}"])
     made = library(build, portable)
-    try:
-        if output.suffix == ARCHIVE:
-            _write_file(output, archive(build, made))
-        else:
+    if output.suffix == ARCHIVE:
+        write_file(output, archive(build, made))
+    else:
+        with told_if_unwritable(output):
             _write_folder(output, dict(made.files))
-    except OSError as error:
-        raise NpukitError(f"cannot write to {output}: {error.strerror}", tries=["another place with -o"]) from error
     return Exported(str(output), made.name, made.kind, made.arena_bytes, made.constant_bytes, tuple(sorted(made.files)))
-
-
-def _write_file(output: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=output.resolve().parent, prefix=f".{output.name}.", delete=False) as scratch:
-        scratch.write(data)
-    os.replace(scratch.name, output)
 
 
 def _write_folder(output: Path, files: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Pr
     command = tool_command(build.board.programmer, image.name)
     if not dry_run:
         progress.stage(f"write {image.name} with {command[0]}")
-        _run(command, image.parent)
+        _run(command, image)
         progress.stage(f"shake hands at {port}")
         with closing(open_serial(port, build.board.uart.baud)) as line:
             Session(line, build_id=build.build_id).open()
@@ -62,12 +63,17 @@ def tool_command(programmer: Programmer, image: str) -> tuple[str, ...]:
     return "pyocd", "load", "--target", programmer.target, image
 
 
-def _run(command: tuple[str, ...], folder: Path) -> None:
+def _run(command: tuple[str, ...], image: Path) -> None:
+    """In a folder with nothing but the image: both tools obey files that lie where they run."""
     tool = command[0]
     if shutil.which(tool) is None:
         raise NpukitError(f"{tool} is not here, and writes this board's flash", tries=[_HOW_TO_GET[tool]])
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS)
+        with tempfile.TemporaryDirectory(prefix="npukit-") as folder:
+            shutil.copyfile(image, Path(folder) / image.name)
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _failed(command, str(error)) from error
     if done.returncode != 0:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from npukit.arrays import load_arrays
 from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
@@ -69,23 +70,13 @@ def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) ->
 
 def load_cases(path: Path, net: Net, expect: str | None) -> Cases:
     """`in0`, `in1`, ... of an npz, and `out0`, ... or the array `expect` names, where they are there."""
-    arrays = _read_npz(path)
+    arrays = load_arrays(path)
     inputs = tuple(_input(arrays, path, net, i) for i in range(len(net.inputs)))
     if expect and expect not in arrays:
         raise NpukitError(f"{path} has no array {expect}", tries=[f"one of: {', '.join(sorted(arrays))}"])
     names = {0: expect} if expect else {i: f"out{i}" for i in range(len(net.outputs))}
     expected = {i: arrays[name] for i, name in names.items() if name in arrays}
     return Cases(inputs, expected, labels_of(arrays, path, len(inputs[0])))
-
-
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (OSError, ValueError, EOFError) as error:
-        raise NpukitError(
-            f"{path} is not an npz file of arrays: {error}", tries=["numpy.savez(FILE, in0=...)"]
-        ) from error
 
 
 def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> np.ndarray:
@@ -97,6 +88,8 @@ def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> n
     array = arrays[name]
     if str(array.dtype) != tensor.dtype:
         raise NpukitError(f"{name} in {path} is {array.dtype}, the model's input {tensor.name} is {tensor.dtype}")
+    if not array.ndim or not len(array):
+        raise NpukitError(f"{name} in {path} has no cases", tries=["a leading axis of cases"])
     if array[0].size != tensor.elements:
         raise NpukitError(
             f"{name} in {path} has cases of shape {array.shape[1:]}, the model's input has {tensor.shape}"

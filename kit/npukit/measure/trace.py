@@ -18,6 +18,7 @@ from npukit.measure.recording import record_timeline
 from npukit.measure.target import EMULATED_SECONDS, network_pe, open_target
 from npukit.measure.timeline import Timeline
 from npukit.project.build_folder import Build
+from npukit.writing import write_file
 
 EMULATOR = "emulator"
 MOST_PES = 64
@@ -65,7 +66,7 @@ def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output
     used = [pe.pe for pe in plan.pes]
     chosen = _chosen(pes, used) if pes else _spread(used)
     timeline = timeline_of(build, cases, frames, on)
-    output.write_text(json.dumps(perfetto(timeline, plan, chosen)) + "\n")
+    write_file(output, json.dumps(perfetto(timeline, plan, chosen)) + "\n")
     found = (len(timeline.frames), timeline.end, tuple(chosen), len(used), plan.frames, timeline.overwritten)
     return Traced(str(output), *found)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, with_config
 
 from npukit.errors import NpukitError
 from npukit.net.net import Fused, Net, Op
@@ -211,7 +213,13 @@ def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outp
             attributes[key] = tokens.literal()
         else:
             words = {**words, key: tokens.name()} if key in words else _unknown(key)
-    return Op(words["named"], kind(**attributes), inputs, outputs, words["on"], words["because"])
+    return Op(words["named"], _typed(kind)(attributes), inputs, outputs, words["on"], words["because"])
+
+
+@cache
+def _typed(kind: type[Attributes]) -> Callable[[Any], Attributes]:
+    """What makes attributes of a kind, of values that a text gives; a `ValueError` if they are of other types."""
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind)).validate_python
 
 
 def _unknown(word: str) -> dict[str, str]:

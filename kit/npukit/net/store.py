@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
+from npukit.arrays import read_arrays
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import Net
@@ -29,9 +29,9 @@ def load_net(folder: Path) -> Net:
     """The net that `save_net` wrote, checked."""
     try:
         text = (folder / TEXT).read_text(encoding="utf-8")
-        with np.load(folder / VALUES, allow_pickle=False) as file:
-            values = {str(name): file[_key(index)] for index, name in enumerate(file["names"])}
-    except (OSError, ValueError, KeyError, BadZipFile) as fault:
+        arrays = read_arrays(folder / VALUES)
+        values = {str(name): arrays[_key(index)] for index, name in enumerate(arrays["names"])}
+    except (OSError, ValueError, KeyError) as fault:
         raise NpukitError(f"{folder} holds no readable net: {fault}", tries=["build it again"]) from fault
     return check_net(parse_net(text, values))
 

@@ -16,6 +16,8 @@ from npukit.net.box import Box
 from npukit.plan.plan import Plan
 
 LINE = 140
+MOST_BYTES = 256 << 20
+"""Of a plan: that of the digits network on each of 152 PEs has 5.2 MB."""
 
 _PLAN = TypeAdapter(Plan)
 
@@ -25,6 +27,8 @@ def save_plan(plan: Plan, path: Path) -> None:
 
 
 def load_plan(path: Path) -> Plan:
+    if path.stat().st_size > MOST_BYTES:
+        raise NpukitError(f"plan {path} has {path.stat().st_size:,} bytes; npukit reads {MOST_BYTES:,}")
     try:
         return _PLAN.validate_json(path.read_bytes())
     except ValidationError as error:

@@ -1,33 +1,40 @@
-"""What a build has of plug-ins, so that it runs where they are not: the emulator's models."""
+"""The plug-ins of a build: what the build folder says of them, and how they are found again."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from npukit.accel.interface import Plugin
+from npukit.accel.plugins import plugin_for
+from npukit.board.board import Board
 from npukit.codegen.sources import Sources
 from npukit.errors import NpukitError
 from npukit.project.compile import MissingFunction
 from npukit.project.manifest import AcceleratorRecord
 
-MODELS = "models"
+
+def record_of(plugin: Plugin) -> AcceleratorRecord:
+    """What the build folder says: never code, only by what it is known."""
+    model = plugin.model
+    return AcceleratorRecord(name=plugin.name, version=plugin.version, model=_digest(model) if model else None)
 
 
-def keep_models(plugins: Iterable[Plugin], folder: Path) -> tuple[AcceleratorRecord, ...]:
-    """Copy each plug-in's model into the build folder, and say what it was."""
-    return tuple(AcceleratorRecord(name=p.name, version=p.version, model=_kept(p, folder)) for p in plugins)
+def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
+    """The emulator's model of an accelerator that it does not have itself, from the plug-in that the user has.
 
-
-def _kept(plugin: Plugin, folder: Path) -> str | None:
-    if plugin.model is None:
+    An error if the plug-in is not here, or not the one that the build was made with.
+    """
+    slot = board.accelerator_named(record.name)
+    if record.model is None or slot is None or slot.base is None:
         return None
-    home = folder / MODELS / plugin.name
-    home.mkdir(parents=True)
-    for path in (plugin.model, *sorted(plugin.model.parent.glob("*.h"))):
-        shutil.copyfile(path, home / path.name)
-    return (home / plugin.model.name).relative_to(folder).as_posix()
+    plugin = plugin_for(slot, board)
+    if plugin.version != record.version:
+        raise _other(record, f"it is version {plugin.version} here, and was {record.version}")
+    if plugin.model is None or _digest(plugin.model) != record.model:
+        raise _other(record, "its model for the emulator is another one here")
+    return plugin.model
 
 
 def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> NpukitError:
@@ -39,4 +46,20 @@ def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> Npuki
     return NpukitError(
         f"no driver of the plug-in {plugin} has the function {error.function}, which {op} calls",
         tries=[f"the files that the `sources` of {plugin} names", "--engine cpu"],
+    )
+
+
+def _digest(model: Path) -> str:
+    """SHA-256 of the model, and of the C beside it, which it may include."""
+    digest = hashlib.sha256()
+    beside = (path for path in sorted(model.parent.iterdir()) if path.suffix in (".c", ".h") and path != model)
+    for path in (model, *beside):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _other(record: AcceleratorRecord, why: str) -> NpukitError:
+    return NpukitError(
+        f"the plug-in {record.name} is not that of the build: {why}",
+        tries=[f"{record.name} {record.version}, installed or by --board FILE", "build again"],
     )

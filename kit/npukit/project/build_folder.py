@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -13,18 +12,24 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from npukit.arrays import load_arrays
 from npukit.board.board import Board
 from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.net.store import load_net
+from npukit.net.store import TEXT, VALUES, load_net
+from npukit.plan.check import check_plan
 from npukit.plan.plan import Plan
 from npukit.plan.store import load_plan
+from npukit.project.accelerators import model_for
 from npukit.project.by_hand import changed_files, in_project, is_made, made_of, making
+from npukit.project.elf_file import check_elf
+from npukit.project.folder_files import differing_files, file_digest, read_text
 from npukit.project.image import Image
 from npukit.project.manifest import Manifest, NetworksManifest
+from npukit.writing import FULL, cannot_write, told_if_unwritable
 
 MANIFEST = "npukit.json"
 PLAN = "plan.json"
@@ -34,6 +39,10 @@ DRAM_IMAGE = "images/dram.bin"
 GOLDEN = "golden.npz"
 SPANS = "steps.json"
 REPORT = "report.html"
+
+_ALWAYS = (TEXT, VALUES, PLAN, GOLDEN)
+_SOMETIMES = (SPANS, "loops.json")
+_SPANS = TypeAdapter(dict[int, list[int]])
 
 
 @dataclass(frozen=True)
@@ -67,11 +76,10 @@ class Build:
         return load_net(self.folder)
 
     def plan(self) -> Plan:
-        return load_plan(self.folder / PLAN)
+        return check_plan(load_plan(self.folder / PLAN), self.net(), self.board)
 
     def golden(self) -> dict[str, np.ndarray]:
-        with np.load(self.folder / GOLDEN, allow_pickle=False) as arrays:
-            return dict(arrays)
+        return load_arrays(self.folder / GOLDEN)
 
     @cached_property
     def company(self) -> tuple[Build, ...]:
@@ -100,12 +108,16 @@ class Build:
                 f"{self.folder} is a build whose firmware writes no events",
                 tries=["npukit build MODEL --trace -o FOLDER", "npukit trace --on emulator"],
             )
-        return {int(pe): spans for pe, spans in json.loads(path.read_text()).items()}
+        try:
+            return _SPANS.validate_json(read_text(path))
+        except ValueError as error:
+            raise NpukitError(f"{path} cannot be read: {error}", tries=["build again"]) from error
 
     def models(self) -> dict[str, Path]:
-        """The emulator's models of accelerators that it does not have itself."""
-        records = [(each.folder, record) for each in self.company for record in each.manifest.accelerators]
-        return {record.name: folder / record.model for folder, record in records if record.model}
+        """The emulator's models of accelerators that it does not have itself: the user's, none is in the folder."""
+        records = (record for each in self.company for record in each.manifest.accelerators)
+        found = {record.name: model_for(record, self.board) for record in records}
+        return {name: model for name, model in found.items() if model}
 
 
 def _laid_over(parts: Sequence[bytes]) -> bytes:
@@ -132,11 +144,15 @@ def load_build(folder: Path, *, modified: bool = False) -> Build:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         raise _unreadable(folder, error) from error
-    changed = [name for name, digest in manifest.sha256.items() if not _has(folder / name, digest)]
-    for name in changed:
+    changed = list[str]()
+    for name in differing_files(folder, manifest.sha256, {*manifest.needed, *_ALWAYS}, _SOMETIMES):
         if not (modified and in_project(name)):
             raise NpukitError(f"{folder / name} is not what the build left there", tries=_ways_on(folder, name))
-    return _made_by_hand(folder, manifest, changed) if modified else Build(folder, manifest)
+        changed.append(name)
+    build = _made_by_hand(folder, manifest, changed) if modified else Build(folder, manifest)
+    for image in build.manifest.images:
+        check_elf(folder / image.elf, manifest.board)
+    return build
 
 
 def _has(file: Path, digest: str) -> bool:
@@ -187,18 +203,22 @@ def _networks_in(manifest: str) -> dict[str, str]:
 
 def _manifest_text(folder: Path) -> str:
     path = folder / MANIFEST
-    if not path.is_file():
+    if not path.is_file() or path.is_symlink():
         raise NpukitError(
             f"{folder} is not a build folder: it has no {MANIFEST}", tries=["npukit build MODEL -o FOLDER"]
         )
     try:
-        return path.read_text()
-    except UnicodeDecodeError as error:
+        return read_text(path)
+    except (OSError, ValueError) as error:
         raise _unreadable(folder, error) from error
 
 
-def _unreadable(folder: Path, error: ValueError) -> NpukitError:
-    return NpukitError(f"{folder / MANIFEST} cannot be read: {error}", tries=["build again"])
+def _unreadable(folder: Path, error: Exception) -> NpukitError:
+    why = str(error)
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        why = f"{'.'.join(map(str, fault['loc'])) or 'the file'}: {fault['msg']}"
+    return NpukitError(f"{folder / MANIFEST} cannot be read: {why}", tries=["build again"])
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -214,27 +234,45 @@ def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
     (folder / SPANS).write_text(json.dumps({str(pe): list(each) for pe, each in sorted(spans.items())}) + "\n")
 
 
-def file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 @contextmanager
 def new_build_folder(output: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `output` when the block ends well and vanishes when it does not."""
     _check_replaceable(output)
-    try:
+    with told_if_unwritable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent.resolve()))
-    except OSError as error:
-        raise _not_writable(output, error) from error
     try:
-        yield scratch
-        scratch.chmod(0o755)
-        if output.exists():
-            shutil.rmtree(output)
-        scratch.rename(output)
+        with _told_if_unwritable_in(scratch, output):
+            yield scratch
+            scratch.chmod(0o755)
+            _replace(output, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
+    """As of the output, of which nobody knows yet where it is made."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL and not str(error.filename or "").startswith(str(scratch)):
+            raise
+        raise cannot_write(output, error) from error
+
+
+def _replace(output: Path, scratch: Path) -> None:
+    """What is there stays until what replaces it is."""
+    before = scratch.with_name(f"{scratch.name}.before")
+    if output.exists():
+        output.rename(before)
+    try:
+        scratch.rename(output)
+    except OSError:
+        if before.exists():
+            before.rename(output)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def replace_build(source: Path, output: Path) -> None:
@@ -250,7 +288,3 @@ def _check_replaceable(output: Path) -> None:
         raise NpukitError(
             f"{output} exists and is not a build folder", tries=["another folder with -o", f"remove {output}"]
         )
-
-
-def _not_writable(output: Path, error: OSError) -> NpukitError:
-    return NpukitError(f"cannot write to {output}: {error.strerror}", tries=["another folder with -o"])

@@ -22,6 +22,7 @@ from npukit.project.render import neighbours_of, render_link_script
 from npukit.project.stack import StackReport, stack_bound
 from npukit.project.struct_layouts import NOTHING, Layouts, answers
 from npukit.project.toolchain import Toolchain
+from npukit.writing import NO_SPACE, disk_full
 
 WORKERS = 2
 
@@ -177,6 +178,8 @@ class _Build:
             done = subprocess.run(command, cwd=self.project.folder, capture_output=True, text=True, timeout=SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
+        if done.returncode != 0 and any(words in done.stderr.lower() for words in NO_SPACE):
+            raise disk_full(self.project.folder)
         missing = _UNDEFINED.search(done.stderr)
         if done.returncode != 0 and missing:
             raise MissingFunction(missing[1], what)

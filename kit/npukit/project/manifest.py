@@ -1,18 +1,31 @@
-"""`npukit.json`: what a build folder says of itself."""
+"""`npukit.json`: what a build folder says of itself. Anybody may have written it: it is checked field by field."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
+from typing_extensions import TypedDict
 
 from npukit import __version__
 from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.options import Options
 from npukit.project.compile import BuiltImage
 from npukit.project.image import Image, Overlay
+
+_PE = Annotated[int, Field(ge=0)]
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+_BUILD_ID = r"^[0-9a-f]{32}$"
+
+File = Annotated[str, Field(pattern=r"^[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$")]
+"""A file in the folder; `build_folder.py` sees that it leads nowhere else."""
+ImageFile = Annotated[str, Field(pattern=r"^images/[A-Za-z0-9_][A-Za-z0-9_-]*\.(elf|own|bin)$")]
+"""Tools are given its name."""
 
 
 class OwnRecord(BaseModel):
@@ -23,16 +36,16 @@ class OwnRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    file: str
-    address: int
-    bytes: int
+    file: ImageFile
+    address: int = Field(ge=0, le=0xFFFF_FFFF)
+    bytes: int = Field(gt=0)
 
 
 class ImageRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    elf: str
-    pes: tuple[int, ...]
+    elf: ImageFile
+    pes: tuple[_PE, ...] = Field(min_length=1)
     own: OwnRecord | None = None
 
     def image(self, folder: Path) -> Image:
@@ -47,6 +60,10 @@ class ImageRecord(BaseModel):
     def _overlays(self, folder: Path) -> Iterator[Overlay]:
         if self.own:
             size, data = self.own.bytes, (folder / self.own.file).read_bytes()
+            if not data or len(data) % size or len(data) > size * len(self.pes):
+                raise NpukitError(
+                    f"{self.own.file} has {len(data):,} bytes, not {size:,} for each PE", tries=["build again"]
+                )
             parts = [data[at : at + size] for at in range(0, len(data), size)]
             for pe, part in zip(self.pes, cycle(parts), strict=False):
                 yield Overlay(pe, self.own.address, part)
@@ -60,13 +77,13 @@ def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
 
 
 class AcceleratorRecord(BaseModel):
-    """The plug-in that a build was made with; `model`, for the emulator, is in the build folder."""
+    """The plug-in that a build was made with, and the SHA-256 of its model for the emulator, if it has one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str
-    version: str
-    model: str | None
+    name: _Line
+    version: _Line
+    model: _Sha256 | None
 
 
 class CompanyRecord(BaseModel):
@@ -74,7 +91,7 @@ class CompanyRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    network_pe: int
+    network_pe: _PE
 
 
 class NetworksManifest(BaseModel):
@@ -86,7 +103,43 @@ class NetworksManifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     npukit: str = __version__
-    networks: dict[str, str]
+    networks: dict[Annotated[str, Field(pattern=r"^\w[\w.-]*$")], str]
+
+
+class _OpRow(TypedDict):
+    name: str
+    op: str
+    engine: str
+    reason: str
+    kernel: str | None
+    macs: int
+    pes: list[int]
+    predicted_cycles: int
+
+
+class _MemoryRow(TypedDict):
+    pe: int
+    code: int
+    constants: int
+    activations: int
+    stack: int
+    free: int
+
+
+class _Summary(TypedDict):
+    """Of what `npukit build` says, what others read."""
+
+    model: str
+    board: str
+    pes_used: int
+    ops: list[_OpRow]
+    memory: Annotated[list[_MemoryRow], Field(min_length=1)]
+    predicted: dict[str, int | float | None]
+    frames: Annotated[int, Field(gt=0)]
+    chips: int
+
+
+_SUMMARY = TypeAdapter(_Summary)
 
 
 class Manifest(BaseModel):
@@ -94,21 +147,55 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    npukit: str = __version__
+    npukit: _Line = __version__
     model: str
     model_sha256: str
-    build_id: str
+    build_id: str = Field(pattern=_BUILD_ID)
     board: Board
     accelerators: tuple[AcceleratorRecord, ...] = ()
-    toolchain: str
+    toolchain: _Line
     options: dict[str, Any] = {}
     """What the build was asked for: `Options.to_json()`."""
-    images: tuple[ImageRecord, ...]
-    dram: str | None = None
+    images: tuple[ImageRecord, ...] = Field(min_length=1)
+    dram: ImageFile | None = None
     """What must be in a chip's DRAM before the first frame, if anything is kept there."""
-    chips: tuple[int, ...] = (0,)
+    chips: tuple[_PE, ...] = Field((0,), min_length=1)
     """The chips that run the network, each on frames of its own."""
     company: CompanyRecord | None = None
     """Where networks share the board."""
     summary: dict[str, Any]
-    sha256: dict[str, str]
+    sha256: dict[File, _Sha256]
+
+    @field_validator("options")
+    @classmethod
+    def _that_there_are(cls, told: dict[str, Any]) -> dict[str, Any]:
+        Options.from_json(told)
+        return told
+
+    @field_validator("summary")
+    @classmethod
+    def _as_builds_tell(cls, told: dict[str, Any]) -> dict[str, Any]:
+        _SUMMARY.validate_python(told)
+        return told
+
+    @model_validator(mode="after")
+    def _names_no_code(self) -> Manifest:
+        named = [slot.name for slot in self.board.accelerator if slot.plugin]
+        if named:
+            raise ValueError(f"it says where the plug-in {named[0]} is to be loaded from, which only a board file may")
+        return self
+
+    @model_validator(mode="after")
+    def _of_one_board(self) -> Manifest:
+        pes = [pe for image in self.images for pe in image.pes]
+        if len(set(pes)) < len(pes) or max(pes) >= self.board.pe_count:
+            raise ValueError(f"its images do not run on different PEs of a board that has {self.board.pe_count}")
+        if max(self.chips) >= self.board.mesh.chips.count:
+            raise ValueError(f"it runs on chips of a board that has {self.board.mesh.chips.count}")
+        return self
+
+    @property
+    def needed(self) -> set[str]:
+        """The files without which there is nothing to run."""
+        own = (image.own.file for image in self.images if image.own)
+        return {*(image.elf for image in self.images), *own, *([self.dram] if self.dram else [])}

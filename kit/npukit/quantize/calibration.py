@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
+from npukit.arrays import load_arrays
 from npukit.errors import NpukitError
 
 LABELS = "labels"
-UNREADABLE = (OSError, ValueError, EOFError, BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,7 @@ def load_calibration(path: Path, wanted: Sequence[Wanted]) -> Calibration:
 
 
 def _load(path: Path, wanted: Sequence[Wanted]) -> Calibration:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except UNREADABLE as error:
-        tries = ["numpy.savez(FILE, in0=...)"]
-        raise NpukitError(f"{path} is not an npz file of arrays: {error}", tries=tries) from error
+    arrays = load_arrays(path)
     inputs = tuple(_input(arrays, path, f"in{index}", each) for index, each in enumerate(wanted))
     if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
         raise NpukitError(f"{path}: its inputs have no cases, or not the same number of them")

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
 from npukit import __version__
 from npukit.data import data_folder
 from npukit.plan.plan import Plan
 from npukit.project.build_folder import REPORT, Build
+from npukit.project.folder_files import read_text
 from npukit.report.mesh import MeshPicture, mesh_picture
 from npukit.report.sram import sram_maps
+from npukit.writing import write_file
 
 RESULTS = "results.json"
 MEMORY_BARS = 8
@@ -50,10 +52,13 @@ def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str,
     The build's plan is read, unless it is given.
     """
     known = {**_known_results(build), **results}
-    (build.folder / RESULTS).write_text(json.dumps(known, indent=1) + "\n")
-    page = build.folder / REPORT
-    page.write_text(render(build, known, plan))
-    return page
+    try:
+        page = render(build, known, plan)
+    except (LookupError, TypeError, ValueError, ArithmeticError, UndefinedError):
+        known, page = results, render(build, results, plan)  # what was there before is not npukit's
+    write_file(build.folder / RESULTS, json.dumps(known, indent=1) + "\n")
+    write_file(build.folder / REPORT, page)
+    return build.folder / REPORT
 
 
 def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | None = None) -> str:
@@ -136,7 +141,11 @@ def thousands(value: int | None) -> str:
 
 def _known_results(build: Build) -> dict[str, Any]:
     path = build.folder / RESULTS
-    return json.loads(path.read_text()) if path.is_file() else {}
+    try:
+        known = json.loads(read_text(path)) if path.is_file() and not path.is_symlink() else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _figures(

@@ -1,0 +1,66 @@
+"""Arrays out of npz files that anybody may have made: plain numbers and texts, no more of them than asked for."""
+
+from __future__ import annotations
+
+import zlib
+from math import prod
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+
+from npukit.errors import NpukitError
+
+MOST_BYTES = 1 << 30
+"""Of all arrays in a file: what a file of a few kilobytes unpacks to may be anything."""
+MOST_ARRAYS = 1 << 16
+
+
+def read_arrays(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, np.ndarray]:
+    """The arrays of an npz file by name. A `ValueError` says why it is none."""
+    try:
+        with path.open("rb") as stream, ZipFile(stream) as archive:
+            members = archive.infolist()
+            _check_size(members, most_bytes)
+            return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+    except (OSError, BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, SyntaxError) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a user's npz file by name."""
+    try:
+        return read_arrays(path)
+    except ValueError as error:
+        raise NpukitError(
+            f"{path} is not an npz file of arrays: {error}", tries=["numpy.savez(FILE, in0=...)"]
+        ) from error
+
+
+def _check_size(members: list[ZipInfo], most_bytes: int) -> None:
+    if len(members) > MOST_ARRAYS:
+        raise ValueError(f"it has {len(members):,} arrays; npukit reads {MOST_ARRAYS:,}")
+    size = sum(member.file_size for member in members)
+    if size > most_bytes:
+        raise ValueError(f"its arrays have {size:,} bytes; npukit reads {most_bytes:,}")
+
+
+def _array(archive: ZipFile, member: ZipInfo) -> np.ndarray:
+    with archive.open(member) as stream:
+        if np.lib.format.read_magic(stream) not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"{member.filename} is of another format")
+        stream.seek(0)
+        _check_header(stream, member)
+        stream.seek(0)
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _check_header(stream, member: ZipInfo) -> None:
+    """What numpy would make room for must be there."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype.hasobject:
+        raise ValueError(f"{member.filename} holds objects of Python's, not numbers")
+    if any(size < 0 for size in shape) or prod(shape) * dtype.itemsize != member.file_size - stream.tell():
+        raise ValueError(f"{member.filename} has not the bytes of {dtype} {list(shape)}")

@@ -1,0 +1,65 @@
+"""Whether an image of a stranger's is one: an ELF file for the board's core, all of it there and in its memories."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+
+_HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
+_SEGMENT = struct.Struct("<8I")
+_SECTION = struct.Struct("<10I")
+_IDENT = b"\x7fELF\x01\x01\x01"
+_ARM, _LOADED, _NO_BYTES = 40, 1, 8
+MOST_PARTS = 256
+"""Segments, and sections: images have under 10 and under 40."""
+
+
+def check_elf(path: Path, board: Board) -> None:
+    """An error that names the image and the fact, so that whoever reads it later reads no more than is there."""
+    fault = _fault(path.read_bytes(), board)
+    if fault:
+        raise NpukitError(f"image {path} cannot be read: {fault}", tries=["build again"])
+
+
+def _fault(data: bytes, board: Board) -> str:
+    if len(data) < _HEADER.size or not data.startswith(_IDENT):
+        return "it is no ELF file of 32 bits"
+    _, _, machine, _, _, segments, sections, _, _, segment_bytes, segment_count, section_bytes, section_count, _ = (
+        _HEADER.unpack_from(data)
+    )
+    if machine != _ARM or segment_bytes != _SEGMENT.size or (section_count and section_bytes != _SECTION.size):
+        return "it is not for the core of any board"
+    if not 0 < segment_count <= MOST_PARTS or not 0 < section_count <= MOST_PARTS:
+        return f"it has {segment_count:,} segments and {section_count:,} sections"
+    ends = segments + segment_count * _SEGMENT.size, sections + section_count * _SECTION.size
+    if max(ends) > len(data):
+        return "it is cut off"
+    faults = (*_segment_faults(data, segments, segment_count, board), *_section_faults(data, sections, section_count))
+    return next(iter(faults), "")
+
+
+def _segment_faults(data: bytes, start: int, count: int, board: Board) -> Iterator[str]:
+    loaded = 0
+    for place in range(count):
+        kind, offset, address, load, size, memory, _, _ = _SEGMENT.unpack_from(data, start + place * _SEGMENT.size)
+        if kind != _LOADED:
+            continue
+        loaded += size
+        if offset + size > len(data) or size > memory:
+            yield f"segment {place} is cut off"
+        for first, length in ((address, memory), (load, size)):
+            if length and not any(m.origin <= first and first + length <= m.end for m in board.memory):
+                yield f"segment {place} is for {first:#010x}, where {board.name} has no {length:,} bytes of memory"
+    if not loaded:
+        yield "it loads nothing"
+
+
+def _section_faults(data: bytes, start: int, count: int) -> Iterator[str]:
+    for place in range(count):
+        _, kind, _, _, offset, size, *_ = _SECTION.unpack_from(data, start + place * _SECTION.size)
+        if kind != _NO_BYTES and offset + size > len(data):
+            yield f"section {place} is cut off"
