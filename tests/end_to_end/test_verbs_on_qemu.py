@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, build
 from npukit import api
+from npukit.cli.main import app
 from npukit.measure.target import open_target
 from npukit.net.reference.interpreter import evaluate
 from npukit.project.build_folder import Build
@@ -37,6 +39,8 @@ def test_all_verbs(board: str, tmp_path: Path) -> None:
     measured = api.bench(built.folder, on="qemu", frames=1)
     assert measured.latency_cycles is None
     assert measured.instructions > 1000
+    shown = CliRunner().invoke(app, ["bench", str(built.folder), "--on", "qemu", "--frames", "1"]).stdout
+    assert "cycles" not in shown.replace("counts no cycles", "")
 
     api.trace(built.folder, tmp_path / "trace.json", on="qemu")
     named = {event.get("name") for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}

@@ -103,7 +103,12 @@ def _network_row(name: str, measured: CompanyBench) -> tuple[str, ...]:
 
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
     rows = [
-        (board.host, board.on, f"{board.frames}", f"{board.bench.latency_cycles:,}", f"{board.bench.interval_cycles:,}")
+        (
+            board.host,
+            board.on,
+            f"{board.frames}",
+            *map(_number, (board.bench.latency_cycles, board.bench.interval_cycles)),
+        )
         for board in farm.boards
     ]
     terminal.table(("host", "board", ">frames", ">cycles", ">between frames"), rows)
@@ -111,7 +116,12 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
 
 
 def _show(terminal: Terminal, measured: Bench) -> None:
-    """What tells PEs apart is shown where there are several."""
+    """What tells PEs apart is shown where there are several, and cycles where they are counted."""
+    if measured.latency_cycles is None:
+        rows = [(layer.name, layer.engine, _number(layer.instructions)) for layer in measured.layers]
+        terminal.table(("layer", "engine", ">instructions"), rows)
+        terminal.print(_summary(measured))
+        return
     several = len(measured.pes) > 1
     headings = ["layer", "engine", ">cycles", ">predicted", ">difference", ">instructions"]
     headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from npukit.link.messages import Counters, PeState
     from npukit.link.runs import RunState
     from npukit.link.session import Session
+    from npukit.measure.target import Target
 
 
 def monitor(
@@ -51,19 +52,19 @@ def monitor(
             run = target.session.start(start) if start else None
             with suppress(KeyboardInterrupt):
                 for _ in _ticks(every, times):
-                    looks.append(_show(terminal, target.session))
+                    looks.append(_show(terminal, target))
                     if self_test:
                         looks[-1]["bytes_checked"] = check_memory(target.session, built)
             stopped = run.stop() if run else None
         terminal.result({"looks": looks} | ({"run": _run_facts(stopped)} if stopped else {}))
         if stopped:
-            terminal.print(_run_line(stopped))
+            terminal.print(_run_line(stopped, target.unit))
 
 
-def _show(terminal: Terminal, session: Session) -> dict[str, Any]:
-    counters, pes = look(session)
-    said = session.lines()
-    for line in (*(f"  > {line}" for line in said), *_lines(counters, pes)):
+def _show(terminal: Terminal, target: Target) -> dict[str, Any]:
+    counters, pes = look(target.session)
+    said = target.session.lines()
+    for line in (*(f"  > {line}" for line in said), *_lines(counters, pes, target.unit)):
         terminal.print(line)
     return _facts(counters, pes) | {"lines": list(said)}
 
@@ -72,8 +73,8 @@ def _run_facts(run: RunState) -> dict[str, Any]:
     return {"frames": run.ran, "asked": run.frames, "cycles": run.cycles, "instructions": run.instructions}
 
 
-def _run_line(run: RunState) -> str:
-    each = f", {run.cycles // run.ran:,} cycles each" if run.ran and run.cycles else ""
+def _run_line(run: RunState, unit: str) -> str:
+    each = f", {run.cycles // run.ran:,} {unit} each" if run.ran and run.cycles else ""
     return f"{run.ran:,} of {run.frames:,} frames ran{each}"
 
 
@@ -98,9 +99,9 @@ def _facts(counters: Counters, pes: tuple[PeState, ...]) -> dict[str, Any]:
     }
 
 
-def _lines(counters: Counters, pes: tuple[PeState, ...]) -> list[str]:
+def _lines(counters: Counters, pes: tuple[PeState, ...], unit: str) -> list[str]:
     busy = 100 * (1 - counters.asleep / counters.cycles) if counters.cycles else 0
-    head = f"cycle {counters.cycles:,}: {counters.instructions:,} instructions, {busy:.1f} % busy"
+    head = f"{counters.cycles:,} {unit}: {counters.instructions:,} instructions, {busy:.1f} % busy"
     return [head, *(f"  PE {pe.pe}: {_state(pe)}" for pe in pes)]
 
 

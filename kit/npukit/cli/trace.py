@@ -42,6 +42,6 @@ def trace(
         what = f"{traced.frames} {'frame' if traced.together == 1 else 'round'}{'s' * (traced.frames > 1)}"
         what += f" of {traced.together} frames" if traced.together > 1 else ""
         terminal.print(
-            f"{what}, {traced.cycles:,} cycles, {len(traced.pes)} of {traced.pes_used} PEs:"
+            f"{what}, {traced.cycles:,} {traced.unit}, {len(traced.pes)} of {traced.pes_used} PEs:"
             f" {output} (open it at https://ui.perfetto.dev)"
         )

@@ -52,6 +52,8 @@ def golden_cases(net: Net) -> Cases:
 
 def first_cases(cases: Cases, count: int | None) -> Cases:
     """The first `count` cases, or all."""
+    if count is not None and count < 1:
+        raise NpukitError(f"{count} cases are none to run", tries=["--cases 1"])
     return replace(
         cases,
         inputs=tuple(array[:count] for array in cases.inputs),
@@ -75,8 +77,22 @@ def load_cases(path: Path, net: Net, expect: str | None) -> Cases:
     if expect and expect not in arrays:
         raise NpukitError(f"{path} has no array {expect}", tries=[f"one of: {', '.join(sorted(arrays))}"])
     names = {0: expect} if expect else {i: f"out{i}" for i in range(len(net.outputs))}
-    expected = {i: arrays[name] for i, name in names.items() if name in arrays}
-    return Cases(inputs, expected, labels_of(arrays, path, len(inputs[0])))
+    count = len(inputs[0])
+    for index, array in enumerate(inputs):
+        if len(array) != count:
+            raise NpukitError(f"{path} has {count} cases of in0 and {len(array)} of in{index}")
+    expected = {i: _expected(arrays[name], name, path, net, i, count) for i, name in names.items() if name in arrays}
+    return Cases(inputs, expected, labels_of(arrays, path, count))
+
+
+def _expected(array: np.ndarray, name: str, path: Path, net: Net, index: int, count: int) -> np.ndarray:
+    tensor = net.tensor(net.outputs[index])
+    if array.ndim == 0 or array.size != count * tensor.elements:
+        raise NpukitError(
+            f"{name} in {path} has the shape {array.shape}, {count} cases of the model's output {tensor.name}"
+            f" have {(count, *tensor.shape)}"
+        )
+    return array.reshape(count, *tensor.shape)
 
 
 def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> np.ndarray:
@@ -88,8 +104,8 @@ def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> n
     array = arrays[name]
     if str(array.dtype) != tensor.dtype:
         raise NpukitError(f"{name} in {path} is {array.dtype}, the model's input {tensor.name} is {tensor.dtype}")
-    if not array.ndim or not len(array):
-        raise NpukitError(f"{name} in {path} has no cases", tries=["a leading axis of cases"])
+    if array.ndim == 0 or not len(array):
+        raise NpukitError(f"{path} has no cases of {name}: its shape is {array.shape}", tries=["cases first: (N, ...)"])
     if array[0].size != tensor.elements:
         raise NpukitError(
             f"{name} in {path} has cases of shape {array.shape[1:]}, the model's input has {tensor.shape}"

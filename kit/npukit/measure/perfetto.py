@@ -25,7 +25,12 @@ def perfetto(timeline: Timeline, plan: Plan, pes: Collection[int]) -> dict[str, 
     writer = _Writer(timeline, plan, frozenset(pes))
     return {
         "displayTimeUnit": "ns",
-        "otherData": {"model": timeline.model, "board": timeline.board, "clock_hz": timeline.clock_hz},
+        "otherData": {
+            "model": timeline.model,
+            "board": timeline.board,
+            "clock_hz": timeline.clock_hz,
+            "unit": timeline.unit,
+        },
         "traceEvents": list(writer.events()),
     }
 

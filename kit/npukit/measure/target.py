@@ -50,6 +50,11 @@ class Target:
         several_in_renode = self.name == "renode" and self.session.device.pe_count > 1
         return self.name != "qemu" and not several_in_renode
 
+    @property
+    def unit(self) -> str:
+        """What the board's counter counts."""
+        return "cycles" if self.counts_cycles else "ticks"
+
 
 @dataclass(frozen=True)
 class Emulation:

@@ -77,6 +77,8 @@ class Timeline:
     links: tuple[LinkUse, ...] = ()
     overwritten: int = 0
     """Events that a device had overwritten before they were read: what they tell of is missing."""
+    unit: str = "cycles"
+    """What its times count: `ticks` under QEMU, whose timer goes by instructions."""
 
     @property
     def end(self) -> int:

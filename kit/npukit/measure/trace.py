@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class Traced:
     together: int = 1
     overwritten: int = 0
     """Events missing at the beginning, because the device keeps only so many."""
+    unit: str = "cycles"
+    """What `cycles` are: `ticks` under QEMU, whose timer goes by instructions."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -47,7 +49,7 @@ def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> 
     if on != EMULATOR:
         build.spans()
         with open_target(build, on) as target:
-            return record_on_device(build, target.session, cases, frames)
+            return replace(record_on_device(build, target.session, cases, frames), unit=target.unit)
     emulator = Emulator(
         build.board,
         build.images(),
@@ -67,7 +69,15 @@ def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output
     chosen = _chosen(pes, used) if pes else _spread(used)
     timeline = timeline_of(build, cases, frames, on)
     write_file(output, json.dumps(perfetto(timeline, plan, chosen)) + "\n")
-    found = (len(timeline.frames), timeline.end, tuple(chosen), len(used), plan.frames, timeline.overwritten)
+    found = (
+        len(timeline.frames),
+        timeline.end,
+        tuple(chosen),
+        len(used),
+        plan.frames,
+        timeline.overwritten,
+        timeline.unit,
+    )
     return Traced(str(output), *found)
 
 

@@ -1,0 +1,48 @@
+"""The cases in a file of a user's: as many of each array, of the model's shapes, and at least one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from net.small_nets import image_net
+from npukit.errors import NpukitError
+from npukit.measure.cases import first_cases, load_cases
+from npukit.net.net import Net
+
+NET = image_net()
+
+
+def saved(folder: Path, **arrays: np.ndarray) -> Path:
+    np.savez(folder / "in.npz", **arrays)  # pyright: ignore[reportArgumentType]
+    return folder / "in.npz"
+
+
+def shaped(net: Net, name: str, count: int) -> np.ndarray:
+    tensor = net.tensor(name)
+    return np.zeros((count, *tensor.shape), tensor.dtype)
+
+
+def test_cases_are_counted(tmp_path: Path) -> None:
+    cases = load_cases(saved(tmp_path, in0=shaped(NET, NET.inputs[0], 3)), NET, None)
+    assert cases.count == 3
+    assert first_cases(cases, 2).count == 2
+    with pytest.raises(NpukitError, match="0 cases are none to run"):
+        first_cases(cases, 0)
+
+
+@pytest.mark.parametrize("shape", [(0,), ()])
+def test_no_cases_are_named_as_that(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    tensor = NET.tensor(NET.inputs[0])
+    array = np.zeros((*shape, *tensor.shape) if shape else (), tensor.dtype)
+    with pytest.raises(NpukitError, match=r"in\.npz has no cases of in0: its shape is " + re.escape(str(array.shape))):
+        load_cases(saved(tmp_path, in0=array), NET, None)
+
+
+def test_what_is_expected_has_as_many_cases(tmp_path: Path) -> None:
+    inputs, outputs = shaped(NET, NET.inputs[0], 2), shaped(NET, NET.outputs[0], 1)
+    with pytest.raises(NpukitError, match=r"out0 in .* has the shape"):
+        load_cases(saved(tmp_path, in0=inputs, out0=outputs), NET, None)
