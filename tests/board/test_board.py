@@ -107,3 +107,33 @@ def test_chips_that_no_byte_can_reach(tmp_path: Path) -> None:
     path.write_text(several.replace("chip_links_per_border = 2", "chip_links_per_border = 0"))
     with pytest.raises(DoesNotFit, match="no byte a cycle crosses a border"):
         load_board(str(path))
+
+
+ABSURD = {
+    "mesh.pes.columns: Input should be less than or equal to 1024, not 1000000000": (
+        "pes = { columns = 4,",
+        "pes = { columns = 1_000_000_000,",
+    ),
+    "mesh.pes.columns: Input should be greater than 0, not 0": ("pes = { columns = 4,", "pes = { columns = 0,"),
+    "core.clock_hz: Input should be greater than 0, not 0": ("clock_hz = 300_000_000", "clock_hz = 0"),
+    "memory.0.size: Input should be less than or equal to 4294967295, not 1000000000000": (
+        "size = 0x2_0000",
+        "size = 1_000_000_000_000",
+    ),
+    "noc.hop_cycles: Input should be greater than or equal to 0, not -1": ("\nhop_cycles = ", "\nhop_cycles = -1 # "),
+    "1 chips of 1,047,552 PEs are more than 65,536 PEs": (
+        "pes = { columns = 4, rows = 4 }",
+        "pes = { columns = 1024, rows = 1023 }",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", ABSURD)
+def test_absurd_figures_end_at_once(tmp_path: Path, fault: str) -> None:
+    assert ABSURD[fault][0] in PE_MESH
+    assert fault in wrong(tmp_path, PE_MESH.replace(*ABSURD[fault], 1))
+
+
+def test_two_accelerators_of_one_name(tmp_path: Path) -> None:
+    twice = PE_MESH + '\n[[accelerator]]\nname = "mac_array"\nbase = 0xE310_0000\n'
+    assert "2 accelerators are called mac_array" in wrong(tmp_path, twice)

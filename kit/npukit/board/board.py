@@ -23,6 +23,7 @@ from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 
 CONTRADICTION = "contradiction"
+LONGEST_SHOWN = 40
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 """What becomes a name in C, in a linker script or in a file's path."""
@@ -32,6 +33,13 @@ Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=400)]
 Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
 
+
+Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+Count = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+"""Bytes, cycles or links, as the firmware's 32 bits hold them."""
+Positive = Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]
+Side = Annotated[int, Field(gt=0, le=1024)]
+"""Of a grid: the largest known boards have 48 chips of 8 x 19."""
 
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
 """Of a file that comes with a tool: it leads nowhere else."""
@@ -45,7 +53,7 @@ class Core(_Part):
     """The processor of every PE."""
 
     cpu: Literal["cortex-m4f"]
-    clock_hz: int = Field(gt=0)
+    clock_hz: int = Field(gt=0, le=100_000_000_000)
 
 
 class Memory(_Part):
@@ -53,7 +61,7 @@ class Memory(_Part):
 
     name: Word
     origin: int = Field(ge=0, le=0xFFFF_FFFF)
-    size: int = Field(gt=0)
+    size: Positive
     holds: tuple[Holds, ...]
 
     @property
@@ -62,8 +70,8 @@ class Memory(_Part):
 
 
 class Grid(_Part):
-    columns: int = Field(gt=0)
-    rows: int = Field(gt=0)
+    columns: Side
+    rows: Side
 
     @property
     def count(self) -> int:
@@ -83,46 +91,46 @@ class Mesh(_Part):
 
 
 class Timer(_Part):
-    base: int
+    base: Address
 
 
 class Uart(_Part):
     """The host link. `receive_bytes` are those it holds while nobody reads them."""
 
-    base: int
-    baud: int = Field(gt=0)
-    receive_bytes: int = Field(default=1, gt=0)
+    base: Address
+    baud: Positive
+    receive_bytes: Positive = 1
 
 
 class Noc(_Part):
     """The network-on-chip and the DMA engine that feeds it (`boards/pe-mesh.md`)."""
 
-    base: int
-    window: int
-    port_bytes_per_cycle: int
-    setup_cycles: int
-    hop_cycles: int
-    chip_hop_cycles: int
-    chip_links_per_border: int
-    chip_link_bytes_per_cycle: int
-    dram_bytes: int
-    dram_bytes_per_cycle: int
-    dram_latency_cycles: int
-    flags: int
+    base: Address
+    window: Address
+    port_bytes_per_cycle: Positive
+    setup_cycles: Count
+    hop_cycles: Count
+    chip_hop_cycles: Count
+    chip_links_per_border: Count
+    chip_link_bytes_per_cycle: Count
+    dram_bytes: Count
+    dram_bytes_per_cycle: Positive
+    dram_latency_cycles: Count
+    flags: int = Field(gt=0, le=256)
 
 
 class Flash(_Part):
     """The root PE's flash and boot controller (`boards/pe-mesh.md`, section 7)."""
 
-    base: int
-    window: int
-    page_bytes: int = Field(gt=0)
-    loader_bytes: int = Field(gt=0)
-    once_bytes: int = Field(gt=0)
-    slot_bytes: int = Field(gt=0)
-    erase_cycles: int
-    program_cycles: int
-    copy_cycles_per_word: int
+    base: Address
+    window: Address
+    page_bytes: Positive
+    loader_bytes: Positive
+    once_bytes: Positive
+    slot_bytes: Positive
+    erase_cycles: Count
+    program_cycles: Count
+    copy_cycles_per_word: Count
 
     @property
     def once_offset(self) -> int:
@@ -159,7 +167,7 @@ class AcceleratorSlot(_Part):
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    base: int | None = None
+    base: Address | None = None
     plugin: Path | None = Field(None, exclude=True)
     figures: dict[Word, int] = {}
 
@@ -292,4 +300,6 @@ def _unknown(name: str) -> NpukitError:
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors()[0]
     where = ".".join(str(part) for part in fault["loc"]) or "the file"
-    return f"{where}: {fault['msg']}"
+    given = fault["input"]
+    found = f", not {given}" if isinstance(given, int | float | str) and len(str(given)) <= LONGEST_SHOWN else ""
+    return f"{where}: {fault['msg']}{found}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -9,9 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from npukit.board.board import Board
 
+MOST_PES = 1 << 16
+"""Nine times the largest board there is. Planning and emulating take time and memory for each."""
+
 
 def contradictions(board: Board) -> Iterator[str]:
     """Each as one line that names the fields and the numbers."""
+    if board.pe_count > MOST_PES:
+        yield f"mesh: {board.mesh.chips.count:,} chips of {board.mesh.pes.count:,} PEs are more than {MOST_PES:,} PEs"
+        return
+    yield from _of_accelerators(board)
     yield from _of_mesh(board)
     yield from _of_addresses(board)
     if board.pe_count > 1 and board.noc is None:
@@ -19,6 +27,12 @@ def contradictions(board: Board) -> Iterator[str]:
     if board.noc and board.mesh.chips.count > 1 and not _bytes_over_a_border(board):
         fields = "chip_links_per_border, chip_link_bytes_per_cycle"
         yield f"{board.mesh.chips.count} chips, but no byte a cycle crosses a border: {fields}"
+
+
+def _of_accelerators(board: Board) -> Iterator[str]:
+    for name, times in Counter(slot.name for slot in board.accelerator).items():
+        if times > 1:
+            yield f"{times} accelerators are called {name}: a PE has one of each kind"
 
 
 def _of_mesh(board: Board) -> Iterator[str]:
