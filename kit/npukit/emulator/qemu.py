@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import shutil
+import signal
 import socket
 import subprocess
 from contextlib import suppress
@@ -104,6 +105,8 @@ class QemuMachine:
             status = self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             return NpukitError("QEMU closed its serial line")
+        if status < 0:
+            return NpukitError(f"QEMU was killed by {signal.Signals(-status).name}", tries=["the same command again"])
         words = self._process.stderr.read().decode(errors="replace").strip() if self._process.stderr else ""
         return NpukitError(f"QEMU ended with status {status}" + (f": {words.splitlines()[-1]}" if words else ""))
 

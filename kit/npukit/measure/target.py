@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from npukit.board.board import Board
 from npukit.emulator.builtin import Emulator
@@ -44,11 +45,15 @@ class Target:
     session: Session
     board: Board
 
-    @property
+    @cached_property
     def counts_cycles(self) -> bool:
-        """QEMU counts instructions, not cycles; in Renode who waits for another PE waits for its turn."""
-        several_in_renode = self.name == "renode" and self.session.device.pe_count > 1
-        return self.name != "qemu" and not several_in_renode
+        """QEMU's timer ticks with the instructions; in Renode who waits for another PE waits for its turn.
+
+        QEMU may also be at the other end of a line: the firmware of its boards counts instructions there alone.
+        """
+        if self.name == "renode":
+            return self.session.device.pe_count == 1
+        return self.board.qemu is None or self.session.counters().instructions == 0
 
     @property
     def unit(self) -> str:
