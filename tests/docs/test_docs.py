@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+from benchmarks import golden_metrics, scaling
 
 from docs.pages import PAGES, RUN_ELSEWHERE, commands, run_commands, runs_here, with_outputs, with_tables
 from helpers import CHECKOUT
@@ -73,3 +75,13 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"`((?:docs|boards|examples|benchmarks)/[\w./-]+)`", page.read_text()):
             assert "NAME" in target or (CHECKOUT / target).exists(), f"{page.name}: {target}"
+
+
+def test_rows_that_two_benchmarks_measure_are_equal() -> None:
+    """`scaling.json` takes an hour to measure, `golden_metrics.json` is measured by every run of the tests."""
+    golden, rows = golden_metrics.golden(), json.loads(scaling.ROWS.read_text())
+    for name, pes, objective in golden_metrics.cases():
+        row = rows.get(scaling.key(name, pes, objective))
+        wanted = golden[golden_metrics.title(name, pes, objective)]
+        if objective == "latency" and row and "cycles" in row:
+            assert row["cycles"] == wanted["latency_cycles"], "stale: make figures"

@@ -168,7 +168,7 @@ class AcceleratorSlot(_Part):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     base: Address | None = None
-    plugin: Path | None = Field(None, exclude=True)
+    plugin: Path | None = Field(default=None, exclude=True)
     figures: dict[Word, int] = {}
 
     @field_validator("plugin")
