@@ -164,19 +164,16 @@ def _way(link: LinkUse) -> str:
     return f"{link.source:>4} to {link.target}" + (f", lane {link.lane}" if link.lane else "")
 
 
-def _free_until(movements: Iterable[Movement]) -> list[int]:
-    """When each has arrived, or the next one leaves the same place: slices of a track must not overlap."""
-    by_source: dict[int, list[Movement]] = defaultdict(list)
+def _free_until(movements: Sequence[Movement]) -> list[int]:
+    """When each has arrived, or the next one leaves the same place: slices of a track must not overlap.
+
+    What leaves at the same time, as a multicast does, may lie upon each other.
+    """
+    by_source: dict[int, set[int]] = defaultdict(set)
     for movement in movements:
-        by_source[movement.source].append(movement)
-    until = {}
-    for own in by_source.values():
-        own.sort(key=lambda movement: movement.start)
-        for movement, following in pairwise([*own, None]):
-            assert movement is not None
-            later = following is not None and following.start > movement.start
-            until[id(movement)] = min(movement.end, following.start) if following and later else movement.end
-    return [until[id(movement)] for movement in movements]
+        by_source[movement.source].add(movement.start)
+    following = {source: dict(pairwise(sorted(starts))) for source, starts in by_source.items()}
+    return [min(each.end, following[each.source].get(each.start, each.end)) for each in movements]
 
 
 def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
