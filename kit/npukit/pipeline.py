@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from npukit import __version__
+from npukit.accel.core_kernels import USUAL, Taste
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
 from npukit.accel.interface import Accelerator, Plugin
@@ -103,6 +104,8 @@ class Compiled:
     planned: Planned
     options: Options
     company: Company | None = None
+    taste: Taste = USUAL
+    """By what its kernels of the core were chosen."""
 
     @property
     def net(self) -> Net:
@@ -131,7 +134,7 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     progress.stage(f"plan for {build.board.name}")
     planned = plan_with_kernels(net, build.board, engines, options.objective, options.pes, advice)
     with new_build_folder(output) as folder:
-        compiled = Compiled(prepared, build.board, planned, options)
+        compiled = Compiled(prepared, build.board, planned, options, taste=advice.taste)
         fill_folder(folder, compiled, find_toolchain(options.toolchain), progress)
     return load_build(output)
 
@@ -226,7 +229,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options) -> Compiled
     advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
     net, engines = prepared.net, prepared.engines
     planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
-    return _or_in_sums(Compiled(prepared, board, planned, options))
+    return _or_in_sums(Compiled(prepared, board, planned, options, taste=advised.taste))
 
 
 def _or_in_sums(compiled: Compiled) -> Compiled:
@@ -368,6 +371,7 @@ def _manifest(
         dram=DRAM_IMAGE if plan.dram else None,
         chips=plan.chips,
         company=company,
+        taste=compiled.taste,
         summary=summary(compiled, plan),
         sha256={},
     )

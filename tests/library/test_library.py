@@ -9,13 +9,16 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from helpers import CHECKOUT
 from npukit import api
+from npukit.accel.core_kernels import Taste
 from npukit.errors import NpukitError
 from npukit.library.sources import CORTEX_M, EXAMPLE, PORTABLE, library
+from npukit.plan.advice import Advice
 from npukit.project.build_folder import Build
 from npukit.project.toolchain import TARGET_FLAGS, find_toolchain
 
@@ -116,6 +119,16 @@ def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) ->
     assert properties["architectures"] == "*"
     assert all("int main(" not in file.read_text() for file in (tmp_path / "lib").glob("*.c"))
     assert "int main(" in (tmp_path / "lib" / EXAMPLE).read_text()
+
+
+def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_path: Path) -> None:
+    """The findings that it was built with are in the build: those of this machine may be others by now."""
+    small = Taste({op.name: 30.0 for op in on_core.net().ops})
+    with mock.patch("npukit.pipeline.advice_for", return_value=Advice(small)):
+        tuned = api.build(DIGITS, output=tmp_path / "tuned", options=api.Options(engine="cpu", pes=1))
+    plain = api.build(DIGITS, output=tmp_path / "plain", options=api.Options(engine="cpu", pes=1))
+    assert tuned.plan().pes[0].steps != plain.plan().pes[0].steps
+    assert library(tuned, portable=False).files["kernels.h"] != library(plain, portable=False).files["kernels.h"]
 
 
 def test_a_driver_is_not_torn_out_of_its_firmware(accelerated: Build, tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mps2")
     (folder / "board.h").write_text(board_header(board))
     firmware = data_folder("firmware")
-    sources = [*server_sources(), *(firmware / "startup").glob("*.c"), DEVICE / "mps2.c", DEVICE / "shifter.c"]
+    sources = [*server_sources(), DEVICE / "mps2.c", DEVICE / "shifter.c"]
+    sources += [firmware / "startup" / f"{name}.c" for name in ("fault", "startup")]
     sources += [firmware / "hal" / f"{name}.c" for name in ("mps2_an386", "single_core")]
     sources += [firmware / "libc" / "string.c"]
     options = [

@@ -100,6 +100,21 @@ def one_after_the_other(graph: Graph, board: Board, pes: Sequence[int]) -> Mappi
     }
 
 
+def careless(graph: Graph, board: Board, pes: Sequence[int]) -> Mapping[str, Sequence[Tile]]:
+    return {graph.ops[0].name: [Tile(pes[10_000], Box.whole(()))]}
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [("careless", r"raised IndexError at .*test_pins\.py:\d+: "), ("missing", "raised AttributeError at ")],
+)
+def test_a_mapper_that_raises_is_named(monkeypatch: pytest.MonkeyPatch, place: str, told: str) -> None:
+    point = EntryPoint("greedy", f"{__name__}:{place}", pins.GROUP)
+    monkeypatch.setattr(pins, "entry_points", lambda group: [point])
+    with pytest.raises(NpukitError, match=rf"^mapper greedy {told}"):
+        pins.read_pins("greedy", GRAPH, BOARD)
+
+
 def test_a_mapper_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("greedy", f"{__name__}:one_after_the_other", pins.GROUP)
     monkeypatch.setattr(pins, "entry_points", lambda group: [point] if group == pins.GROUP else [])

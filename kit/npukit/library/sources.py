@@ -27,6 +27,7 @@ from npukit.errors import NpukitError
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import Net
 from npukit.net.tensor import Tensor
+from npukit.plan.advice import Advice
 from npukit.plan.on_core import plan_with_kernels
 from npukit.plan.plan import Plan
 from npukit.plan.planner import plan_network
@@ -107,7 +108,7 @@ def _as_built(build: Build) -> Planned:
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
             tries=["npukit export BUILD --portable"],
         )
-    again = plan_with_kernels(net, build.board, {CPU: Cpu()}, plan.objective, 1)
+    again = plan_with_kernels(net, build.board, {CPU: Cpu()}, plan.objective, 1, Advice(build.manifest.taste))
     if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
         raise NpukitError(
             f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -79,7 +81,9 @@ def read_pins(source: str, graph: Graph, board: Board) -> Assignment:
         named = {name: pin for name, pin in _read(Path(source)).ops.items() if pin.places or pin.sums < 2}
         pins = {name: _tiles(graph, name, pin, source) for name, pin in named.items()}
     else:
-        pins = {name: tuple(tiles) for name, tiles in _mapper(source)(graph, board, live).items()}
+        mapper = _mapper(source)
+        with _told_of(source):
+            pins = {name: tuple(tiles) for name, tiles in mapper(graph, board, live).items()}
     for name, tiles in pins.items():
         op = _op(graph, name, source)
         fault = fault_of(graph.shape(op.output), tiles, set(live)) or _uncuttable(graph, op, tiles)
@@ -133,7 +137,23 @@ def _mapper(name: str) -> Mapper:
             f"{name} is neither a plan ({' or '.join(SUFFIXES)}) nor a mapper that is installed ({known})",
             tries=["--plan FILE.toml", f"a package with an entry point in {GROUP}: docs/mapping.md"],
         )
-    return found[name].load()
+    with _told_of(name):
+        return found[name].load()
+
+
+@contextmanager
+def _told_of(mapper: str) -> Iterator[None]:
+    """What a mapper raises, as an error that names it and the place."""
+    try:
+        yield
+    except NpukitError:
+        raise
+    except Exception as fault:
+        place = traceback.extract_tb(fault.__traceback__)[-1]
+        raise NpukitError(
+            f"mapper {mapper} raised {type(fault).__name__} at {place.filename}:{place.lineno}: {fault}",
+            tries=["-vv shows the way there", "build without --plan", "docs/mapping.md says what a mapper gives"],
+        ) from fault
 
 
 def _op(graph: Graph, name: str, source: str) -> Op:

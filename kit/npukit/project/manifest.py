@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator,
 from typing_extensions import TypedDict
 
 from npukit import __version__
+from npukit.accel.core_kernels import USUAL, Taste
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.options import Options
@@ -163,6 +164,8 @@ class Manifest(BaseModel):
     """The chips that run the network, each on frames of its own."""
     company: CompanyRecord | None = None
     """Where networks share the board."""
+    taste: Taste = USUAL
+    """By what kernels of the core were chosen, which findings of `npukit tune` change."""
     summary: dict[str, Any]
     sha256: dict[File, _Sha256]
 
