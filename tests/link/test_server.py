@@ -62,7 +62,7 @@ def half(value: int) -> bytes:
         (packet(1, b"", session=0), Status.NO_SESSION, 0),
         (packet(9, b"", pe=6), Status.OTHER_PE, 5),
         (packet(0, b""), Status.UNKNOWN_REQUEST, 0),
-        (packet(16, b""), Status.UNKNOWN_REQUEST, 16),
+        (packet(99, b""), Status.UNKNOWN_REQUEST, 99),
         (packet(11, word(1) + word(0) + word(0)), Status.BAD_ARGUMENTS, 12),
         (packet(11, word(1) + word(1) + word(2)), Status.NO_SUCH_RUN, 0),
         (packet(12, word(1)), Status.NO_SUCH_RUN, 0),

@@ -29,7 +29,9 @@ from npukit.quantize.models import load_model
 
 MEMORY = 6 << 30
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz"))
-CODE = tuple({*map(str, map(Path.resolve, map(Path, (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib")))))})
+PACKAGES = [path for path in sys.path if path.endswith("site-packages")]
+HOMES = (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), *PACKAGES)
+CODE = tuple({str(Path(home).resolve()) for home in HOMES})
 HOME = (*CODE, str(Path(__file__).resolve().parents[3]), str(FOLDER), "/proc/", "/sys/", "/dev/")
 
 CASES: Mapping[str, tuple[Callable[[], tuple[bytes, ...]], Callable[[bytes, random.Random], bytes]]] = {
