@@ -13,7 +13,15 @@ from helpers import CHECKOUT
 
 PACKAGE = CHECKOUT / "kit" / "npukit"
 TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
-ROOMS = tuple(TABLE.findall((CHECKOUT / "docs" / "architecture.md").read_text()))
+
+
+def table_of_rooms(page: str) -> tuple[str, ...]:
+    """The rooms that a page of the docs lists, in its order."""
+    return tuple(TABLE.findall((CHECKOUT / "docs" / page).read_text()))
+
+
+ROOMS = table_of_rooms("architecture.md")
+PLAN_ROOMS = table_of_rooms("planner.md")
 FRONT_DOOR = {"api", "pipeline"}
 """what calls the rooms: only the command line calls it"""
 
@@ -29,9 +37,22 @@ def imported(module: Path) -> Iterator[str]:
         yield from (name.removeprefix("npukit.") for name in names if name.startswith("npukit."))
 
 
-def test_every_room_stands_in_the_table_once():
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert sorted(ROOMS) == sorted(rooms)
+@pytest.mark.parametrize(("table", "house"), [(ROOMS, PACKAGE), (PLAN_ROOMS, PACKAGE / "plan")])
+def test_every_room_stands_in_the_table_once(table: tuple[str, ...], house: Path):
+    assert sorted(table) == sorted(path.parent.name for path in house.glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", PLAN_ROOMS)
+def test_a_room_of_the_planner_imports_only_what_stands_before_it(room: str):
+    plan = PACKAGE / "plan"
+    before = {*PLAN_ROOMS[: PLAN_ROOMS.index(room) + 1]}
+    wrong = [
+        f"{module.relative_to(plan)} imports {name}"
+        for module in sorted((plan / room).rglob("*.py"))
+        for name in imported(module)
+        if name.startswith("plan.") and name.split(".")[1] not in before
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize("room", ROOMS)

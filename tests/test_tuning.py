@@ -20,7 +20,7 @@ from npukit.measure.trial import Trial
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN
-from npukit.plan.advice import SPACIOUS, spelled, splits_of, worth_of
+from npukit.plan.search.tuned_choices import SPACIOUS, spelled, splits_of, worth_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuner import knobs, loop_searches
 from npukit.tuning import VARIABLE, Database, Finding, default_path, load_database
@@ -264,8 +264,8 @@ def tuned_whole(path: Path) -> str:
 def test_a_mapping_is_never_slower_and_the_next_build_has_it(
     found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("npukit.plan.alternatives.WEIGHTS", (1.0,))
-    monkeypatch.setattr("npukit.plan.alternatives.WIDTH", 2)
+    monkeypatch.setattr("npukit.plan.search.alternatives.WEIGHTS", (1.0,))
+    monkeypatch.setattr("npukit.plan.search.alternatives.WIDTH", 2)
     monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
     monkeypatch.setattr(knobs, "WORTHS", ())
     options = api.Options(pes=4)

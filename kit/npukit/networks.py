@@ -16,11 +16,11 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.options import Network, Options
 from npukit.pipeline import Compiled, Prepared, fill_folder, plan_on, prepare
-from npukit.plan.chips import twins
-from npukit.plan.memory import aligned
-from npukit.plan.on_core import Planned
-from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Plan
+from npukit.plan.core_plan import Planned
+from npukit.plan.ir.plan import Plan
+from npukit.plan.multi_chip import twins
+from npukit.plan.predict.memory import aligned
+from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.progress import Progress
 from npukit.project.build_folder import Build, load_build, load_networks, new_build_folder, write_networks_manifest
 from npukit.project.elf import Elf

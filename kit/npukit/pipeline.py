@@ -33,17 +33,17 @@ from npukit.net.ops import TvmCode
 from npukit.net.store import save_net
 from npukit.options import Options
 from npukit.parallel import apart
-from npukit.plan.advice import Advice, advice_for
-from npukit.plan.on_core import Planned, plan_around, plan_as_pinned, plan_with_kernels
-from npukit.plan.overlap import in_overlapping_order
-from npukit.plan.pins import with_sums
-from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Plan, Send
-from npukit.plan.rate import reaches, refuse_missed_rate
-from npukit.plan.search import SMALL_MESH
-from npukit.plan.store import save_plan
-from npukit.plan.sums import cut_as_wanted, spread, worth_trying
-from npukit.plan.text import print_plan
+from npukit.plan.core_plan import Planned, plan_around, plan_as_pinned, plan_with_kernels
+from npukit.plan.ir.plan import Plan, Send
+from npukit.plan.ir.store import save_plan
+from npukit.plan.ir.text import print_plan
+from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
+from npukit.plan.predict.frame_rate import reaches, refuse_missed_rate
+from npukit.plan.search.objectives import SMALL_MESH
+from npukit.plan.search.tuned_choices import Advice, advice_for
+from npukit.plan.tensors.op_order import in_overlapping_order
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
 from npukit.project.build_folder import (

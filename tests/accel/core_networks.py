@@ -16,7 +16,7 @@ from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
 from npukit.net.ops import Multiply, Reshape
-from npukit.plan.on_core import Planned, plan_with_kernels
+from npukit.plan.core_plan import Planned, plan_with_kernels
 from npukit.progress import Silent
 from npukit.project.compile import BuiltImage, build_images
 from npukit.project.image import Image

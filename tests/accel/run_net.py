@@ -18,9 +18,9 @@ from npukit.measure.cases import golden_cases, rounds
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, run_round, validate
 from npukit.net.net import Net
-from npukit.plan.on_core import plan_with_kernels
-from npukit.plan.overlap import in_overlapping_order
-from npukit.plan.plan import Plan
+from npukit.plan.core_plan import plan_with_kernels
+from npukit.plan.ir.plan import Plan
+from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.image import Image

@@ -12,7 +12,7 @@ from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.reference.interpreter import run_reference
 from plan.engines import SimpleCore
-from plan.test_overlap import branchy_nets
+from plan.tensors.test_op_order import branchy_nets
 
 
 class Grower(SimpleCore):

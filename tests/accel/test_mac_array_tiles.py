@@ -21,7 +21,7 @@ from npukit.net.net import Net, Op, fuse
 from npukit.net.ops import Conv2d, DepthwiseConv2d
 from npukit.net.reference.interpreter import evaluate
 from npukit.net.sums import cut_in_sums
-from npukit.plan.receptive import cuttable_axes, needs
+from npukit.plan.tensors.receptive import cuttable_axes, needs
 from plan.networks import Builder
 
 ARRAY = MacArray(load_board("pe-mesh").accelerator[0])

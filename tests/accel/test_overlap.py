@@ -13,7 +13,7 @@ from helpers import CHECKOUT
 from npukit.board.board import Board, load_board
 from npukit.net.net import Net
 from npukit.net.ops import Multiply
-from npukit.plan.plan import Join
+from npukit.plan.ir.plan import Join
 from plan.networks import Builder
 
 VECTOR = CHECKOUT / "examples/accelerators/vector16"

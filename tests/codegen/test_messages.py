@@ -19,13 +19,13 @@ from npukit.codegen.streamed import dram_image
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
-from npukit.plan.graph import Graph
-from npukit.plan.memory import control_bytes
-from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import DRAM, Plan, Send, View
+from npukit.plan.batch_search.throughput import densest_plan
+from npukit.plan.ir.plan import DRAM, Plan, Send, View
 from npukit.plan.planner import plan_network
-from npukit.plan.throughput import densest_plan
-from plan.test_rounds import heavy
+from npukit.plan.predict.memory import control_bytes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+from plan.batch.test_batch_emitter import heavy
 
 BOARD = load_board("pe-mesh")
 PES = 6

@@ -18,13 +18,13 @@ from npukit.codegen.sources import PeData
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
-from npukit.plan.assignment import Tile
-from npukit.plan.boxes import grid, to_boxes
-from npukit.plan.graph import Graph
-from npukit.plan.plan import Plan
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
-from npukit.plan.round import Round
-from npukit.plan.rounds import emit_round
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.graph import Graph
 
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)

@@ -9,16 +9,16 @@ import pytest
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
 from npukit.codegen.program import gather_all
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
+from plan.emit.test_replicas import planned, rows_net
 from plan.engines import engines
-from plan.test_alike import planned, rows_net
 
 BOARD = load_board("pe-mesh")
 
 
 def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Three groups, whose programs are tables."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 20)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
     return planned(rows_net(), waves=2)
 
 

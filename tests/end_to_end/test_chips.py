@@ -99,7 +99,7 @@ def test_long_programs_start_and_end_with_the_words_of_the_chips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here every program is a table, as on full chips, where the root hears of 152 PEs."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     built = on_small_chips(tmp_path, trace=True)
     plan = built.plan()
     found = api.validate(built.folder, inputs=DIGITS / "digits.npz", cases=plan.frames_of_all)

@@ -10,7 +10,7 @@ from end_to_end.builds import DIGITS, build
 from npukit import api
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.validate import Validation
-from npukit.plan.plan import Plan, Send, Wait
+from npukit.plan.ir.plan import Plan, Send, Wait
 from npukit.project.build_folder import Build
 from npukit.project.elf import Elf
 

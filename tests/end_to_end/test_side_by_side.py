@@ -23,7 +23,7 @@ from npukit.link.messages import Status
 from npukit.link.runs import Stage
 from npukit.link.shared import SharedLink
 from npukit.measure.target import network_pe
-from npukit.plan.plan import Send
+from npukit.plan.ir.plan import Send
 from npukit.project.build_folder import Build
 
 TFLITE, ONNX = DIGITS / "digits_int8.tflite", DIGITS / "digits_qdq.onnx"

@@ -12,19 +12,19 @@ from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.net.net import Net
-from npukit.plan.assignment import Tile
-from npukit.plan.boxes import grid, to_boxes
-from npukit.plan.graph import Graph
-from npukit.plan.latency import LatencySearch
-from npukit.plan.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
-from npukit.plan.overlap import in_overlapping_order
-from npukit.plan.plan import DRAM
-from npukit.plan.round import Round
-from npukit.plan.rounds import emit_round
-from npukit.plan.search import QUICK
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.objectives import QUICK
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.project.toolchain import find_toolchain
+from plan.batch.test_batch_emitter import on_rows
 from plan.networks import Builder
-from plan.test_rounds import on_rows
 
 SLICE_BYTES = 4096
 
@@ -39,7 +39,7 @@ def bottlenecks() -> Net:
 
 def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are four and three, so tiles differ; the last layer's slices are of four channels; programs are tables."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
     groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
@@ -57,7 +57,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
 
 def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table has rows that are done again; the dense layer is done once for all waves."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("waves")
     x = b.conv(b.conv(b.input(1, 8, 7, 16), 64, 3), 32)
@@ -79,7 +79,7 @@ def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest
 
 def test_slices_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Larger and sooner where tensors leave room, in as much memory; waves leave layers in one place."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("narrow")
     x = b.conv(b.conv(b.input(1, 12, 12, 16), 512), 16)
@@ -104,7 +104,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One multicast, with a row for the list of them; and the plan reserves what the records take, and little more."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     b = Builder("channels")
     x = b.conv(b.conv(b.input(1, 6, 6, 16), 64), 64, 3)
@@ -129,7 +129,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
 
 def test_little_memory_two_lanes_and_layouts_that_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and channels in turn: what others send comes late, slices are as large as each layer leaves room for."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
     net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
     cuts = [((1, 4, 1, 1), (1, 1, 1, 1)), ((1, 1, 1, 2), (1, 1, 1, 16))]

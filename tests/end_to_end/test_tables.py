@@ -16,7 +16,7 @@ from npukit.measure.target import open_target
 @pytest.mark.parametrize("objective", ["latency", "throughput"])
 def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
     """Here every program counts as long: waits, messages, signals, chains, and kernels of the core."""
-    monkeypatch.setattr("npukit.plan.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective=objective, trace=True)
     assert all((folder / "net_table.c").exists() for folder in (tmp_path / "out/project").glob("roles/*/net"))
     found = api.validate(tmp_path / "out", inputs=DIGITS / "digits.npz", cases=2 * built.plan().frames)

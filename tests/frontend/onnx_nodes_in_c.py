@@ -23,7 +23,7 @@ from npukit.measure.validate import Mismatch, validate
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.reference import run_reference
-from npukit.plan.on_core import plan_with_kernels
+from npukit.plan.core_plan import plan_with_kernels
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.image import Image

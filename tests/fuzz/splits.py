@@ -30,18 +30,17 @@ from npukit.link.session import Session
 from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
-from npukit.net.net import Net
-from npukit.plan.assignment import Assignment, Tile
-from npukit.plan.boxes import grid, to_boxes
-from npukit.plan.graph import Graph
-from npukit.plan.memory import missing_bytes
-from npukit.plan.on_core import plan_as_pinned
-from npukit.plan.overlap import in_overlapping_order
-from npukit.plan.plan import Plan
-from npukit.plan.receptive import cuttable_axes
-from npukit.plan.round import Round
-from npukit.plan.rounds import emit_round
-from npukit.plan.splits import CORE
+from npukit.net.net import CORE, Net
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.core_plan import plan_as_pinned
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.op_order import in_overlapping_order
+from npukit.plan.tensors.receptive import cuttable_axes
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.files import Tuning

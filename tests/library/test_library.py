@@ -18,7 +18,7 @@ from npukit import api
 from npukit.accel.core_kernels import Taste
 from npukit.errors import NpukitError
 from npukit.library.sources import CORTEX_M, EXAMPLE, PORTABLE, library
-from npukit.plan.advice import Advice
+from npukit.plan.search.tuned_choices import Advice
 from npukit.project.build_folder import Build
 from npukit.project.toolchain import TARGET_FLAGS, find_toolchain
 

@@ -22,7 +22,7 @@ from npukit.measure.device_trace import record_on_device
 from npukit.measure.timeline import CORE, COUNTED_FRAME, Slice, Timeline
 from npukit.measure.trace import timeline_of
 from npukit.measure.validate import write_inputs
-from npukit.plan.plan import Compute
+from npukit.plan.ir.plan import Compute
 from npukit.project.build_folder import GOLDEN, Build
 
 FRAMES = 2

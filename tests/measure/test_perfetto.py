@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from npukit.measure.perfetto import perfetto
 from npukit.measure.timeline import Movement, Timeline
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 
 
 def slices(*movements: Movement) -> list[tuple[int, int]]:

@@ -14,7 +14,8 @@ import numpy as np
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.plan import (
+from npukit.plan.emit.regions import in_frame
+from npukit.plan.ir.plan import (
     DRAM,
     SENT_FLAG,
     Buffer,
@@ -29,8 +30,7 @@ from npukit.plan.plan import (
     View,
     Wait,
 )
-from npukit.plan.regions import in_frame
-from npukit.plan.tile import tile_net
+from npukit.plan.tensors.tile import tile_net
 
 
 class PlanError(Exception):

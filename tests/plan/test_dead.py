@@ -11,10 +11,10 @@ from npukit.board.board import Board, Grid, load_board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
-from npukit.plan.routes import Routes
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.routes import Routes
 from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder

@@ -11,9 +11,9 @@ from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.plan import Buffer, Plan
+from npukit.plan.ir.plan import Buffer, Plan
+from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.planner import plan_network
-from npukit.plan.store import load_plan, save_plan
 from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder, autoencoder, image_net, keyword_net, wake_word_net

@@ -12,7 +12,7 @@ import pytest
 
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.plan.memory import FIRMWARE_BYTES
+from npukit.plan.predict.memory import FIRMWARE_BYTES
 from npukit.project.elf import Elf
 from project.identity import ACTIVATION_BYTES, CONSTANT_BYTES, NET, build_identity, identity_sources
 

@@ -16,7 +16,7 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.board.board import load_board
 from npukit.measure.bench import Bench
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import Build
 from npukit.report.gantt import MOST_ROWS, gantt
 from npukit.report.mesh import mesh_picture

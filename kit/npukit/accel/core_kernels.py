@@ -16,10 +16,9 @@ from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.arrangement import Arrangement
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.net.requantize import quantization
 
-CPU = "cpu"
 _ALIGNMENT = 16
 _DIGEST_DIGITS = 8
 _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
@@ -132,7 +131,7 @@ def core_kernels_alone(net: Net, taste: Taste = USUAL) -> CoreKernels:
 
     They are for tiles that are the whole op.
     """
-    chosen = [choose_core_kernels(net.alone(op), "latency", taste) for op in net.ops if op.engine == CPU]
+    chosen = [choose_core_kernels(net.alone(op), "latency", taste) for op in net.ops if op.engine == CORE]
     return CoreKernels(
         ops={name: made for each in chosen for name, made in each.ops.items()},
         notes={name: note for each in chosen for name, note in each.notes.items()},

@@ -11,10 +11,8 @@ from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.layer import INT8, ConvLayer, CopyLayer, DepthwiseLayer, Layer, Opaque, Shape
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape
-
-CORE = "cpu"
 
 
 @dataclass(frozen=True)

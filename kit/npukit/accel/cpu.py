@@ -27,7 +27,7 @@ from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.c_function import cycles
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import (
     Add,
     AveragePool,
@@ -87,7 +87,7 @@ _CYCLES_OF_A_MOVE = (10, 0)
 class Cpu:
     """The core of a PE, of any board. Ops without a kernel in assembly get one made from TIR."""
 
-    name = "cpu"
+    name = CORE
     commands: CommandFormat | None = None
     abilities = Abilities()
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npukit.accel.core_nodes import CORE, core_nodes
+from npukit.accel.core_nodes import core_nodes
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
 from npukit.accel.cortex_m.network import Node
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.net.tensor import Tensor
 
 _PASSING_ON = CopyLayer | DepthwiseLayer | PoolLayer

@@ -13,10 +13,8 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.cost import macs
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape, TvmCode
-
-CPU = "cpu"
 
 AS_ASKED = "--engine cpu"
 """The reason of ops that are on the core because the user leaves the accelerators out."""
@@ -34,7 +32,7 @@ def plugins_of(board: Board) -> dict[str, Plugin]:
 
 
 def with_core(plugins: Mapping[str, Plugin]) -> dict[str, Accelerator]:
-    return {**plugins, CPU: Cpu()}
+    return {**plugins, CORE: Cpu()}
 
 
 def assign_engines(
@@ -48,8 +46,8 @@ def assign_engines(
     as they are larger, then patterns.
     """
     used = engines if only is None else _used(engines, only)
-    fastest = {**used, CPU: _CoreAtItsBest()}
-    net = net.with_ops(tuple(_assign(net, op, fastest, only == CPU, slower_too) for op in net.ops))
+    fastest = {**used, CORE: _CoreAtItsBest()}
+    net = net.with_ops(tuple(_assign(net, op, fastest, only == CORE, slower_too) for op in net.ops))
     for engine in (each for each in used.values() if each.abilities.subgraphs):
         net = with_subgraphs(net, engine, fastest)
     for engine in used.values():
@@ -59,9 +57,9 @@ def assign_engines(
 
 def _used(engines: Mapping[str, Accelerator], only: str) -> dict[str, Accelerator]:
     if only not in engines:
-        accelerators = ", ".join(name for name in engines if name != CPU) or "none"
+        accelerators = ", ".join(name for name in engines if name != CORE) or "none"
         raise NpukitError(f"--engine {only}: the board's accelerators are: {accelerators}", tries=["--engine cpu"])
-    return {only: engines[only], CPU: engines[CPU]}
+    return {only: engines[only], CORE: engines[CORE]}
 
 
 class _CoreAtItsBest(Cpu):
@@ -73,14 +71,14 @@ class _CoreAtItsBest(Cpu):
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         if op.name not in self._chosen:
-            self._chosen[op.name] = Cpu(core_kernels_alone(net.alone(op.placed(CPU))))
+            self._chosen[op.name] = Cpu(core_kernels_alone(net.alone(op.placed(CORE))))
         return self._chosen[op.name].cost(net, op, output)
 
 
 def refuse_cpu_ops(net: Net) -> None:
     """What `--strict` asks: an error if any op is off the accelerators."""
     for op in net.ops:
-        if op.engine == CPU and op.kind != Reshape.kind:
+        if op.engine == CORE and op.kind != Reshape.kind:
             raise NpukitError(
                 f"--strict: {op.name} ({op.kind}) runs on the core: {op.reason}",
                 tries=["build without --strict", "npukit ops"],
@@ -89,20 +87,20 @@ def refuse_cpu_ops(net: Net) -> None:
 
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool, slower_too: bool) -> Op:
     if op.kind == Reshape.kind:
-        return op.placed(CPU, "no work: its output lies on its input")
+        return op.placed(CORE, "no work: its output lies on its input")
     if isinstance(op.attributes, TvmCode):
-        return op.placed(CPU, op.attributes.why)
+        return op.placed(CORE, op.attributes.why)
     if only_cpu:
-        return op.placed(CPU, AS_ASKED)
-    accelerators = [engine for name, engine in engines.items() if name != CPU and not engine.abilities.subgraphs]
+        return op.placed(CORE, AS_ASKED)
+    accelerators = [engine for name, engine in engines.items() if name != CORE and not engine.abilities.subgraphs]
     reasons = {engine.name: engine.refusal(net, op) for engine in accelerators}
     willing = [engine for engine in accelerators if reasons[engine.name] is None]
     if willing:
         best = min(willing, key=lambda engine: _cycles(net, op, engine))
-        slower = None if slower_too else _slower_than_core(net, op, best, engines[CPU])
-        return op.placed(CPU, slower) if slower else op.placed(best.name)
+        slower = None if slower_too else _slower_than_core(net, op, best, engines[CORE])
+        return op.placed(CORE, slower) if slower else op.placed(best.name)
     none = "" if len(accelerators) < len(engines) - 1 else "the board has no accelerator"
-    return op.placed(CPU, "; ".join(filter(None, reasons.values())) or none)
+    return op.placed(CORE, "; ".join(filter(None, reasons.values())) or none)
 
 
 def _slower_than_core(net: Net, op: Op, engine: Accelerator, core: Accelerator) -> str | None:

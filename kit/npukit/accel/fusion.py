@@ -12,7 +12,7 @@ from functools import cached_property
 
 from npukit.accel.interface import Accelerator
 from npukit.net.box import Box
-from npukit.net.net import Fused, Net, Op, fuse
+from npukit.net.net import CORE, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
 
 Engines = Mapping[str, Accelerator]
@@ -65,7 +65,7 @@ def _slower(net: Net, engine: Accelerator, fused: Op, engines: Engines, group: S
 
 def _with_reason(net: Net, op: Op, reason: str | None) -> Net:
     """The net in which an op on the core says this too of why."""
-    if op.engine != "cpu" or not reason or reason in op.reason:
+    if op.engine != CORE or not reason or reason in op.reason:
         return net
     told = op.placed(op.engine, "; ".join(filter(None, (op.reason, reason))))
     return net.with_ops(tuple(told if each is op else each for each in net.ops))

@@ -10,10 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npukit.data import data_folder
 from npukit.errors import NpukitError
+from npukit.net.net import CORE
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = "NAME"
-_TAKEN = ("cpu", "mac_array", "npukit")
+_TAKEN = (CORE, "mac_array", "npukit")
 
 
 def new_accelerator(name: str, folder: Path) -> list[Path]:

@@ -11,9 +11,9 @@ from npukit.codegen.constants import Absolute, Fields, Number, Record, Value
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, DESTINATION_BYTES, NO_FLAG, of_this_chip
 from npukit.codegen.program import Program, enclosed
-from npukit.plan.chips import twin
-from npukit.plan.plan import Plan
-from npukit.plan.traffic import FIRMWARE_FLAGS
+from npukit.plan.emit.messages import FIRMWARE_FLAGS
+from npukit.plan.ir.plan import Plan
+from npukit.plan.multi_chip import twin
 
 START, DONE = "chips_start", "chip_done"
 

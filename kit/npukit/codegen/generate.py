@@ -12,7 +12,7 @@ from npukit.codegen.chips import pes_of, with_leader
 from npukit.codegen.names import c_string, foreign_arena
 from npukit.codegen.own import own_data
 from npukit.codegen.parts import Part
-from npukit.codegen.program import CPU, Program, gather_all
+from npukit.codegen.program import Program, gather_all
 from npukit.codegen.render import ChipRow, Ends, PeRow, Titles, render
 from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
@@ -20,9 +20,9 @@ from npukit.codegen.streamed import Piece
 from npukit.codegen.tensors import input_rows, output_rows
 from npukit.errors import DoesNotFit
 from npukit.net.c_function import math_functions
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.net.ops import TvmCode
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 
 MOST_TENSORS = 0xFFFF
 """Inputs or outputs that the protocol can count."""
@@ -106,12 +106,12 @@ def _wrappers(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
             yield f"{part.engine.commands.run}_one", caller
             if part.engine.commands.submit:
                 yield part.engine.commands.submit, caller
-        elif isinstance(part.lowered.code, Call) and part.engine.name != CPU:
+        elif isinstance(part.lowered.code, Call) and part.engine.name != CORE:
             yield part.lowered.code.function, caller
         if part.engine.abilities.wait:
             yield part.engine.abilities.wait, caller
 
 
 def _drivers(program: Program, board: Board) -> tuple[Path, ...]:
-    used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CPU or _calls_libm(part)}
+    used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CORE or _calls_libm(part)}
     return tuple(path for _, engine in sorted(used.items()) for path in engine.sources(board))

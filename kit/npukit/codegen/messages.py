@@ -14,9 +14,9 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.parts import link_to
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.copies import Copy, copies
-from npukit.plan.memory import MANY_TOLD, control_bytes
-from npukit.plan.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan
+from npukit.plan.ir.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan
+from npukit.plan.predict.memory import MANY_TOLD, control_bytes
+from npukit.plan.tensors.dma_copies import Copy, copies
 
 DESCRIPTOR_BYTES = 48
 DESCRIPTOR_ALIGN = 16

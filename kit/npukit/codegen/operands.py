@@ -10,8 +10,8 @@ import numpy as np
 from npukit.accel.interface import Address, Operand
 from npukit.codegen.names import Names
 from npukit.net.net import Net
-from npukit.plan.memory import aligned
-from npukit.plan.plan import Buffer, PePlan, View
+from npukit.plan.ir.plan import Buffer, PePlan, View
+from npukit.plan.predict.memory import aligned
 
 
 class Arena:

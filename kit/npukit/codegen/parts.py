@@ -14,11 +14,9 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.streamed import Piece, streamed_piece, with_constants_in
 from npukit.errors import NpukitError
 from npukit.net.c_function import C_TYPES
-from npukit.net.net import Net
-from npukit.plan.plan import Compute, PePlan
-from npukit.plan.repeats import layers_onward
-
-CPU = "cpu"
+from npukit.net.net import CORE, Net
+from npukit.plan.emit.replay import layers_onward
+from npukit.plan.ir.plan import Compute, PePlan
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Part:
     @property
     def from_tir(self) -> bool:
         """Whether the core computes it, by a kernel made here."""
-        return self.engine.name == CPU and isinstance(self.lowered.code, Call)
+        return self.engine.name == CORE and isinstance(self.lowered.code, Call)
 
 
 def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accelerator]) -> list[Part]:
@@ -60,7 +58,7 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
         engine = _engine(step, engines)
         lowered, streamed = engine.lower(tile), None
-        prototype = _prototype(lowered) if engine.name != CPU else None
+        prototype = _prototype(lowered) if engine.name != CORE else None
         if step.constants and step.streamed:
             streamed = streamed_piece(step.streamed, lowered.constants)
             lowered = with_constants_in(arena.scratch(step.constants), lowered)

@@ -11,13 +11,13 @@ from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
 from npukit.codegen.operands import Arena
-from npukit.codegen.parts import CPU, Part, chain_records, commands_of, lower_parts
+from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
 from npukit.codegen.table import TABLE, Long, Piece
-from npukit.net.net import Net
-from npukit.plan.awaited import Purposes
-from npukit.plan.memory import control_bytes, is_table
-from npukit.plan.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
-from npukit.plan.repeats import layer_places, likes_of
+from npukit.net.net import CORE, Net
+from npukit.plan.emit.replay import layer_places, likes_of
+from npukit.plan.ir.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
+from npukit.plan.ir.purposes import Purposes
+from npukit.plan.predict.memory import control_bytes, is_table
 
 NOC_HEADER = "noc.h"
 
@@ -209,7 +209,7 @@ def _kernel_step(part: Part) -> KernelStep:
         calls = tuple(Call(call.routine.name, call.arguments) for call in code.calls)
         return KernelStep(calls, part.layer, checked=False)
     assert isinstance(code, Call)
-    return KernelStep((code,), part.layer, part.engine.name != CPU, part.engine.abilities.wait, part.submitted)
+    return KernelStep((code,), part.layer, part.engine.name != CORE, part.engine.abilities.wait, part.submitted)
 
 
 def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
@@ -226,6 +226,6 @@ def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
 
 
 def _wrappers(parts: Sequence[Part]) -> tuple[str, ...]:
-    calls = [p for p in parts if isinstance(p.lowered.code, Call) and p.engine.name != CPU]
+    calls = [p for p in parts if isinstance(p.lowered.code, Call) and p.engine.name != CORE]
     waits = [f"int32_t {wait}(void);" for wait in dict.fromkeys(p.engine.abilities.wait for p in calls) if wait]
     return (*dict.fromkeys(part.prototype for part in calls if part.prototype), *waits)

@@ -14,7 +14,7 @@ from npukit.codegen.frame import FrameStep
 from npukit.codegen.parts import Part
 from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
-from npukit.plan.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
+from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
 
 ALIGNMENT = 16
 

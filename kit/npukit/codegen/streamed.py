@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npukit.accel.interface import Address, Call, Commands, ConstantArray, Field, Lowered, Routines, Struct
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from npukit.codegen.constants import Fields, Number, Record, Value
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.parts import Part, chain_records, commands_of
-from npukit.plan.memory import STEP_BYTES
-from npukit.plan.plan import Join, Send, Step, Wait
-from npukit.plan.repeats import Stretch, stretches
+from npukit.plan.emit.replay import Stretch, stretches
+from npukit.plan.ir.plan import Join, Send, Step, Wait
+from npukit.plan.predict.memory import STEP_BYTES
 
 TABLE = "net_steps"
 

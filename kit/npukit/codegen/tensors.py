@@ -15,8 +15,8 @@ from npukit.net.arrangement import ONCE, Repeat
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.text import print_tensor
-from npukit.plan.plan import Buffer, Plan, View
-from npukit.plan.regions import in_frame, is_named
+from npukit.plan.emit.regions import in_frame, is_named
+from npukit.plan.ir.plan import Buffer, Plan, View
 
 
 @dataclass(frozen=True)

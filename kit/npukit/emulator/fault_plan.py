@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from npukit.board.board import Board
 from npukit.errors import NpukitError
-from npukit.plan.routes import Routes
+from npukit.plan.tensors.routes import Routes
 
 Kind = Literal["drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power"]
 _KINDS: tuple[Kind, ...] = (

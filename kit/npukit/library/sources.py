@@ -18,19 +18,19 @@ from npukit.accel.engines import assign_engines
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.codegen.names import LONGEST, c_string, comment_text
-from npukit.codegen.program import CPU, gather
+from npukit.codegen.program import gather
 from npukit.codegen.render import library_frame, render_library
 from npukit.codegen.roles import Role, alone
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.c_function import C_TYPES
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.net.tensor import Tensor
-from npukit.plan.advice import Advice
-from npukit.plan.on_core import plan_with_kernels
-from npukit.plan.plan import Plan
+from npukit.plan.core_plan import plan_with_kernels
+from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
+from npukit.plan.search.tuned_choices import Advice
 from npukit.project.build_folder import Build
 
 ROOM = 1 << 28
@@ -85,8 +85,8 @@ Planned = tuple[Net, Plan, Mapping[str, Accelerator]]
 def _portable(build: Build) -> Planned:
     """Every op on the core, none of it in assembly, on one PE of any size."""
     whole = build.net()
-    engines = {CPU: Cpu()}
-    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CPU)
+    engines = {CORE: Cpu()}
+    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
     return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
 
 
@@ -97,7 +97,7 @@ def _roomy(board: Board) -> Board:
 
 def _as_built(build: Build) -> Planned:
     net, plan = build.net(), build.plan()
-    foreign = next((op for op in net.ops if op.engine != CPU), None)
+    foreign = next((op for op in net.ops if op.engine != CORE), None)
     if foreign is not None:
         raise NpukitError(
             f"{foreign.name} runs on {foreign.engine}, whose driver belongs to the firmware of {build.board.name}",
@@ -108,7 +108,7 @@ def _as_built(build: Build) -> Planned:
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
             tries=["npukit export BUILD --portable"],
         )
-    again = plan_with_kernels(net, build.board, {CPU: Cpu()}, plan.objective, 1, Advice(build.manifest.taste))
+    again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, Advice(build.manifest.taste))
     if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
         raise NpukitError(
             f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",

@@ -32,8 +32,8 @@ from npukit.measure.validate import (
 )
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
-from npukit.plan.chips import twins
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
+from npukit.plan.multi_chip import twins
 from npukit.progress import Progress
 
 

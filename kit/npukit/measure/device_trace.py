@@ -14,7 +14,7 @@ from npukit.measure.calls import FRAME
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.timeline import CORE, Slice, Timeline
 from npukit.measure.validate import write_inputs
-from npukit.plan.plan import Compute, Join, PePlan, Send, Step, Wait
+from npukit.plan.ir.plan import Compute, Join, PePlan, Send, Step, Wait
 from npukit.project.build_folder import Build
 
 _NO_MORE = 0xFFFF_FFFF

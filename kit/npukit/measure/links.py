@@ -8,8 +8,8 @@ import numpy as np
 
 from npukit.board.board import Board
 from npukit.net.net import Net
-from npukit.plan.plan import DRAM, Message, Plan
-from npukit.plan.routes import Link, Routes
+from npukit.plan.ir.plan import DRAM, Message, Plan
+from npukit.plan.tensors.routes import Link, Routes
 
 
 def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:

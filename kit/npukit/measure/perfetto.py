@@ -10,7 +10,7 @@ from typing import Any
 
 from npukit.measure.calls import FRAME
 from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
-from npukit.plan.plan import DRAM, Buffer, Plan
+from npukit.plan.ir.plan import DRAM, Buffer, Plan
 
 Event = dict[str, Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.copies import copies
-from npukit.plan.plan import DRAM, Message, Plan
+from npukit.plan.ir.plan import DRAM, Message, Plan
+from npukit.plan.tensors.dma_copies import copies
 
 
 def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:

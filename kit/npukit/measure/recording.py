@@ -18,7 +18,7 @@ from npukit.measure.cases import Cases, rounds
 from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
 from npukit.measure.validate import run_round, write_inputs
 from npukit.net.net import Net
-from npukit.plan.plan import Compute, Plan
+from npukit.plan.ir.plan import Compute, Plan
 from npukit.project.build_folder import Build
 
 _Span = tuple[int, int]

@@ -22,7 +22,7 @@ from npukit.link.session import ANSWER_SECONDS, Session
 from npukit.link.shared import SharedLink
 from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import Build
 from npukit.project.files import root_pe
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from npukit.board.board import Board
 from npukit.link.messages import LayerRecord
 from npukit.link.session import Session
-from npukit.net.net import Net
-from npukit.plan.chips import twin
-from npukit.plan.plan import Compute, PePlan, Plan
-
-CPU = "cpu"
+from npukit.net.net import CORE, Net
+from npukit.plan.ir.plan import Compute, PePlan, Plan
+from npukit.plan.multi_chip import twin
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Tile:
     @property
     def npu_cycles(self) -> int:
         """Cycles of its accelerator: the core sleeps while one runs a layer by itself."""
-        return 0 if self.step.engine == CPU else self.record.asleep
+        return 0 if self.step.engine == CORE else self.record.asleep
 
 
 def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list[Tile]:

@@ -17,7 +17,7 @@ from npukit.measure.target import Target
 from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
-from npukit.plan.plan import Plan, View
+from npukit.plan.ir.plan import Plan, View
 from npukit.progress import Progress
 
 LISTED_MISMATCHES = 20

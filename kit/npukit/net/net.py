@@ -11,6 +11,9 @@ import numpy as np
 from npukit.net.ops import Attributes, TvmCode
 from npukit.net.tensor import Tensor
 
+CORE = "cpu"
+"""The engine that every PE has: its core."""
+
 LONGEST_TITLE = 3
 """Kinds of op in a title."""
 
@@ -23,7 +26,7 @@ class Op:
     attributes: Attributes
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    engine: str = "cpu"
+    engine: str = CORE
     reason: str = ""
 
     @property
@@ -68,7 +71,7 @@ def fuse(parts: Sequence[Op], *, whole: bool = False) -> Op:
     """The parts as one op, named like the last."""
     inside = {name for part in parts for name in part.outputs}
     inputs = tuple(name for part in parts for name in part.inputs if name not in inside)
-    return Op(parts[-1].name, Fused(tuple(part.placed("cpu") for part in parts), whole), inputs, parts[-1].outputs)
+    return Op(parts[-1].name, Fused(tuple(part.placed(CORE) for part in parts), whole), inputs, parts[-1].outputs)
 
 
 @dataclass(frozen=True)

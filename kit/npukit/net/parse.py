@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from npukit.errors import NpukitError
-from npukit.net.net import Fused, Net, Op
+from npukit.net.net import CORE, Fused, Net, Op
 from npukit.net.ops import KINDS, Attributes
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
@@ -206,7 +206,7 @@ class _Parser:
 def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:
     """What follows an op's operands: attributes, then name, engine and reason."""
     attributes: dict[str, Any] = {}
-    words = {"named": outputs[0], "on": "cpu", "because": ""}
+    words = {"named": outputs[0], "on": CORE, "because": ""}
     while not tokens.done:
         key = tokens.name()
         if tokens.accept("="):

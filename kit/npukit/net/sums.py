@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, Sums, Total
 from npukit.net.requantize import requantization
 from npukit.net.tensor import Tensor
@@ -84,7 +84,7 @@ def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], consta
         constants[name] = value.astype(np.int32)
         tensors[name] = Tensor(name, channels, "int32")
     reason = "sums are added by the core"
-    return replace(op, attributes=Total(op.attributes.clamp), inputs=(*sums, *names), engine="cpu", reason=reason)
+    return replace(op, attributes=Total(op.attributes.clamp), inputs=(*sums, *names), engine=CORE, reason=reason)
 
 
 def _without_unread(net: Net) -> Net:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from npukit.net.net import Fused, Net, Op
+from npukit.net.net import CORE, Fused, Net, Op
 from npukit.net.ops import Attributes
 from npukit.net.tensor import Quantization, Tensor
 
@@ -116,7 +116,7 @@ def _rest(op: Op) -> Iterator[str]:
         yield f"{key}={_literal(value)}"
     if op.name != op.outputs[0]:
         yield f"named {quoted(op.name)}"
-    if op.engine != "cpu" or op.reason:
+    if op.engine != CORE or op.reason:
         yield f"on {quoted(op.engine)}"
     if op.reason:
         yield f"because {json.dumps(op.reason)}"

@@ -8,19 +8,19 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.alternatives import Alternatives
-from npukit.plan.assignment import Assignment
-from npukit.plan.chips import board_of_one, chips_alike, on_chips
-from npukit.plan.fit import refuse_what_does_not_fit
-from npukit.plan.graph import Graph
-from npukit.plan.memory import missing_bytes
-from npukit.plan.placement import pes_in_order
-from npukit.plan.plan import Plan
-from npukit.plan.round_alternatives import RoundAlternatives
-from npukit.plan.round_choice import RoundChoice
-from npukit.plan.search import completed_plan, fastest_plan, smallest_plan
-from npukit.plan.splits import Split
-from npukit.plan.throughput import densest_plan
+from npukit.plan.batch.batch_spec import RoundChoice
+from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
+from npukit.plan.batch_search.throughput import densest_plan
+from npukit.plan.does_not_fit import refuse_what_does_not_fit
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.plan import Plan
+from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.alternatives import Alternatives
+from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest_plan
+from npukit.plan.tensors.boxes import Split
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
 

@@ -20,9 +20,9 @@ from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.store import TEXT, VALUES, load_net
-from npukit.plan.check import check_plan
-from npukit.plan.plan import Plan
-from npukit.plan.store import load_plan
+from npukit.plan.ir.check import check_plan
+from npukit.plan.ir.plan import Plan
+from npukit.plan.ir.store import load_plan
 from npukit.project.accelerators import model_for
 from npukit.project.by_hand import changed_files, in_project, is_made, made_of, making
 from npukit.project.elf_file import check_elf

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board
 from npukit.errors import NpukitError
-from npukit.plan.plan import MemoryUse
+from npukit.plan.ir.plan import MemoryUse
 from npukit.project.check import check_fits, check_image, free_bytes, program_bytes, variable_bytes
 from npukit.project.elf import Elf
 from npukit.project.files import Project, Role, Unit

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from npukit.board.board import Board
 from npukit.measure.links import link_bytes
 from npukit.net.net import Net
-from npukit.plan.plan import Plan
-from npukit.plan.routes import Link
+from npukit.plan.ir.plan import Plan
+from npukit.plan.tensors.routes import Link
 
 GAP = 2
 """Squares between chips."""

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedErro
 
 from npukit import __version__
 from npukit.data import data_folder
-from npukit.plan.plan import Plan
+from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
 from npukit.report.mesh import MeshPicture, mesh_picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from npukit.plan.plan import PePlan, Plan
+from npukit.plan.ir.plan import PePlan, Plan
 
 WIDTH, HEIGHT = 1000, 160
 MOST_MAPS = 3

@@ -14,7 +14,10 @@ from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_o
 from npukit.net.importer.loops import Kernel, load_kernels
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
-from npukit.plan.advice import (
+from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
+from npukit.plan.search.alternatives import Alternatives
+from npukit.plan.search.objectives import SMALL_MESH
+from npukit.plan.search.tuned_choices import (
     SPACIOUS,
     Advice,
     advice_of,
@@ -24,11 +27,8 @@ from npukit.plan.advice import (
     network_key,
     worth_of,
 )
-from npukit.plan.alternatives import Alternatives
-from npukit.plan.graph import Graph
-from npukit.plan.placement import pes_in_order
-from npukit.plan.round_alternatives import RoundAlternatives
-from npukit.plan.search import SMALL_MESH
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))

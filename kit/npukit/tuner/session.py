@@ -16,7 +16,7 @@ from npukit.measure.cases import load_cases
 from npukit.measure.trial import NOT_EXACT, Trial
 from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
-from npukit.plan.advice import Advice
+from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build
 from npukit.tuner.knobs import OWN_ROUND, OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of

@@ -9,7 +9,7 @@ import pytest
 
 from accel.cortex_m import laboratory, layers
 from helpers import models
-from npukit.accel.core_nodes import CORE, core_nodes
+from npukit.accel.core_nodes import core_nodes
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.kernel import source
 from npukit.accel.cortex_m.layer import Opaque
@@ -17,6 +17,7 @@ from npukit.accel.cortex_m.network import INPUT, Node, choose, choose_thriftily
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
+from npukit.net.net import CORE
 
 # Instructions of TensorFlow Lite Micro with CMSIS-NN (../shared/facts/peers.md), the share of them that is allowed, and
 # its bytes of RAM: arena and stack.

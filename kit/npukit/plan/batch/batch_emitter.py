@@ -1,0 +1,341 @@
+"""Rounds: several frames at once, each on a group of PEs of its own, for throughput.
+
+The root says go; every PE fetches its part of its frame from DRAM, and the outputs come to the root, which ends the
+round. Each group may take several frames in turn, `waves`, and fetches the next while it computes. In a wave it may
+take several frames together, `lanes`, op by op: while the tiles of one are on their way it computes another.
+Ops at the network's end whose constants take longer to come than to be computed with, as those of dense layers do, are
+done at the round's end for all waves, so that their constants come once.
+
+Constants that do not fit are streamed (`weight_slices.py`): cut into slices, each of which one PE asks of DRAM and
+multicasts to all PEs that compute with it, once they have told it that they have room.
+
+In a pipeline a group's PEs are cut into stages, of consecutive ops: while one stage computes a wave's frames the stage
+before it computes those of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import accumulate, product
+
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.channel_bands import Turn, between, in_bands, turns_of
+from npukit.plan.batch.deferred import lazy_from
+from npukit.plan.batch.live_bytes import most_held
+from npukit.plan.batch.send_after import Due
+from npukit.plan.batch.weight_slices import (
+    LARGEST_SLICE,
+    MOST_SLICE_BYTES,
+    Piece,
+    Slice,
+    Streams,
+    cut_in_slices,
+    slices_of,
+)
+from npukit.plan.emit.allocate import finished
+from npukit.plan.emit.emitter import Emitter, Engines
+from npukit.plan.emit.messages import SIGNAL, UsualFlags, signal
+from npukit.plan.emit.pe_program import Block
+from npukit.plan.emit.regions import Ends, in_frame
+from npukit.plan.emit.replicas import NO_OTHERS, Alike, groups_alike
+from npukit.plan.ir.assignment import useful
+from npukit.plan.ir.plan import DRAM, Buffer, Plan, streamed_name
+from npukit.plan.predict.memory import aligned
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.pe_order import pes_in_order
+
+FETCH_PARTS = 8
+"""Parts in which a wave's inputs are fetched during the wave before."""
+
+
+def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
+    """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
+    return settled_round(graph, board, engines, wanted, {})
+
+
+def settled_round(graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags) -> Plan:
+    """That plan. Of several waves it is emitted twice: then also the first has the flags on which later ones settle.
+
+    Once is enough if those of one of its groups are known, `settled`, and all groups are alike.
+    """
+    emitter = _emitted(graph, board, engines, wanted, settled)
+    if wanted.waves > 1 and not (settled and emitter.emits_one_group):
+        emitter = _emitted(graph, board, engines, wanted, emitter.usual_flags)
+    return emitter.plan()
+
+
+def round_with(
+    graph: Graph, board: Board, engines: Engines, wanted: Round, flags: UsualFlags
+) -> tuple[Plan, UsualFlags]:
+    """The plan with these flags where they are free, and those on which its later waves settle."""
+    emitter = _emitted(graph, board, engines, wanted, flags)
+    return emitter.plan(), emitter.usual_flags
+
+
+def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round, flags: UsualFlags) -> _RoundEmitter:
+    """Of groups that are alike one, unless their own PEs must ask for slices."""
+    useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
+    wanted = replace(wanted, groups=useful_groups)
+    alike = groups_alike(wanted.groups, wanted.feeders, pes_in_order(board)[0])
+    emitter = _RoundEmitter(graph, board, engines, wanted, alike, flags)
+    if not emitter.streams.are_listed_apart and alike.count > 1:
+        emitter = _RoundEmitter(graph, board, engines, wanted, NO_OTHERS, flags)
+    emitter.emit()
+    return emitter
+
+
+@dataclass(frozen=True)
+class _Place:
+    """In the order of a round: an op's turn, and the frames for which it is done then."""
+
+    turn: Turn
+    frames: range
+
+
+class _RoundEmitter:
+    def __init__(
+        self,
+        graph: Graph,
+        board: Board,
+        engines: Engines,
+        wanted: Round,
+        alike: Alike,
+        usual_flags: UsualFlags,
+    ) -> None:
+        root = pes_in_order(board)[0]
+        self._graph, self._board, self._engines, self._round = graph, board, engines, wanted
+        self._apart = alike.count
+        """Of the groups that are alike the frames of the first are emitted: so many are between them."""
+        frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
+        ends, apart = _ends(wanted, root), between(graph, wanted.bands)
+        self.emitter = Emitter(
+            graph,
+            board,
+            engines,
+            frames,
+            ends,
+            wanted.feeders,
+            apart,
+            wanted.waves,
+            usual_flags,
+            alike,
+            compact=wanted.compact,
+        )
+        self._traffic, self._upon = self.emitter.traffic, upon(graph, engines)
+        self._lazy = lazy_from(graph, board, engines, wanted)
+        self._calm = min(_calm_from(graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
+        self._places = list(self._in_order(turns_of(graph, wanted.bands)))
+        self._due = Due(graph, wanted.bands, compact=wanted.compact)
+        self._rooms = self._rooms_for_slices()
+        self._cut = cache(self._cut_anew)
+        self._to_compute: dict[int, list[Slice]] = {}
+        for slice_ in self._slices():
+            self._to_compute.setdefault(slice_.place, []).append(slice_)
+        slices = [slice_ for same in self._to_compute.values() for slice_ in same]
+        rooms = {slice_: self._rooms[self._places[slice_.place].turn.index] for slice_ in slices}
+        self.streams = Streams(self._traffic, rooms, wanted.feeders, least=1 if wanted.compact else 2)
+
+    @property
+    def emits_one_group(self) -> bool:
+        return self._apart == len(self._round.groups)
+
+    @property
+    def usual_flags(self) -> UsualFlags:
+        return self._traffic.usual_flags
+
+    def plan(self) -> Plan:
+        """Of what has been emitted."""
+        frames = self._round.frames
+        plan = finished(self._graph, self._board, self._traffic, "throughput", frames)
+        return replace(plan, frames=frames, dram=tuple(self.dram()))
+
+    def emit(self) -> None:
+        self._go()
+        for frame in self._places[0].frames:
+            self.emitter.bring_inputs(frame)
+        for number, place in enumerate(self._places):
+            self.streams.open(number + self._round.lead)
+            if place.frames.stop < self._round.frames and place.turn.last:
+                self._fetch(place)
+            if number in self._to_compute:
+                self._compute_slices(place, self._to_compute[number])
+            else:
+                self._compute_whole(place)
+        self.emitter.end()
+
+    def _in_order(self, turns: Sequence[Turn]) -> Iterator[_Place]:
+        """Wave after wave, and each stage of a pipeline a wave behind the stage before it; lazy ops for all waves.
+
+        The stage before comes first: what it makes has a place while the stage after it is at the wave before.
+        """
+        size = self._round.frames_of_wave
+        stages = [self._round.stage_of(turn.index) for turn in turns]
+        eager = [number for number, turn in enumerate(turns) if turn.index < self._lazy]
+        places = product(range(self._round.waves), eager)
+        for wave, number in sorted(places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place)):
+            yield _Place(turns[number], range(wave * size, (wave + 1) * size, self._apart))
+        for turn in turns[len(eager) :]:
+            yield _Place(turn, range(0, self._round.frames, self._apart))
+
+    def _fetch(self, place: _Place) -> None:
+        """Part of the next wave's inputs, every few ops, so that DRAM and DMA have time for the rest."""
+        calm = 0 if self._round.cuts else self._calm  # the first stage's PEs have room, and begin the next wave soon
+        ops = self._round.cuts[0] if self._round.cuts else self._lazy
+        parts = min(FETCH_PARTS, ops - calm)
+        part, between_parts = divmod(place.turn.index - calm, (ops - calm) // parts)
+        if 0 <= part < parts and not between_parts:
+            for frame in place.frames:
+                self.emitter.fetch_part(frame + self._round.frames_of_wave, part, parts)
+
+    def _compute_whole(self, place: _Place) -> None:
+        """Frame by frame, what others need of it sent at once."""
+        turn = place.turn
+        for frame in place.frames:
+            if not self._asks_late(turn):
+                self._ask([frame], turn)
+            for tile in turn.tiles(self.emitter.assignments[frame]):
+                self.emitter.compute(frame, turn.index, tile)
+            if self._asks_late(turn):
+                self._ask([frame], turn)
+            self._send(frame, turn)
+
+    def _compute_slices(self, place: _Place, slices: Sequence[Slice]) -> None:
+        """Slice by slice, each for all frames."""
+        turn = place.turn
+        if not self._asks_late(turn):
+            self._ask(place.frames, turn)
+        for slice_ in slices:
+            for piece in slice_.pieces:
+                self.emitter.compute(piece.frame, turn.index, piece.tile, piece.box, slice_.block)
+            self.streams.release(slice_)
+        if self._asks_late(turn):
+            self._ask(place.frames, turn)
+        for frame in place.frames:
+            self._send(frame, turn)
+
+    def _asks_late(self, turn: Turn) -> bool:
+        """Outputs may lie where slices lay."""
+        return self._round.compact or self.emitter.is_last(turn.op.output)
+
+    def _ask(self, frames: Sequence[int], turn: Turn) -> None:
+        for tensor, chosen in self._due.after(turn):
+            self.emitter.ask(frames, tensor, chosen)
+
+    def _send(self, frame: int, turn: Turn) -> None:
+        for tensor, chosen in self._due.after(turn):
+            self.emitter.send(frame, tensor, chosen)
+
+    def _go(self) -> None:
+        """The root starts everybody."""
+        root, *others = self._traffic.programs
+        go = Block("go", SIGNAL)
+        if others:
+            self._traffic.send([signal(root, go, others)])
+        for pe in others:
+            self._traffic.wait_for(pe, go)
+
+    def _slices(self) -> Iterator[Slice]:
+        """In the order in which they are computed."""
+        for number, place in enumerate(self._places):
+            op = place.turn.op
+            if op.name in self._round.streamed:
+                yield from slices_of(op, number, self._pieces(place), self._source)
+
+    def _pieces(self, place: _Place) -> list[list[Piece]]:
+        """Of each frame and tile."""
+        found = []
+        for frame in place.frames:
+            for tile in place.turn.tiles(self.emitter.assignments[frame]):
+                boxes = self._cut(place.turn.index, tile.box)
+                found.append([Piece(frame, tile, box) for box in boxes])
+        return found
+
+    def _cut_anew(self, index: int, box: Box) -> list[Box]:
+        """What is computed with one slice each; the same in every wave."""
+        wanted = min(self._rooms[index] // self._round.slices, MOST_SLICE_BYTES)
+        most = wanted if self._round.fills else LARGEST_SLICE * wanted
+        return cut_in_slices(box, partial(self._size, self._graph.ops[index]), wanted, most)
+
+    def _rooms_for_slices(self) -> list[int]:
+        """Bytes for slices while each op is computed."""
+        wanted = self._round
+        least = wanted.slices * wanted.slice_bytes
+        if wanted.room is None:
+            return [least] * len(self._graph.ops)
+        held = self._held(self._calm if wanted.waves > 1 else None)
+        room = max(wanted.room, max(held) + least)
+        return [room - each for each in held]
+
+    def _held(self, fetched_from: int | None) -> list[int]:
+        """Bytes of tensors while each op is computed, on the PE that holds most."""
+        wanted = self._round
+        frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_wave, self._apart)]
+        bands = between(self._graph, wanted.bands)
+        return most_held(
+            self._graph,
+            frames,
+            self._upon,
+            late=wanted.compact,
+            lead=wanted.lead,
+            between=bands,
+            fetched_from=fetched_from,
+        )
+
+    def _calm_of_pes(self) -> int:
+        """The first op from which on also the next wave's inputs have room where most crowded ops have none left."""
+        held = self._held(None)
+        most = max(held)
+        inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
+        crowded = [index for index, each in enumerate(held) if each + inputs > most]
+        return min(max(crowded, default=-1) + 1, len(held) - 1)
+
+    def _source(self, op: Op, box: Box) -> Block:
+        """The constants of a box in DRAM."""
+        form = self.emitter.cost(op, box).constants_form
+        return Block(streamed_name(op.name, box, form), self._size(op, box))
+
+    def _size(self, op: Op, box: Box) -> int:
+        """The constants of a box but for the command, which holds addresses and stays in the image."""
+        return self.emitter.cost(op, box).constant_bytes - self.emitter.command_bytes(op)
+
+    def dram(self) -> Iterator[Buffer]:
+        """What lies in DRAM: the slices, then the inputs of every frame."""
+        end = max(len(program.steps) for program in self._traffic.programs.values()) - 1
+        slices = dict.fromkeys(slice_.source for same in self._to_compute.values() for slice_ in same)
+        wanted = [(block.name, "", block.box, block.bytes) for block in slices]
+        for frame in range(self._round.frames if self._round.fetched else 0):
+            for name in self._graph.net.inputs:
+                whole = Box.whole(self._graph.shape(name))
+                wanted.append((in_frame(name, frame), name, whole, self._graph.net.tensor(name).bytes))
+        offset = 0
+        for name, tensor, box, size in wanted:
+            yield Buffer(name, tensor, box, size, offset, 0, end)
+            offset += aligned(size)
+
+
+def _ends(wanted: Round, root: int) -> Ends:
+    return Ends(DRAM if wanted.fetched else root, root)
+
+
+def _calm_from(graph: Graph) -> int:
+    """The first op from which on a frame's tensors and the next frame's inputs take no more than the frame's peak."""
+    live = _live_bytes(graph)
+    inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
+    crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
+    return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
+
+
+def _live_bytes(graph: Graph) -> list[int]:
+    """For each op the bytes of the whole tensors that it reads, makes, or leaves for later."""
+    changes = [0] * (len(graph.ops) + 1)
+    made = [*((0, name) for name in graph.net.inputs), *((index, op.output) for index, op in enumerate(graph.ops))]
+    for index, name in made:
+        changes[index] += graph.net.tensor(name).bytes
+        changes[max(graph.consumers[name], default=index) + 1] -= graph.net.tensor(name).bytes
+    return list(accumulate(changes[:-1]))

@@ -1,0 +1,119 @@
+"""What tensors take of the PEs' memory while each op is computed: the rest is for slices of constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from npukit.plan.emit.regions import Region, Regions
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.predict.memory import aligned
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.in_place import Upon
+
+
+def most_held(
+    graph: Graph,
+    frames: Sequence[Regions],
+    upon: Upon,
+    *,
+    late: bool,
+    lead: int = 1,
+    between: Collection[str] = (),
+    fetched_from: int | None = None,
+) -> list[int]:
+    """For each op, on the PE that holds most, the bytes of these frames' tensors from when the op so many, `lead`,
+    before it is computed until it is computed itself.
+
+    What others send has its place from when they begin to compute it, or, if `late`, from when they have. Of tensors
+    `between` ops that take turns one band at a time is there. While ops from `fetched_from` on are computed as many
+    inputs again, the next frames', have a place. Tiles lie `upon` operands where they can.
+    """
+    most: Counter[int] = Counter()
+    for (moment, _), size in _held(graph, frames, upon, not late, between, fetched_from, late=late).items():
+        most[moment] = max(most[moment], size)
+    return [max(most[moment] for moment in range(2 * (index - lead), 2 * index + 1)) for index in range(len(graph.ops))]
+
+
+def most_at_once(
+    graph: Graph,
+    frame: Regions,
+    upon: Upon,
+    in_place: Collection[int],
+    between: Collection[str],
+    beside: Mapping[str, Mapping[int, int]],
+) -> Counter[int]:
+    """By PE, bytes of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
+    makes is computed; ops `in_place` may write where they read, or lie `upon` what they read.
+
+    Of tensors `between` ops that take turns one band at a time is there.
+    """
+    held = _held(graph, [frame], upon, between=between, late=False)
+    for index, op in enumerate(graph.ops):
+        held.update({(2 * index, pe): size for pe, size in beside[op.output].items()})
+    most: Counter[int] = Counter()
+    for (moment, pe), size in held.items():
+        if moment % 2 or moment // 2 not in in_place:
+            most[pe] = max(most[pe], size)
+    return most
+
+
+def _held(
+    graph: Graph,
+    frames: Sequence[Regions],
+    upon: Upon,
+    after_sent: int = 0,
+    between: Collection[str] = (),
+    fetched_from: int | None = None,
+    *,
+    late: bool,
+) -> Counter[tuple[int, int]]:
+    """By moment and PE. What is sent keeps its place for so many moments after that."""
+    held: Counter[tuple[int, int]] = Counter()
+    for regions in frames:
+        for tensor, by_pe in regions.items():
+            made = _made(graph, tensor)
+            operands = upon[graph.ops[made].name] if made >= 0 else ()
+            again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else ()
+            held_regions = [region for of_pe in by_pe.values() for region in of_pe if region.needs]
+            leaves = max((_sent(region, made, late=late) for region in held_regions), default=0)
+            for region in _regions(by_pe, at_once=tensor in between):
+                size = aligned(region.box.elements * graph.element_bytes(tensor))
+                moments = _moments(region, made, len(graph.ops), leaves, after_sent, late=late)
+                lies_upon = any(_lies_upon(region, made, regions[name].get(region.pe, ())) for name in operands)
+                for moment in (*moments[lies_upon:], *again):
+                    held[moment, region.pe] += size
+    return held
+
+
+def _regions(by_pe: Mapping[int, Sequence[Region]], *, at_once: bool) -> Iterator[Region]:
+    """A tensor's on the PEs: all, or of each PE's bands, of which one is there `at_once`, the largest."""
+    for pe, regions in by_pe.items():
+        if pe != DRAM:
+            yield from [max(regions, key=lambda region: region.box.elements)] if at_once else regions
+
+
+def _sent(region: Region, made: int, *, late: bool) -> int:
+    """When a region's part of a tensor goes out: an op is computed at twice its number, and what it makes is sent after
+    that."""
+    made_by = max(2 * made, 0) + 1
+    return max(2 * region.first_reader - 1, made_by) if region.needs and late else made_by
+
+
+def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, *, late: bool) -> range:
+    """When it has a place. Of what is made here the last parts are sent when the tensor `leaves`."""
+    first = max(2 * made, 0) if region.owned or made < 0 or not late else _sent(region, made, late=late)
+    last = max((2 * index for index, _ in region.needs), default=0)
+    sent = leaves if region.owned and late else _sent(region, made, late=late)
+    return range(first, min(max(last, sent + after_sent), 2 * ops - 1) + 1)
+
+
+def _lies_upon(region: Region, made: int, operand: Sequence[Region]) -> bool:
+    """Whether a tile lies where one of these regions of an operand lay until then."""
+    last = (each for each in operand if each.needs and max(index for index, _ in each.needs) == made)
+    return region.owned == region.box and any(each.box == region.box for each in last)
+
+
+def _made(graph: Graph, tensor: str) -> int:
+    """By which op; -1 of the network's inputs."""
+    return next((index for index, op in enumerate(graph.ops) if op.output == tensor), -1)

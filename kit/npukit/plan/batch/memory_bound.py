@@ -1,0 +1,129 @@
+"""What a round's PEs need at least, known before anything is emitted: what cannot fit need not be tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from itertools import accumulate
+
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import CORE, Op
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.channel_bands import between, in_bands
+from npukit.plan.batch.live_bytes import most_at_once
+from npukit.plan.batch.weight_slices import LARGEST_SLICE, MOST_SLICE_BYTES, cut_in_slices
+from npukit.plan.emit.emitter import Engines, command_bytes
+from npukit.plan.emit.messages import descriptor_bytes
+from npukit.plan.emit.regions import Ends, Regions, regions_of
+from npukit.plan.emit.transfers import copies_to, transfers_of
+from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.predict.memory import (
+    CODE_OF_THE_LOOP,
+    LAYER_BYTES,
+    LAYER_NUMBER_BYTES,
+    STEP_BYTES,
+    WORKER_BYTES,
+    WORKER_STACK_BYTES,
+    control_bytes,
+)
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.in_place import upon
+
+ROWS_OF_A_SLICE = 2
+"""Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
+another PE, that there is room."""
+
+ROWS_OF_A_COMMAND = 3
+"""That set what slices of one shape have otherwise in their command: where the output, the weights and the parameters
+lie. With several slices no two that follow each other lie in the same place."""
+
+
+def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool:
+    """Whether a round whose constants are all streamed may, of which the last group neither has the root nor gets its
+    places late."""
+    group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
+    thin = between(graph, wanted.bands)
+    regions = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
+    slices = _Slices(graph, engines, wanted)
+    in_place = _in_place(graph, engines, group)
+    beside = {op.output: slices.at_once(op, group) for op in graph.ops}
+    held = most_at_once(graph, regions, upon(graph, engines), in_place, thin, beside)
+    held += _orders(graph, engines, group, slices)
+    room = board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
+    rest = (_descriptors(graph, regions, tensor) for tensor in regions)  # which take longest to find
+    return all(max(each.values()) <= room for each in accumulate(rest, Counter.__add__, initial=held))
+
+
+def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:
+    """Ops, by number, that may write where they read."""
+    first = ((index, op, tile.box) for index, op in enumerate(graph.ops) for tile in group[op.name][:1])
+    return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).in_place)
+
+
+class _Slices:
+    """Of the constants of a round's tiles: as few, and as small, as they may be."""
+
+    def __init__(self, graph: Graph, engines: Engines, wanted: Round) -> None:
+        self._graph, self._engines, self._wanted = graph, engines, wanted
+        self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
+
+    def at_once(self, op: Op, group: Assignment) -> Counter[int]:
+        """By PE, bytes of those that are there together."""
+        return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
+
+    def rows(self, op: Op, box: Box) -> int:
+        """Of the table, for all of a tile."""
+        count, _ = self._cut(op, box)
+        of_one_shape = count - 1 if count > 2 else 0  # the last one may be smaller
+        return count * (ROWS_OF_A_SLICE + bool(self._wanted.feeders)) + of_one_shape * ROWS_OF_A_COMMAND
+
+    def _cut(self, op: Op, box: Box) -> tuple[int, int]:
+        """How many there are of a tile, and the bytes of the first two: one comes while the other is in use."""
+        key = op.name, box.shape
+        if key not in self._known:
+            self._known[key] = self._cut_anew(op, box)
+        return self._known[key]
+
+    def _cut_anew(self, op: Op, box: Box) -> tuple[int, int]:
+        if op.engine == CORE:
+            return 0, 0
+        size, wanted = partial(self._bytes, op), self._wanted
+        if size(box) <= wanted.slice_bytes:
+            return 0, size(box)
+        filled = wanted.room is not None
+        small = cut_in_slices(box, size, wanted.slice_bytes, (1 if filled else LARGEST_SLICE) * wanted.slice_bytes)
+        most = MOST_SLICE_BYTES if filled else wanted.slice_bytes
+        large = cut_in_slices(box, size, most, LARGEST_SLICE * most) if size(box) > most else []
+        return len(large), sum(map(size, small[:2]))
+
+    def _bytes(self, op: Op, box: Box) -> int:
+        """Of constants but for the command."""
+        engine = self._engines[op.engine]
+        return engine.cost(self._graph.net, op, box).constant_bytes - command_bytes(engine)
+
+
+def _orders(graph: Graph, engines: Engines, group: Assignment, slices: _Slices) -> Counter[int]:
+    """By PE, bytes of its commands and of its table, with what is known of its layers."""
+    found: Counter[int] = Counter()
+    layers: Counter[int] = Counter()
+    for op in graph.ops:
+        for tile in group[op.name]:
+            found[tile.pe] += STEP_BYTES * slices.rows(op, tile.box) + command_bytes(engines[op.engine])
+            layers[tile.pe] += 1
+    for pe, count in layers.items():
+        found[pe] += count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count)
+    return found
+
+
+def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:
+    """By PE, bytes of those of what it sends of a tensor, or fetches of it from DRAM."""
+    found: Counter[int] = Counter()
+    for transfer in transfers_of(graph, regions, tensor):
+        parts = len(copies_to(graph, transfer.box, transfer.source, transfer.destinations[0]))
+        if transfer.source.pe == DRAM:
+            found.update({to.pe: descriptor_bytes(parts, 1) for to in transfer.destinations})
+        else:
+            found[transfer.source.pe] += descriptor_bytes(parts, len(transfer.destinations))
+    return found

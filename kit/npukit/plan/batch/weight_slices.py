@@ -1,0 +1,184 @@
+"""Constants that do not fit, streamed: cut into slices, of which each PE holds a few at a time.
+
+A slice is asked of DRAM by one PE, its feeder, once all PEs that compute with it have told the feeder that they have
+room, and multicast to all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile, zip_longest
+
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.emit.messages import DESCRIPTOR_BYTES, DESTINATION_BYTES, SIGNAL, Parcel, Traffic, signal
+from npukit.plan.emit.pe_program import Block
+from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.tensors.dma_copies import LARGEST
+
+SLICE_BYTES = 8 << 10
+"""Constants are streamed in slices of about this size, unless a round says otherwise."""
+
+CHANNEL_GRAINS = (16, 4)
+"""Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
+
+MOST_LISTED = 96 << 10
+"""Bytes of descriptors for slices that a PE which does nothing else has room for."""
+
+LISTED_BY_ROOT = 2 / 3
+"""Part of that for which the root has room, which holds the outputs too."""
+
+LARGEST_SLICE = 2
+"""Times the size that is wanted."""
+
+MOST_SLICE_BYTES = 32 << 10
+"""Larger slices keep engines waiting for the first."""
+
+SLICES_IN_MEMORY = 3
+"""One in use, one there, one arriving; unless a round says otherwise."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a tile, computed with one slice: of which frame, on which PE, what of the output."""
+
+    frame: int
+    tile: Tile
+    box: Box
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Constants that some pieces of one op share: in DRAM, and for a while in the PEs of these pieces."""
+
+    place: int
+    """Of the op's turn among all turns of the round."""
+    source: Block
+    block: Block
+    pieces: tuple[Piece, ...]
+
+    @property
+    def pes(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(piece.tile.pe for piece in self.pieces))
+
+
+def cut_in_slices(box: Box, size: Callable[[Box], int], slice_bytes: int, most: int) -> list[Box]:
+    """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes.
+
+    Wide parts may have at `most` so many.
+    """
+    count = -(-size(box) // slice_bytes)
+    cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in CHANNEL_GRAINS]
+    return next((parts for parts in cuts if size(parts[0]) <= most), cuts[-1])
+
+
+def _cut(box: Box, step: int) -> list[Box]:
+    cuts = [*range(box.start[-1], box.stop[-1], step), box.stop[-1]]
+    return [Box((*box.start[:-1], a), (*box.stop[:-1], b)) for a, b in pairwise(cuts)]
+
+
+def slices_of(
+    op: Op, place: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
+) -> Iterator[Slice]:
+    """Of the pieces of each tile, in the order in which they are computed: the first of all, the second, ..."""
+    for number, same in enumerate(zip_longest(*pieces)):
+        shared: dict[Block, list[Piece]] = {}
+        for piece in filter(None, same):
+            shared.setdefault(source_of(op, piece.box), []).append(piece)
+        for source, found in shared.items():
+            same = f"{source.name} ({number})"
+            block = Block(f"{source.name} ({place}.{number})", source.bytes, source.name, same)
+            yield Slice(place, source, block, tuple(found))
+
+
+class Streams:
+    """The slices of a round, in order, on their way into the programs' memories, each where it finds room."""
+
+    def __init__(self, traffic: Traffic, rooms: Mapping[Slice, int], feeders: Sequence[int], least: int) -> None:
+        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use; in the
+        order in which they are used.
+
+        So many, at `least`, find room even if they are too large.
+        """
+        self._traffic, self._feeders = traffic, feeders
+        self._replaced = _replaced_by(rooms, least)
+        self._waiting = list(rooms)
+        self._released: set[Slice] = set()
+        self._open = 0
+        self._lists: Counter[int] = Counter()
+        """Bytes of each PE's descriptors, and of their lists of destinations."""
+        self._usual: dict[str, int] = {}
+        """By use, the feeder of the wave before."""
+
+    def open(self, place: int) -> None:
+        """From here on slices of the ops up to that place may come."""
+        self._open = max(self._open, place)
+        self._ask()
+
+    def release(self, done: Slice) -> None:
+        """All its PEs have computed with it: others may take its place."""
+        self._released.add(done)
+        self._ask()
+
+    def _ask(self) -> None:
+        waiting = list(takewhile(lambda each: each.place <= self._open, self._waiting))
+        for each in waiting:
+            if self._replaced[each] <= self._released:
+                self._waiting.remove(each)
+                self._ask_for(each)
+
+    def _feeder(self, pes: Sequence[int]) -> int:
+        """Of those that do nothing else and have room, or else of these PEs, the one that asks for least so far."""
+        roomy = [pe for pe in self._feeders if self._lists[pe] < self._most_listed(pe)]
+        found = min(roomy or pes, key=self._lists.__getitem__)
+        self._lists[found] += self._list_bytes(pes)
+        return found
+
+    @property
+    def are_listed_apart(self) -> bool:
+        """Whether those that do nothing else have room for the descriptors of all."""
+        listed = {each.block.same: self._list_bytes(each.pes) for each in self._waiting}
+        return sum(listed.values()) <= sum(map(self._most_listed, self._feeders))
+
+    def _list_bytes(self, pes: Sequence[int]) -> int:
+        """Of a descriptor for these PEs, and those of groups that are alike."""
+        return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._traffic.alike.count
+
+    def _most_listed(self, pe: int) -> float:
+        root = next(iter(self._traffic.programs))
+        return MOST_LISTED * (LISTED_BY_ROOT if pe == root else 1)
+
+    def _ask_for(self, wanted: Slice) -> None:
+        """Its PEs say that they have room; then the feeder asks."""
+        pes = wanted.pes
+        same = wanted.block.same
+        if same not in self._usual:
+            self._usual[same] = self._feeder(pes)
+        feeder = self._usual[same]
+        room = Block(f"room for {wanted.block.name}", SIGNAL, same=f"room for {same}")
+        self._traffic.send([signal(pe, room, [feeder]) for pe in pes if pe != feeder])
+        self._traffic.wait_for(feeder, room)
+        parts = -(-wanted.source.bytes // LARGEST)
+        to = tuple((pe, wanted.block) for pe in pes)
+        self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
+
+
+def _replaced_by(rooms: Mapping[Slice, int], least: int) -> dict[Slice, set[Slice]]:
+    """For each slice those that must be gone before it comes.
+
+    On each PE that is the last of them, as slices are used in order.
+    """
+    found: dict[Slice, set[Slice]] = {each: set() for each in rooms}
+    held: dict[int, deque[Slice]] = {}
+    gone: dict[int, Slice] = {}
+    for each, room in rooms.items():
+        for pe in each.pes:
+            before = held.setdefault(pe, deque())
+            while len(before) >= least and sum(other.source.bytes for other in before) + each.source.bytes > room:
+                gone[pe] = before.popleft()
+            before.append(each)
+            found[each] |= {gone[pe]} if pe in gone else set()
+    return found

@@ -1,0 +1,248 @@
+"""Throughput of large meshes: groups of PEs in lock step, chosen by what one group of each size would take.
+
+A whole round on hundreds of PEs takes long to emit and to simulate. Groups differ only in when their inputs arrive, so
+that one of them tells what all take, and whether they fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from math import inf
+
+from npukit.board.board import Board
+from npukit.parallel import in_order
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round, settled_round
+from npukit.plan.batch.channel_bands import bands_for, narrowed
+from npukit.plan.batch.weight_streaming import most_streamed
+from npukit.plan.batch_search.group_trials import MOST_WAVES, Trials, Tried
+from npukit.plan.emit.emitter import Engines
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
+from npukit.plan.predict.predict import with_predictions
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.objectives import QUICK
+from npukit.plan.search.splits import WIDE_GRAIN
+from npukit.plan.tensors.graph import Graph
+
+WELL_USED = 0.92
+"""Of the PEs, what the groups of a size must take together."""
+
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
+
+PRICE = 0.06
+"""Cycles a byte of constants costs."""
+
+SLICES = ((9 << 10, 2), (9 << 10, 3), (17 << 10, 2))
+"""Bytes of slices, and how many have room: what leaves most memory first."""
+
+LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
+
+COMPARED = 2
+"""Whole rounds that are planned, if the first takes longer than one group of the second lets expect."""
+
+ROOMS = (None, 5 / 8)
+"""Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
+
+HEAVY_MOVES = 3.0
+"""Times what they are estimated to cost that moving data weighs in another search for the best sizes: while all groups
+work, what is on its way takes longer."""
+
+OTHER_WAYS = ((0, 1, SLICES[1]), (0, 1, SLICES[2]), (0, 2, SLICES[0]), (None, 1, SLICES[0]), (None, 1, SLICES[1]))
+"""Of the best groups' slices, rooms for them, so many ops that they may come before they are computed with, bytes and
+number, tried besides: larger ones; as large as there is room, which they take longer; small everywhere, which leaves
+room for more waves."""
+
+WORSE = 3
+"""Sizes one after the other that are no better than the best before: larger ones are not tried."""
+
+SETTLED, LESS_SETTLED = 0.87, 0.015
+"""Part of what the first wave takes that each wave behind it takes at least; once some groups have told what it is, so
+much less than the least of it."""
+
+AT_ONCE = 4
+"""Groups that are tried in waves before it is asked which others may still be better."""
+
+FORESEEN = 0.02
+"""Part by which a whole round may take longer than one group of it lets expect."""
+
+
+def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
+    """The most frames a cycle that groups in lock step give, or None if none fit."""
+    trials = Trials(graph, board, engines)
+    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, slices=2)
+    tried = _in_waves(trials, _of_all_sizes(trials, graph, board, engines, order, search))
+    if tried:
+        best, moving_less = min(map(_by_interval, tried)), search.weighing(HEAVY_MOVES)
+        sizes = sorted({_size(order, each) for each in tried if each.interval < best * (1 + FORESEEN)})
+        heavy = in_order(lambda size: trials.first(*_of_size(graph, board, order, size, moving_less, ROOMS[:1])), sizes)
+        tried += _in_waves(trials, list(filter(None, heavy)), best)
+        tried += _in_other_ways(trials, min(tried, key=_by_interval))
+    return _best_whole(graph, board, engines, tried)
+
+
+def _by_interval(tried: Tried) -> float:
+    return tried.interval
+
+
+def _size(order: Sequence[int], tried: Tried) -> int:
+    """Of its groups."""
+    return (len(order) - len(tried.wanted.feeders)) // len(tried.wanted.groups)
+
+
+def _of_all_sizes(
+    trials: Trials, graph: Graph, board: Board, engines: Engines, order: Sequence[int], search: LatencySearch
+) -> list[Tried]:
+    """Groups of each size in one wave, those that fit; but for those whose engines alone take longer than the best."""
+    found: list[Tried] = []
+    worse = 0
+
+    def least() -> float:
+        return min((each.interval for each in found), default=inf)
+
+    def of_size(size: int) -> list[Tried]:
+        rounds = _of_size(graph, board, order, size, search)
+        possible = [wanted for wanted in rounds if engine_cycles(graph, engines, wanted) < least()]
+        return [each for each in map(trials.first, possible) if each]
+
+    for tried in in_order(of_size, _sizes(graph, board, order)):
+        # Which were worse than the least when they were begun depends on the clock, which are now does not.
+        better = [each for each in tried if engine_cycles(graph, engines, each.wanted) < least()]
+        worse = 0 if not found or any(each.interval < least() for each in better) else worse + 1
+        found += better
+        if worse == WORSE:
+            break
+    return found
+
+
+def _best_whole(graph: Graph, board: Board, engines: Engines, every: Sequence[Tried]) -> Plan | None:
+    """The best of the whole rounds that may be, those first that let expect most."""
+    found: list[Plan] = []
+    for tried in sorted(every, key=_by_interval):
+        best = min((plan.predicted.interval_cycles for plan in found), default=None)
+        if len(found) == COMPARED or (best is not None and tried.interval >= best * (1 - FORESEEN)):
+            break
+        plan = settled_round(graph, board, engines, tried.wanted, tried.settled)
+        if not missing_bytes(board, plan):
+            found.append(with_predictions(graph.net, board, plan))
+    return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
+
+
+def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+    """One frame on all PEs, with whatever leaves most memory: small tiles, all constants streamed that can be."""
+    room = int(ROOMS[-1] * board.memory_for("activations").size)
+    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, room=room, slices=2)
+    assignment = search.best(PRICE)
+    wanted = Round((assignment,), slice_bytes=SLICES[0][0], slices=SLICES[0][1])
+    plan = most_streamed(graph, board, engines, wanted) or emit_round(graph, board, engines, wanted)
+    return with_predictions(graph.net, board, plan)
+
+
+def _in_waves(trials: Trials, firsts: Sequence[Tried], best: float = inf) -> list[Tried]:
+    """These, and with as many waves as one of their groups holds those that then may be better than the best so far.
+
+    The most promising first.
+    """
+    found, waiting, parts = list(firsts), list(firsts), [SETTLED + LESS_SETTLED]
+    while True:
+        best, part = min([best, *map(_by_interval, found)]), min(parts[1:] or parts) - LESS_SETTLED
+        promising = [(each.interval_in(MOST_WAVES, part), place) for place, each in enumerate(waiting)]
+        places = [place for interval, place in sorted(promising)[:AT_ONCE] if interval < best]
+        if not places:
+            return found
+        batch = [waiting[place] for place in places]
+        waiting = [each for place, each in enumerate(waiting) if place not in places]
+        for first, longer in zip(batch, in_order(partial(trials.longest, best=best), batch), strict=True):
+            found += longer
+            parts += [each.wave / first.cycles for each in longer if each.wave]
+
+
+def _in_other_ways(trials: Trials, best: Tried) -> Iterator[Tried]:
+    ways = OTHER_WAYS if best.wanted.streamed else ()
+    rounds = [
+        replace(best.wanted, room=room, lead=lead, slice_bytes=slice_bytes, slices=slices)
+        for room, lead, (slice_bytes, slices) in ways
+    ]
+    return chain.from_iterable(in_order(partial(trials.otherwise, best), rounds))
+
+
+def _sizes(graph: Graph, board: Board, order: Sequence[int]) -> Iterator[int]:
+    """Of groups, those worth it: of several sizes of which there are as many groups the largest."""
+    memory = board.memory_for("activations").size
+    largest = {len(order) // size: size for size in SIZES if size <= len(order)}
+    for size in sorted(largest.values()):
+        crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
+        if not crowded and len(order) // size * size >= WELL_USED * len(order):
+            yield size
+
+
+def _of_size(
+    graph: Graph,
+    board: Board,
+    order: Sequence[int],
+    size: int,
+    search: LatencySearch,
+    rooms: Sequence[float | None] = ROOMS,
+) -> list[Round]:
+    """The best groups of a size in each room, those that differ."""
+    memory, of_size = board.memory_for("activations").size, search.on(order[:size])
+    found: list[Round] = []
+    for room in rooms:
+        assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
+        bands, (slice_bytes, slices) = bands_for(graph, board, assignment), SLICES[0]
+        whole = round_of(assignment, order, size)
+        wanted = replace(whole, bands=bands, slice_bytes=slice_bytes, slices=slices, room=0)
+        if wanted not in found:
+            found.append(wanted)
+    return found
+
+
+def round_of(assignment: Assignment, order: Sequence[int], size: int) -> Round:
+    """The assignment on each group of so many PEs; those that are left ask for what is streamed."""
+    groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
+    return Round(groups, feeders=tuple(order[: len(order) % size]))
+
+
+def groups_of(
+    assignment: Assignment, order: Sequence[int], size: int, places: Sequence[int] | None = None
+) -> Iterator[Assignment]:
+    """The assignment of the first `size` PEs, on each group of so many; the first PEs are left if any are.
+
+    The groups follow each other in the order of `places`, which is the same if none are given.
+    """
+    for start in range(len(order) % size, len(order), size):
+        moved = dict(zip(order[:size], (places or order)[start : start + size], strict=True))
+        yield {op: tuple(Tile(moved[tile.pe], tile.box) for tile in tiles) for op, tiles in assignment.items()}
+
+
+def root_last(order: Sequence[int], size: int) -> list[int]:
+    """With the root's group turned round: the root has most to hold, and a group's last PE has fewest tiles.
+
+    Where PEs are left, the root is one of them.
+    """
+    return list(order) if len(order) % size else [*reversed(order[:size]), *order[size:]]
+
+
+def engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
+    """Cycles a frame of the busiest PE's engines."""
+    busy: Counter[int] = Counter()
+    for op in graph.ops:
+        for tile in wanted.groups[0][op.name]:
+            busy[tile.pe] += engines[op.engine].cost(graph.net, op, tile.box).cycles
+    return max(busy.values()) / len(wanted.groups)
+
+
+def _least_bytes(graph: Graph) -> float:
+    """Of the op that has most, the inputs and the output; of tensors that may go in bands, the narrowest band."""
+    thin = narrowed(graph)
+
+    def held(name: str) -> float:
+        channels = graph.shape(name)[-1] if name in thin else 0
+        return graph.net.tensor(name).bytes * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
+
+    return max(sum(held(name) for name in {*graph.sources(op), op.output}) for op in graph.ops)

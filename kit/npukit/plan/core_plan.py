@@ -1,0 +1,137 @@
+"""Plans on one PE with the core's kernels in assembly: they want whole tensors, in layouts chosen for the whole net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from npukit.accel.core_kernels import USUAL, CoreKernels, Taste, choose_core_kernels, core_kernels_alone
+from npukit.accel.cpu import Cpu
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.net.ops import Reshape, TvmCode
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.plan import PePlan, Plan
+from npukit.plan.planner import closest_plan, plan_as_round, plan_as_split, plan_network, plan_with_pins
+from npukit.plan.predict.memory import shortfall, with_code
+from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.user_mapping import read_pins
+
+Engines = Mapping[str, Accelerator]
+_MADE = "plain C: made by TVM"
+_PLAIN_C = "plain C: kernels in assembly want the whole op on one PE, and room for code and constants"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and the engines whose answers it counts on; of ops on the core, which kernel runs, or why none."""
+
+    plan: Plan
+    engines: Engines
+    kernels: Mapping[str, str]
+
+
+def plan_with_kernels(
+    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice = NO_ADVICE
+) -> Planned:
+    """On one PE with kernels in assembly if that fits, small ones if need be; else as the planner does without.
+
+    Advice is taken for what is to be fast, where it fits.
+    """
+    taken = NO_ADVICE if objective == "memory" else advice
+    if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
+        for kernels in _choices(net, objective, taken.taste):
+            plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
+            if plan and (max_pes == 1 or board.pe_count == 1 or not plan.streams):
+                return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
+
+    def planned(known: Engines) -> Plan:
+        advised = _as_advised(net, board, known, objective, max_pes, taken)
+        return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes)
+
+    return _on_mesh(net, board, engines, planned, taken.taste)
+
+
+def _as_advised(
+    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice
+) -> Plan | None:
+    """The plan with the mapping that tuning found, if it found one and that fits."""
+    if advice.splits and objective == "latency":
+        return plan_as_split(net, board, engines, advice.splits, max_pes)
+    if advice.round and objective == "throughput":
+        return plan_as_round(net, board, engines, advice.round, max_pes)
+    return None
+
+
+def plan_as_pinned(
+    net: Net, board: Board, engines: Engines, source: str, objective: str, max_pes: int | None
+) -> Planned:
+    """As a file or a mapper has it (`plan/user_mapping.py`), which speaks of single frames."""
+    if objective != "latency":
+        raise NpukitError(
+            f"plan {source} says where a frame's ops run, which --objective {objective} would change",
+            tries=["--objective latency"],
+        )
+    return plan_around(net, board, engines, read_pins(source, Graph(net), board), max_pes)
+
+
+def plan_around(net: Net, board: Board, engines: Engines, pins: Assignment, max_pes: int | None) -> Planned:
+    """With some ops where they are pinned."""
+    return _on_mesh(net, board, engines, lambda known: plan_with_pins(net, board, known, pins, max_pes))
+
+
+def _on_mesh(
+    net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], taste: Taste = USUAL
+) -> Planned:
+    """Ops that one PE computes whole have their kernels in assembly, if their code finds room there."""
+    alone = core_kernels_alone(net, taste)
+    with_kernels = {**engines, Cpu.name: Cpu(alone)}
+    plan = planned(with_kernels)
+    whole = _computed_whole(net, plan) & alone.ops.keys()
+    fuller = replace(plan, pes=tuple(_with_kernels(board, pe, alone, whole) for pe in plan.pes))
+    if any(shortfall(board, pe.memory) for pe in fuller.pes):
+        return Planned(planned(engines), engines, _plain(net, frozenset()))
+    notes = {name: note for name, note in alone.notes.items() if name in whole}
+    return Planned(fuller, with_kernels, _plain(net, whole) | notes)
+
+
+def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
+    """Ops of which every tile is the whole output."""
+    shapes = {op.name: Box.whole(net.tensor(op.output).shape) for op in net.ops if len(op.outputs) == 1}
+    tiles = [(step.op, step.output.box) for pe in plan.pes for step in pe.computes()]
+    return frozenset(name for name, box in tiles if shapes.get(name) == box)
+
+
+def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozenset[str]) -> PePlan:
+    own = {step.op for step in pe.computes()} & whole
+    code = {k.routine.name: k.routine.bytes for name in own for k in kernels.ops[name].kernels}
+    return replace(pe, memory=with_code(board, pe.memory, sum(code.values())))
+
+
+def _plain(net: Net, kernels: frozenset[str]) -> dict[str, str]:
+    core = (op for op in net.ops if op.engine == Cpu.name and op.name not in kernels)
+    return {
+        op.name: _MADE if isinstance(op.attributes, TvmCode) else _PLAIN_C
+        for op in core
+        if not isinstance(op.attributes, Reshape)
+    }
+
+
+def _choices(net: Net, objective: str, taste: Taste) -> Iterator[CoreKernels]:
+    yield choose_core_kernels(net, objective, taste)
+    if taste != USUAL:
+        yield choose_core_kernels(net, objective)
+    if objective != "memory":
+        yield choose_core_kernels(net, "memory")
+
+
+def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, code_bytes: int) -> Plan | None:
+    """The plan, or None if it does not fit with the code of the kernels."""
+    plan = closest_plan(net, board, engines, objective=objective, max_pes=1)
+    (pe,) = plan.pes
+    pe = replace(pe, memory=with_code(board, pe.memory, code_bytes))
+    return None if shortfall(board, pe.memory) else replace(plan, pes=(pe,))

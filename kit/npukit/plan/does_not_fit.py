@@ -1,0 +1,162 @@
+"""Whether a plan fits; if not, by how much, because of what, and what would help how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from npukit.accel.engines import AS_ASKED
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.errors import DoesNotFit
+from npukit.net.net import CORE, Net
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.weight_streaming import most_streamed
+from npukit.plan.ir.plan import Compute, PePlan, Plan
+from npukit.plan.predict.memory import missing_bytes, shortfall
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.objectives import QUICK, more_pes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.receptive import cuttable_axes
+
+Engines = Mapping[str, Accelerator]
+
+COUNTS = 10
+"""Commands, descriptors and table are told if they are this part of the constants."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Something to try, and what came of it when the planner tried it."""
+
+    what: str
+    effect: str
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The plan that fits, or the one that comes closest."""
+
+    plan: Plan
+    missing_bytes: int
+    fault: str
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def fits(self) -> bool:
+        return self.missing_bytes == 0
+
+
+def fit_report(net: Net, board: Board, engines: Engines, plan: Plan) -> FitReport:
+    """What `npukit fit` says of a plan."""
+    missing = missing_bytes(board, plan)
+    if not missing:
+        return FitReport(plan, 0, "", ())
+    return FitReport(plan, missing, _fault(net, board, engines, plan), _remedies(net, board, engines, plan))
+
+
+def refuse_what_does_not_fit(net: Net, board: Board, engines: Engines, plan: Plan) -> None:
+    """DoesNotFit if the memory of any PE is too small."""
+    report = fit_report(net, board, engines, plan)
+    if not report.fits:
+        raise DoesNotFit(report.fault, tries=[f"{remedy.what}: {remedy.effect}" for remedy in report.remedies])
+
+
+def _fault(net: Net, board: Board, engines: Engines, plan: Plan) -> str:
+    pe = max(plan.pes, key=lambda pe: shortfall(board, pe.memory))
+    use = pe.memory
+    number = len(plan.pes)
+    return (
+        f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {shortfall(board, use):,} bytes more than "
+        f"PE {pe.pe} of {board.name} has: "
+        f"constants {use.constants:,} (most: {_largest_constants(net, engines, pe)}{_orders(pe)}), "
+        f"activations {use.activations:,} (most: {_largest_buffer(net, pe)}), "
+        f"code and stack {use.code + use.stack:,}"
+    )
+
+
+def _orders(pe: PePlan) -> str:
+    """What of its constants is not the network's, where that counts."""
+    kinds = {kind: size for kind, size in asdict(pe.orders).items() if size}
+    told = "".join(f"; {kind} {size:,}" for kind, size in kinds.items())
+    return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
+
+
+def _largest_constants(net: Net, engines: Engines, pe: PePlan) -> str:
+    ops = {op.name: op for op in net.ops}
+
+    def size(step: Compute) -> int:
+        return engines[step.engine].cost(net, ops[step.op], step.output.box).constant_bytes
+
+    largest = max(pe.computes(), key=size, default=None)
+    return f"{largest.op}, {size(largest):,}" if largest else "none"
+
+
+def _largest_buffer(net: Net, pe: PePlan) -> str:
+    largest = max(pe.buffers, key=lambda b: b.bytes, default=None)
+    if largest is None:
+        return "none"
+    consumers = [op.name for op in net.ops if largest.tensor in op.inputs]
+    return f"{largest.name}, {largest.bytes:,}, for {', '.join(consumers) or 'the output'}"
+
+
+def _remedies(net: Net, board: Board, engines: Engines, plan: Plan) -> tuple[Remedy, ...]:
+    graph, order = Graph(net), pes_in_order(board)
+    return (
+        *_more_pes(graph, board, engines, order, len(plan.pes)),
+        *_streams(graph, board, engines, plan),
+        *_accelerated(graph, board),
+        Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(board, plan):,} bytes"),
+    )
+
+
+def _more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], used: int) -> Iterator[Remedy]:
+    stuck = _too_large_for_any_pe(graph, board)
+    if stuck:
+        yield Remedy("more PEs would not help", stuck)
+    elif len(order) > used:
+        larger = more_pes(graph, board, engines, order, used)
+        if len(larger.pes) > used:
+            yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(board, larger))
+        elif any(op.engine == CORE for op in graph.ops):
+            yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
+        else:
+            yield Remedy("more PEs do not help", _effect(board, larger))
+
+
+def _accelerated(graph: Graph, board: Board) -> Iterator[Remedy]:
+    """Where the user left the accelerators out."""
+    if board.accelerator and any(op.reason == AS_ASKED for op in graph.ops):
+        yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
+
+
+def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
+    """Which op, that one PE must compute whole, has more going in or out than any PE holds."""
+    room = board.memory_for("activations").size
+    for op in graph.ops:
+        if op.engine != CORE and cuttable_axes(graph.net, op):
+            continue
+        going_in = sum(graph.net.tensor(name).bytes for name in op.inputs if name not in graph.net.constants)
+        largest = max(going_in, graph.net.tensor(op.output).bytes)
+        if largest > room:
+            return f"one PE must compute {op.name} ({op.title}) whole, with {largest:,} bytes in {room:,}"
+    return ""
+
+
+def _streams(graph: Graph, board: Board, engines: Engines, plan: Plan) -> Iterator[Remedy]:
+    """What comes of streaming as many constants as can be, which has been tried if the board has a DRAM."""
+    pes = [pe.pe for pe in plan.pes]
+    if board.noc is None or plan.streams:
+        return
+    assignment = LatencySearch(graph, board, engines, pes, QUICK).best(0.0)
+    streamed = most_streamed(graph, board, engines, Round((assignment,)))
+    if streamed:
+        yield Remedy("constants from DRAM: npukit streams them by itself", _effect(board, streamed))
+
+
+def _effect(board: Board, plan: Plan) -> str:
+    missing = missing_bytes(board, plan)
+    if missing:
+        return f"{missing:,} bytes are still missing"
+    return f"fits, {plan.predicted.latency_cycles:,} cycles a frame"

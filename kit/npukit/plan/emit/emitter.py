@@ -1,0 +1,267 @@
+"""Programs: frames, each with its assignment, as steps, messages and lifetimes, before buffers have addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from npukit.accel.interface import Accelerator, Cost
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
+from npukit.plan.emit.pe_program import Block, Program
+from npukit.plan.emit.regions import Ends, Region, in_frame, regions_of
+from npukit.plan.emit.replicas import NO_OTHERS, Alike
+from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.plan import DRAM, Compute, View
+from npukit.plan.tensors.graph import Graph
+
+Engines = Mapping[str, Accelerator]
+
+Chosen = Callable[[Transfer], bool]
+"""Which transfers of a tensor are meant."""
+
+
+def every(transfer: Transfer) -> bool:
+    del transfer
+    return True
+
+
+class Emitter:
+    """Emits the steps of frames op by op, so that each step follows whatever it waits for."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        board: Board,
+        engines: Engines,
+        assignments: Mapping[int, Assignment],
+        ends: Ends,
+        others: Collection[int] = (),
+        between: Collection[str] = (),
+        waves: int = 1,
+        usual_flags: UsualFlags = MappingProxyType({}),
+        alike: Alike = NO_OTHERS,
+        *,
+        compact: bool = False,
+    ) -> None:
+        """`assignments` by frame; `others`: PEs that have programs too. Of tensors `between` ops that take turns nobody
+        holds all. If groups are `alike`, the assignments are those of the first one.
+
+        `compact`: where tiles lie when memory is short (`regions_of`).
+        """
+        self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
+        every = assignments.values()
+        pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
+        self._compact = compact
+        flags, frames = board.noc.flags if board.noc else 0, alike.count * len(assignments) // waves
+        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags, alike)
+        self._room: dict[tuple[int, str], Block] = {}
+        """By frame and tensor, what says that there is room for it."""
+        self._costs: dict[tuple[str, Box], Cost] = {}
+        self._transfers: dict[tuple[int, str], list[Transfer]] = {}
+        self.regions = {
+            frame: regions_of(graph, assignment, ends, frame, between, compact=compact)
+            for frame, assignment in assignments.items()
+        }
+
+    def emit_frame(self, frame: int) -> None:
+        self.bring_inputs(frame)
+        for index, op in enumerate(self.graph.ops):
+            for tile in self.assignments[frame][op.name]:
+                self.compute(frame, index, tile)
+            self.send(frame, op.output)
+
+    def bring_inputs(self, frame: int) -> None:
+        """Send the inputs from where they lie; from DRAM each PE fetches its own."""
+        for name in self.graph.net.inputs:
+            if self.ends.inputs != DRAM:
+                self._program(self.ends.inputs).use(self._held(frame, self.ends.inputs, name)[0], 0)
+            self.send(frame, name)
+
+    def fetch_part(self, frame: int, part: int, parts: int) -> None:
+        """One of so many parts of what `bring_inputs` fetches from DRAM, the first part first."""
+        for name in self.graph.net.inputs:
+            for same in self._by_number(self._all_parcels(frame, name)):
+                pe, held = same[0].destinations[0]
+                flag = self.traffic.programs[pe].flags[held] if part else None
+                self.traffic.send([p for parcel in same for p in _part_of(parcel, part, parts)], flag)
+
+    def ask(self, frames: Sequence[int], tensor: str, chosen: Chosen = every) -> None:
+        """Each PE that others send something of a tensor tells them, from here on, that it has room for these frames'.
+
+        Else what arrives has its place from the last time on that its sender heard of the PE. Only for those `chosen`.
+        """
+        asked: dict[int, list[int]] = {}
+        for parcel in (parcel for frame in frames for parcel in self._all_parcels(frame, tensor, chosen)):
+            for pe, _ in parcel.destinations:
+                if pe != parcel.sender:
+                    asked.setdefault(pe, []).append(parcel.sender)
+        same = in_frame(f"room for {tensor}", frames[0] % self.traffic.frames)
+        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL, same=same, frame=frames[0])
+        self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
+        self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
+
+    def send(self, frame: int, tensor: str, chosen: Chosen = every) -> None:
+        """All that others need of a tensor, and other regions of the same PE. Only those `chosen`."""
+        room = self._room.get((frame, tensor))
+        for same in self._by_number(self._all_parcels(frame, tensor, chosen)):
+            if room:
+                for parcel in same:
+                    self.traffic.wait_for(parcel.sender, room)
+            self.traffic.send(same, OUTPUTS_FLAG if self.is_last(tensor) else None)
+
+    def is_last(self, tensor: str) -> bool:
+        return tensor in self.graph.outputs and not self.graph.consumers[tensor]
+
+    def is_output(self, tensor: str) -> bool:
+        return tensor in self.graph.outputs
+
+    def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
+        if (frame, tensor) not in self._transfers:
+            found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._compact)
+            self._transfers[frame, tensor] = found
+        transfers = self._transfers[frame, tensor]
+        return [parcel for transfer in transfers if chosen(transfer) for parcel in self._parcels(transfer)]
+
+    @staticmethod
+    def _by_number(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
+        """Parcels that can count one flag: those for the PEs' first regions of the tensor, for their second, ..."""
+        numbers = sorted({_number(parcel) for parcel in parcels})
+        return [[parcel for parcel in parcels if _number(parcel) == number] for number in numbers]
+
+    def _parcels(self, transfer: Transfer) -> list[Parcel]:
+        source, box = transfer.source, transfer.box
+        parts = len(copies_to(self.graph, box, source, transfer.destinations[0]))
+        to = tuple((region.pe, region) for region in transfer.destinations)
+        if source.pe == DRAM:
+            return [Parcel(pe, source.tensor, DRAM, source, box, ((pe, region),), parts) for pe, region in to]
+        return [Parcel(source.pe, source.tensor, source.pe, source, box, to, parts)]
+
+    def compute(self, frame: int, index: int, tile: Tile, piece: Box | None = None, block: Block | None = None) -> None:
+        """A tile on its PE, or a piece of one whose constants have been streamed to a block."""
+        op, pe = self.graph.ops[index], tile.pe
+        box, engine = piece or tile.box, self.engines[op.engine]
+        sources = self._inputs(frame, index, op, tile)
+        reads = (*dict.fromkeys(sources), *([block] if block else []))
+        held = self._held(frame, pe, op.output)
+        (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
+        self.traffic.overlap(pe, op.engine, reads, (target,))
+        self.traffic.wait_for(pe, *reads)
+        self.traffic.wait_until_sent(pe, frame)
+        self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
+        cost = self.cost(op, box)
+        scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
+        output, inputs = View(target.name, box), self._views(op, box, sources)
+        constants = block.name if block else None
+        source = block.source if block else None
+        compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, source, frame)
+        step = self.traffic.step(pe, compute)
+        program = self._program(pe)
+        program.costs.append((step, cost))
+        commands = self.command_bytes(op)
+        if block:
+            program.pieces[step] = (commands, op.name, box.shape)
+        else:
+            program.commands[step] = commands
+        program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
+        for held in (*reads, target):
+            program.use(held, step)
+        lain_on = next((sources[i] for i in cost.upon if _may_lie_on(target, sources[i], sources, index, tile)), None)
+        if lain_on and not self.is_output(lain_on.tensor):
+            program.upon[lain_on] = target
+        if engine.abilities.wait:
+            self.traffic.started(pe, op.engine, step, reads, (target,))
+
+    def cost(self, op: Op, box: Box) -> Cost:
+        """Of a tile or a piece of one: each is asked for once, whatever frames and groups of PEs compute it."""
+        if (op.name, box) not in self._costs:
+            self._costs[op.name, box] = self.engines[op.engine].cost(self.graph.net, op, box)
+        return self._costs[op.name, box]
+
+    def command_bytes(self, op: Op) -> int:
+        return command_bytes(self.engines[op.engine])
+
+    def _program(self, pe: int) -> Program:
+        return self.traffic.programs[pe]
+
+    def _held(self, frame: int, pe: int, tensor: str) -> tuple[Region, ...]:
+        return self.regions[frame][tensor].get(pe, ())
+
+    def _inputs(self, frame: int, index: int, op: Op, tile: Tile) -> list[Region]:
+        """For each activation the region that holds what the tile needs of it."""
+        found: list[Region] = []
+        for home, box in self.graph.needs_of(op, tile.box):
+            regions = self._held(frame, tile.pe, home)
+            found.append(next(region for region in regions if (index, box) in region.needs))
+        return found
+
+    def _views(self, op: Op, box: Box, sources: Sequence[Region]) -> tuple[View, ...]:
+        names = self.graph.net.activations(op)
+        read = self.graph.boxes_read(op, box)
+        return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
+
+    def end(self) -> None:
+        """The root waits for the outputs, everybody for what they sent and for their accelerators."""
+        for pe in self.traffic.programs:
+            self.traffic.join_all(pe)
+        root = self._program(self.ends.outputs)
+        end = len(self.graph.ops)
+        held = (
+            region
+            for frame in self.assignments
+            for name in self.graph.outputs
+            for region in self._held(frame, root.pe, name)
+        )
+        outputs = [region for region in held if any(reader == end for reader, _ in region.needs)]
+        self.traffic.wait_for(root.pe, *outputs)
+        for pe in self.traffic.programs:
+            self.traffic.wait_until_sent(pe)
+        for region in outputs:
+            root.use(region, max(len(root.steps) - 1, 0))
+        assert not any(program.expected for program in self.traffic.programs.values()), "something is not waited for"
+        self._check_that_the_root_knows_the_end()
+
+    def _check_that_the_root_knows_the_end(self) -> None:
+        """When the frame ends nobody still reads or writes: the root's outputs follow from every compute step."""
+        known = self.traffic.known_to(self.ends.outputs)
+        for program in self.traffic.programs.values():
+            last = max((step for step, _ in program.costs), default=-1)
+            assert known.of(program.pe) > last or program.pe == self.ends.outputs, f"PE {program.pe} may not have ended"
+
+
+def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:
+    """Whether a tile of op number `index` may lie on one of its operands, element upon element: on this PE nobody reads
+    that later, and both are arranged alike."""
+    last = max(reader for reader, _ in source.needs)
+    return last == index and sources.count(source) == 1 and source.box == target.box == tile.box
+
+
+def command_bytes(engine: Accelerator) -> int:
+    """Of a tile's constants what holds addresses: each tile of each frame has its own."""
+    return engine.commands.bytes if engine.commands else 0
+
+
+def _number(parcel: Parcel) -> int:
+    """Of the regions it goes to: on each PE the first, the second, ... of the tensor."""
+    held = parcel.destinations[0][1]
+    return held.number if isinstance(held, Region) else 1
+
+
+def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
+    """The part of a parcel that a cut of its first long axis into so many leaves, if any."""
+    box = parcel.box
+    axis = next((axis for axis, size in enumerate(box.shape) if size > 1), 0)
+    step = -(-box.shape[axis] // parts)
+    start = box.start[axis] + part * step
+    stop = min(start + step, box.stop[axis])
+    if start >= stop:
+        return []
+    cut = Box(
+        (*box.start[:axis], start, *box.start[axis + 1 :]),
+        (*box.stop[:axis], stop, *box.stop[axis + 1 :]),
+    )
+    return [replace(parcel, box=cut)]

@@ -1,0 +1,222 @@
+"""Messages between programs while they are emitted: flags, waits, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from npukit.errors import DoesNotFit
+from npukit.net.box import Box
+from npukit.plan.emit.pe_program import Block, Held, Program, Running, use_of
+from npukit.plan.emit.regions import Region
+from npukit.plan.emit.replicas import NO_OTHERS, Alike
+from npukit.plan.emit.vector_clocks import Clocks, Known
+from npukit.plan.ir.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
+
+OUTPUTS_FLAG = SENT_FLAG + 1
+"""Counts what arrives on the root of outputs that nothing but the end of the round waits for."""
+
+FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
+
+NEVER = 1 << 62
+"""Later than any step."""
+
+DESCRIPTOR_BYTES = 48
+DESTINATION_BYTES = 8
+"""Of the DMA's descriptors, and of each entry of a multicast's list."""
+
+
+FIRMWARE_FLAGS = 3
+"""The last of a PE's flags are the firmware's own (`noc_copy`, `noc_call`); by the third from the end chips that do the
+same start and end together."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A message to be sent: by whose DMA, what, from where, to what of whom, in how many descriptors."""
+
+    sender: int
+    tensor: str
+    source_pe: int
+    source: Held
+    box: Box
+    destinations: tuple[tuple[int, Held], ...]
+    parts: int
+
+
+UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
+"""By PE and use, the flags that have counted it, the last one first."""
+
+SIGNAL = 0
+"""Bytes of a message of which only the flag matters."""
+
+
+def descriptor_bytes(parts: int, reached: int) -> int:
+    """Of a message in so many parts to so many PEs: what goes to several has a list of them."""
+    return parts * (DESCRIPTOR_BYTES + (DESTINATION_BYTES * reached if reached > 1 else 0))
+
+
+def signal(sender: int, block: Block, receivers: Sequence[int]) -> Parcel:
+    return Parcel(sender, "", sender, block, block.box, tuple((pe, block) for pe in receivers), 1)
+
+
+class Traffic:
+    """The programs of some PEs and the messages between them."""
+
+    def __init__(
+        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Alike = NO_OTHERS
+    ) -> None:
+        """`frames`: of a wave. What a wave does, the next does alike, where it can. These PEs are those of the first of
+        the groups that are `alike`, and those of no group."""
+        self.programs = {pe: Program(pe) for pe in pes}
+        self.messages: list[Message] = []
+        self.frames, self.alike = frames, alike
+        self._flags = flags - FIRMWARE_FLAGS
+        self.usual_flags = dict(usual_flags)
+        """By use: those of the waves before."""
+        self._clocks = Clocks(pes)
+
+    def step(self, pe: int, step: Step) -> int:
+        """Append a step; its index."""
+        program = self.programs[pe]
+        program.steps.append(step)
+        self._clocks.complete(pe)
+        return len(program.steps) - 1
+
+    def known_to(self, pe: int) -> Known:
+        return self._clocks.known_to(pe)
+
+    def wait_for(self, pe: int, *held: Held) -> None:
+        """Wait for all that arrives in some things, unless that was waited for before."""
+        program = self.programs[pe]
+        arriving = {each: program.expected.pop(each) for each in held if each in program.expected}
+        for flag in dict.fromkeys(program.flags[each] for each in arriving):
+            counted = {each: known for each, known in arriving.items() if program.flags[each] == flag}
+            step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
+            program.flag_free_from[flag] = step + 1
+            for each, expected in counted.items():
+                program.use(each, step)
+                for known in dict.fromkeys(expected):
+                    self._clocks.learn(pe, known)
+
+    def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
+        """Wait until everything the PE has sent of a frame may be overwritten; of all frames if none is given.
+
+        Messages leave in order, so what was sent before that is waited for as well.
+        """
+        program = self.programs[pe]
+        count = max((n for n, held in enumerate(program.sending, 1) if frame in (None, _frame(held))), default=0)
+        if count:
+            step = self.step(pe, Wait(SENT_FLAG, count))
+            for held in program.sending[:count]:
+                program.use(held, step)
+            del program.sending[:count]
+
+    def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
+        """Before a step on one engine: those of the others that it need not wait for run on, the others are joined."""
+        program = self.programs[pe]
+        for other, running in [item for item in program.running.items() if item[0] != engine]:
+            if running.hinders(reads, writes):
+                self._join(pe, other)
+            elif not running.submitted:
+                program.submit(running)
+
+    def follow(self, pe: int, engine: str, *, chained: bool) -> None:
+        """Before a step on an engine that may be running: unless it goes on with its chain, that is done first."""
+        program = self.programs[pe]
+        last = program.running.get(engine)
+        if last and not (chained and not last.submitted and last.steps[-1] == len(program.steps) - 1):
+            self._join(pe, engine)
+
+    def started(self, pe: int, engine: str, step: int, reads: Collection[Held], writes: Collection[Held]) -> None:
+        """A step has been given to an engine that runs by itself."""
+        running = self.programs[pe].running.setdefault(engine, Running())
+        running.steps.append(step)
+        running.reads.update(reads)
+        running.writes.update(writes)
+
+    def join_all(self, pe: int) -> None:
+        """Wait for everything that runs: who learns of the steps so far may count on it that they are done."""
+        for engine in list(self.programs[pe].running):
+            self._join(pe, engine)
+
+    def _join(self, pe: int, engine: str) -> None:
+        program = self.programs[pe]
+        running = program.running.pop(engine)
+        if running.submitted:
+            step = self.step(pe, Join(engine))
+            program.scratch_until |= dict.fromkeys(running.steps, step)
+            for held in (*running.reads, *running.writes):
+                program.use(held, step)
+
+    def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
+        """Parcels that count one flag: at each receiver they all land in one thing.
+
+        With a flag given it may count others too, if all that it counts is waited for at once.
+        """
+        if parcels:
+            self._take_flag(parcels, flag)
+        for parcel in parcels:
+            self._send(parcel)
+
+    def _take_flag(self, parcels: Sequence[Parcel], given: int | None) -> None:
+        """One flag for all that these parcels reach, as a multicast can count only one.
+
+        A flag may be taken again if every sender knows that every receiver has waited for what it counted before.
+        """
+        senders = [self.known_to(pe) for pe in dict.fromkeys(parcel.sender for parcel in parcels)]
+        destinations = dict.fromkeys(to for parcel in parcels for to in parcel.destinations)
+        receivers = [self.programs[pe] for pe, _ in destinations]
+
+        def is_free(flag: int) -> bool:
+            since = [(pe.pe, pe.flag_free_from.get(flag, 0)) for pe in receivers]
+            return all(known.of(pe) >= step for known in senders for pe, step in since)
+
+        first_pe, first_held = next(iter(destinations))
+        use = (first_pe, *use_of(first_held, self.frames))
+        usual = self.usual_flags.get(use, ())
+        flags = (*usual, *range(FIRST_FREE_FLAG, self._flags))
+        flag = given or next((flag for flag in flags if is_free(flag)), None)
+        if flag is None:
+            raise DoesNotFit(
+                f"{parcels[0].source.name} arrives while all {self._flags} flags of a PE count other things",
+                tries=["fewer PEs: --pes N"],
+            )
+        self.usual_flags[use] = (flag, *(other for other in usual if other != flag))
+        for (_, held), program in zip(destinations, receivers, strict=True):
+            program.flags[held] = flag
+            program.flag_free_from[flag] = NEVER
+
+    def _send(self, parcel: Parcel) -> None:
+        program = self.programs[parcel.sender]
+        self.join_all(parcel.sender)
+        known = self.known_to(parcel.sender)
+        sender, alike = parcel.sender, self.alike
+        landings = tuple(
+            self._land(pe, held, parcel.box, known, alike.times(sender, pe)) for pe, held in parcel.destinations
+        )
+        self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
+        step = self.step(parcel.sender, Send(len(self.messages) - 1))
+        if parcel.source_pe == parcel.sender:
+            program.use(parcel.source, step)
+            program.sending.append(parcel.source)
+            program.upon.pop(parcel.source, None)  # it goes out once more
+        reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
+        size = descriptor_bytes(parcel.parts, reached)
+        if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
+            program.signals[step] = reached
+            program.signal_bytes += size
+        else:
+            program.descriptors[step] = size
+
+    def _land(self, pe: int, held: Held, box: Box, known: Known, times: int) -> Landing:
+        """Once, or so many times as there are groups that send the like."""
+        program = self.programs[pe]
+        program.expected.setdefault(held, []).extend([known] * times)
+        # From the first step that may not be complete yet when the message arrives.
+        program.use(held, known.of(pe))
+        return Landing(pe, View(held.name, box), program.flags[held])
+
+
+def _frame(held: Held) -> int | None:
+    return held.frame if isinstance(held, Region) else None

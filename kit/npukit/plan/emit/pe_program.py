@@ -1,0 +1,125 @@
+"""One PE's program while it is emitted: steps, and the steps in which each part of its memory is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from npukit.accel.interface import Cost
+from npukit.net.box import Box
+from npukit.plan.emit.regions import Region, in_frame
+from npukit.plan.emit.vector_clocks import Known
+from npukit.plan.ir.plan import Compute, Step
+
+
+@dataclass(frozen=True)
+class Block:
+    """Bytes that are no tensor: streamed constants, or what a signal carries."""
+
+    name: str
+    bytes: int
+    source: str | None = None
+    """Of streamed constants, the buffer in DRAM that they come from."""
+    same: str = ""
+    """A name that blocks of the same use have in every wave of a round."""
+    frame: int | None = None
+    """Whose it is, if frames have each their own: then its name ends with it."""
+
+    def later(self, frames: int) -> Block:
+        """The one of another frame, if frames have each their own."""
+        if self.frame is None or not frames:
+            return self
+        stem = self.name.removesuffix(in_frame("", self.frame))
+        return replace(self, name=in_frame(stem, self.frame + frames), frame=self.frame + frames)
+
+    @property
+    def box(self) -> Box:
+        return Box.whole((self.bytes,))
+
+
+Held = Region | Block
+"""What has bytes in a PE's memory."""
+
+
+def use_of(held: Held, frames: int) -> tuple[object, ...]:
+    """What things of the same use have in common in every wave of a round, each of so many frames."""
+    if isinstance(held, Block):
+        return (held.same or held.name,)
+    return held.tensor, held.number, held.frame % frames
+
+
+@dataclass
+class Use:
+    """The steps of its PE in which something is held."""
+
+    first: int
+    last: int
+
+    def include(self, step: int) -> None:
+        self.first, self.last = min(self.first, step), max(self.last, step)
+
+
+@dataclass
+class Running:
+    """What an accelerator that runs by itself was given last: the steps, and what they read and write.
+
+    Until something else goes on meanwhile, nobody need know: then they are `submitted`.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    reads: set[Held] = field(default_factory=set)
+    writes: set[Held] = field(default_factory=set)
+    submitted: bool = False
+
+    def hinders(self, reads: Collection[Held], writes: Collection[Held]) -> bool:
+        """Whether a step with these reads and writes has to wait for it."""
+        return not self.writes.isdisjoint((*reads, *writes)) or not self.reads.isdisjoint(writes)
+
+
+@dataclass
+class Program:
+    """One PE's program as it grows."""
+
+    pe: int
+    steps: list[Step] = field(default_factory=list)
+    costs: list[tuple[int, Cost]] = field(default_factory=list)
+    """Of each compute step."""
+    constants: dict[tuple[str, Box], int] = field(default_factory=dict)
+    """Bytes in the image, by op and box: frames share them."""
+    commands: dict[int, int] = field(default_factory=dict)
+    """Their bytes by step, but for pieces whose constants are streamed."""
+    pieces: dict[int, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
+    """Those, by step: the bytes of a command, op, shape."""
+    descriptors: dict[int, int] = field(default_factory=dict)
+    """Their bytes by step, but for those of signals."""
+    signals: dict[int, int] = field(default_factory=dict)
+    """PEs told something, by step."""
+    signal_bytes: int = 0
+    """Of their descriptors, which a program that is a table does not have."""
+    uses: dict[Held, Use] = field(default_factory=dict)
+    sending: list[Held] = field(default_factory=list)
+    """Sources of the messages sent since the PE last waited for its own messages."""
+    flags: dict[Held, int] = field(default_factory=dict)
+    flag_free_from: dict[int, int] = field(default_factory=dict)
+    """By flag, the first step at which nothing it counts is still to be waited for."""
+    expected: dict[Held, list[Known]] = field(default_factory=dict)
+    """By what they land in, what the senders of messages on their way knew."""
+
+    upon: dict[Held, Held] = field(default_factory=dict)
+    """What nobody reads once a tile is computed that may lie on it, and that."""
+
+    running: dict[str, Running] = field(default_factory=dict)
+    """By accelerator."""
+    scratch_until: dict[int, int] = field(default_factory=dict)
+    """By submitted step, the step up to which its scratch memory is in use."""
+
+    def submit(self, running: Running) -> None:
+        """Let the next step go on while this runs."""
+        running.submitted = True
+        for index in running.steps:
+            step = self.steps[index]
+            assert isinstance(step, Compute)
+            self.steps[index] = replace(step, submitted=True)
+
+    def use(self, held: Held, step: int) -> None:
+        self.uses.setdefault(held, Use(step, step)).include(step)

@@ -1,0 +1,75 @@
+"""An assignment: which PE computes which box of which op's output. What a search gives, or a user's own mapper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from npukit.errors import NpukitError
+from npukit.net.box import Box
+from npukit.plan.tensors.boxes import from_boxes, meetings, to_boxes, volumes
+from npukit.plan.tensors.graph import Graph
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A box of an op's output, and the PE that computes it."""
+
+    pe: int
+    box: Box
+
+
+Assignment = Mapping[str, tuple[Tile, ...]]
+"""By op name. The tiles of an op are disjoint, on different PEs, and together its output."""
+
+
+def on_one_pe(graph: Graph, pe: int) -> Assignment:
+    return {op.name: (Tile(pe, Box.whole(graph.shape(op.output))),) for op in graph.ops}
+
+
+def check_assignment(graph: Graph, assignment: Assignment, live: Sequence[int]) -> None:
+    """NpukitError if it is not an assignment of this net to live PEs."""
+    for op in graph.ops:
+        fault = fault_of(graph.shape(op.output), assignment.get(op.name, ()), set(live))
+        if fault:
+            raise NpukitError(f"assignment of {op.name}: {fault}", tries=["leave the op out of the assignment"])
+
+
+def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:
+    """Why these are not the tiles of an output of that shape on live PEs, or None if they are."""
+    whole = Box.whole(shape)
+    dead = [tile.pe for tile in tiles if tile.pe not in live]
+    if dead:
+        return f"PE {dead[0]} is dead, or not on the board"
+    twice = [tile.pe for tile in tiles if sum(tile.pe == other.pe for other in tiles) > 1]
+    if twice:
+        return f"PE {twice[0]} has two tiles"
+    outside = [tile for tile in tiles if tile.box.empty or not whole.contains(tile.box)]
+    if outside:
+        return f"{outside[0].box} of PE {outside[0].pe} is not inside {whole}"
+    over = next((pair for pair in combinations(tiles, 2) if not pair[0].box.intersection(pair[1].box).empty), None)
+    if over:
+        return f"the tiles of PE {over[0].pe} and PE {over[1].pe} overlap"
+    missing = whole.elements - sum(tile.box.elements for tile in tiles)
+    return f"{missing} elements of {whole} are on no PE" if missing else None
+
+
+def useful(graph: Graph, assignment: Assignment) -> Assignment:
+    """Without the tiles that nobody needs, as a cropping window leaves them."""
+    needed: dict[str, list[Box]] = {name: [Box.whole(graph.shape(name))] for name in graph.outputs}
+    kept: dict[str, tuple[Tile, ...]] = {}
+    for op in reversed(graph.ops):
+        kept[op.name] = _met(assignment[op.name], needed.get(op.output, []))
+        if kept[op.name]:
+            for home, boxes in graph.needs(op, from_boxes([tile.box for tile in kept[op.name]])):
+                needed.setdefault(home, []).extend(to_boxes(boxes))
+    return {op.name: kept[op.name] for op in graph.ops}
+
+
+def _met(tiles: Sequence[Tile], needs: Iterable[Box]) -> tuple[Tile, ...]:
+    needs = list(needs)
+    if not needs:
+        return ()
+    met = volumes(meetings(from_boxes([tile.box for tile in tiles]), from_boxes(needs))).max(0)
+    return tuple(tile for tile, is_met in zip(tiles, met.tolist(), strict=True) if is_met)

@@ -1,0 +1,66 @@
+"""The purpose of each message and wait of a plan, in words: for `plan.txt` and the comments of the generated C."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from npukit.plan.ir.plan import DRAM, SENT_FLAG, Message, PePlan, Plan, Send, Wait
+
+
+class Purposes:
+    """Describes the sends and waits of one plan.
+
+    A flag is used again only after everything it counted has been waited for (`Traffic.send`), so the waits for a flag
+    take the messages that land with it in the order of their numbers.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._messages = plan.messages
+        self._landing: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for number, message in enumerate(plan.messages):
+            for landing in message.landings:
+                self._landing[landing.pe, landing.flag].append(number)
+
+    def of(self, pe: PePlan) -> dict[int, str]:
+        """The purpose of each send and wait of a PE, by the number of its step."""
+        return dict(self._of(pe))
+
+    def awaited(self, pe: PePlan) -> dict[int, tuple[int, ...]]:
+        """The messages that each wait of a PE takes, by the number of its step."""
+        landing = {flag: deque(numbers) for (at, flag), numbers in self._landing.items() if at == pe.pe}
+        waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
+        return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}
+
+    def _of(self, pe: PePlan) -> Iterator[tuple[int, str]]:
+        awaited = self.awaited(pe)
+        for index, step in enumerate(pe.steps):
+            match step:
+                case Send(number):
+                    message = self._messages[number]
+                    yield index, f"{_content(message)} to {_pes(each.pe for each in message.landings)}"
+                case Wait(flag) if flag == SENT_FLAG:
+                    yield index, "what was sent may be overwritten"
+                case Wait():
+                    yield index, _arrivals([self._messages[number] for number in awaited[index]])
+
+
+def _arrivals(messages: Sequence[Message]) -> str:
+    """`conv2d_0 from PEs 1, 2; constants of dense_0 from DRAM`"""
+    sources: dict[str, list[int]] = defaultdict(list)
+    for message in messages:
+        sources[_content(message)].append(message.source_pe)
+    return "; ".join(f"{content} from {_pes(pes)}" for content, pes in sources.items())
+
+
+def _content(message: Message) -> str:
+    """The tensor; else the streamed constants or the signal by the name they have in the plan."""
+    return message.tensor or message.source.buffer
+
+
+def _pes(pes: Iterable[int]) -> str:
+    """`PE 1`, `PEs 1, 2, DRAM`"""
+    names = ["DRAM" if pe >= DRAM else str(pe) for pe in sorted(set(pes))]
+    if names == ["DRAM"]:
+        return "DRAM"
+    return f"PE{'' if len(names) == 1 else 's'} {', '.join(names)}"

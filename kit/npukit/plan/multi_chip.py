@@ -1,0 +1,88 @@
+"""Many chips that do the same: a plan for one of them, and what the root says to the others.
+
+A plan for throughput is made for one chip and run by every chip like it, each on frames of its own from its own DRAM.
+The PE that stands where the root stands leads its chip: at the root's word it starts its chip's round, and it tells
+the root when its outputs are in place. So nothing but these words, inputs and outputs crosses a chip's border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from npukit.board.board import Board, Grid, Mesh
+from npukit.plan.ir.plan import Plan, Predicted
+from npukit.plan.predict.noc import Network
+from npukit.plan.tensors.core_cycles import SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.routes import Routes
+
+_SIGNAL_FLITS = 1
+
+
+def chips_alike(board: Board) -> tuple[int, ...]:
+    """The chips that can do what the root's chip does: most PEs in all. The root's chip comes first.
+
+    What is dead on one of them none of them uses.
+    """
+    count = board.mesh.pes.count
+    root = min(set(range(board.pe_count)) - set(board.mesh.dead_pes))
+    home, leader = divmod(root, count)
+    dead = {chip: _dead_on(board, chip) for chip in range(board.mesh.chips.count)}
+    others = [chip for chip in dead if chip != home and leader not in dead[chip] and _is_reached(board, chip, root)]
+    ordered = [home, *sorted(others, key=lambda chip: (len(dead[chip] | dead[home]), chip))]
+
+    def pes_of(number: int) -> int:
+        """Of the first so many in all."""
+        return number * (count - len(set[int]().union(*(dead[chip] for chip in ordered[:number]))))
+
+    best = max(range(1, len(ordered) + 1), key=pes_of)
+    return (home, *sorted(ordered[1:best]))
+
+
+def board_of_one(board: Board, chips: Sequence[int]) -> Board:
+    """The board as if it had but one chip, with the PEs and links that live on all of these."""
+    count = board.mesh.pes.count
+    pes = sorted({pe for chip in chips for pe in _dead_on(board, chip)})
+    links = sorted({(a % count, b % count) for a, b in board.mesh.dead_links if a // count == b // count in chips})
+    mesh = Mesh(chips=Grid(columns=1, rows=1), pes=board.mesh.pes, dead_pes=tuple(pes), dead_links=tuple(links))
+    return board.model_copy(update={"mesh": mesh})
+
+
+def on_chips(board: Board, plan: Plan, chips: Sequence[int]) -> Plan:
+    """The plan of one chip on all of these, with the time that the root's words take added to its round."""
+    if len(chips) == 1:
+        return plan
+    cycles = plan.predicted.latency_cycles + _words_cycles(board, plan.pes[0].pe, chips)
+    interval = max(round(cycles / (plan.frames * len(chips))), 1)
+    return replace(plan, chips=tuple(chips), predicted=Predicted(cycles, interval))
+
+
+def twin(board: Board, pe: int, home: int, chip: int) -> int:
+    """The PE that stands on one chip where this one stands at home."""
+    return pe + (chip - home) * board.mesh.pes.count
+
+
+def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
+    """Every PE that runs the plan, chip by chip, each with the PE of the plan that it is like."""
+    return ((twin(board, pe.pe, plan.home, chip), pe.pe) for chip in plan.chips for pe in plan.pes)
+
+
+def _words_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
+    """From the root's word to the leaders of the others until the last of them has answered."""
+    network, leaders = Network(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
+    told = network.carry(SEND_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
+    answers = sorted((at + WAIT_CYCLES + SEND_CYCLES, leader) for leader, at in told.items())
+    return WAIT_CYCLES + max(network.carry(at, pe, pe, [root], _SIGNAL_FLITS).arrived[root] for at, pe in answers)
+
+
+def _dead_on(board: Board, chip: int) -> set[int]:
+    """The dead PEs of a chip, by their numbers within it."""
+    count = board.mesh.pes.count
+    return {pe % count for pe in board.mesh.dead_pes if pe // count == chip}
+
+
+def _is_reached(board: Board, chip: int, root: int) -> bool:
+    """Whether root and leader reach each other, and the root the chip's DRAM."""
+    count = board.mesh.pes.count
+    routes, leader, dram = Routes(board), chip * count + root % count, chip * count
+    return routes.reaches(root, leader) and routes.reaches(leader, root) and routes.reaches(root, dram)

@@ -1,0 +1,121 @@
+"""What it costs to bring a tensor from one layout to what another needs: an estimate for searches.
+
+The same multicasts, descriptors and flits that `transfers.py` emits, without contention; `simulate.py` has the last
+word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.board.board import Board, Noc
+from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volumes
+from npukit.plan.tensors.core_cycles import SEND_CYCLES, WAIT_CYCLES
+
+LOCAL_PASSES = 2
+"""A copy within a PE's memory reads it and writes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Hops between the PEs of an order."""
+
+    hops: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, columns: np.ndarray) -> Distances:
+        return cls(abs(rows[:, None] - rows) + abs(columns[:, None] - columns))
+
+
+class Exchanges:
+    """On the PEs of one order, or the first of them. What layers that are alike exchange is worked out
+    once."""
+
+    def __init__(self, noc: Noc | None, distances: Distances) -> None:
+        self._noc, self._distances = noc, distances
+        self._known: dict[tuple[bytes, bytes, int], int] = {}
+
+    def cycles(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
+        """What `exchange_cycles` says, on a mesh."""
+        if self._noc is None:
+            return 0
+        key = owned.tobytes(), needed.tobytes(), element_bytes
+        if key not in self._known:
+            self._known[key] = exchange_cycles(self._noc, self._distances, owned, needed, element_bytes)
+        return self._known[key]
+
+
+def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
+    """Hops are counted as if all chips were one grid."""
+    pes, chips = board.mesh.pes, board.mesh.chips
+    chip, place = np.divmod(np.array(order), pes.count)
+    rows = chip // chips.columns * pes.rows + place // pes.columns
+    columns = chip % chips.columns * pes.columns + place % pes.columns
+    return Exchanges(board.noc, Distances.of(rows, columns))
+
+
+def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
+    """Cycles from the last tile computed to the last need met; box i lies on PE i of the order."""
+    moved = meet(owned, needed)
+    places = np.arange(min(moved.shape))
+    shared = places[_may_share(owned[places], needed[places])]
+    moved[shared, shared] = False
+    if not moved.any():
+        return 0
+    held_sources, held_needs = owned.copy(), needed.copy()
+    held_sources[shared] = held_needs[shared] = hull(owned[shared], needed[shared])
+    needs, sources = np.nonzero(moved)
+    boxes, targets = common(owned[sources], needed[needs]), held_needs[needs]
+    descriptors, flits = copies_of_many(boxes, held_sources[sources], targets, element_bytes, noc.port_bytes_per_cycle)
+    local = needs == sources
+    received = np.bincount(needs, np.where(local, 0, flits)).max()
+    taken = flits * np.where(local, LOCAL_PASSES, 1) + descriptors * noc.setup_cycles
+    first = _first_of_each_multicast(boxes, sources, targets, local)
+    sending = np.bincount(sources[first], taken[first]).max()
+    hops = int(distances.hops[needs, sources].max())
+    waits = 2 * WAIT_CYCLES  # for what arrives, and until what was sent has left
+    return int(SEND_CYCLES + max(sending, received) + hops * noc.hop_cycles + waits)
+
+
+def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:
+    """Whether a PE's tile and what it needs of the tensor are one region: see `regions.py`."""
+    return volumes(hull(owned, needed)) <= volumes(owned) + volumes(needed)
+
+
+def _first_of_each_multicast(boxes: Boxes, sources: np.ndarray, targets: Boxes, local: np.ndarray) -> np.ndarray:
+    """One index of each set of equal pieces of one source, for targets with equal strides."""
+    strides = np.where(extents(boxes) < extents(targets), extents(targets), 0)
+    rows = np.concatenate([sources[:, None], local[:, None], boxes.reshape(len(boxes), -1), strides], axis=1)
+    weights = np.cumprod(np.concatenate([[1], rows.max(0)[:-1] + 1]), dtype=np.int64)
+    return np.unique(rows @ weights, return_index=True)[1]
+
+
+def copies_of_many(
+    pieces: Boxes, owned: Boxes, needed: Boxes, element_bytes: int, flit_bytes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """DMA descriptors and flits of each piece, copied between dense buffers of the two boxes (`dma_copies.py`)."""
+    sizes = extents(pieces)
+    strides_there, strides_here = (_strides(extents(boxes), element_bytes) for boxes in (owned, needed))
+    row = np.full(len(pieces), element_bytes, np.int64)
+    rows, longest, count = np.ones_like(row), np.ones_like(row), np.ones_like(row)
+    step_there, step_here = np.zeros_like(row), np.zeros_like(row)
+    for axis in reversed(range(sizes.shape[1])):
+        size, there, here = sizes[:, axis], strides_there[:, axis], strides_here[:, axis]
+        many, no_loop = size > 1, step_there == 0
+        in_row = many & no_loop & (there == row) & (here == row)
+        goes_on = many & ~no_loop & (there == count * step_there) & (here == count * step_here)
+        begins = many & ~in_row & ~goes_on
+        row = np.where(in_row, row * size, row)
+        rows = np.where(many & ~in_row, rows * size, rows)
+        count = np.where(goes_on, count * size, np.where(begins, size, count))
+        longest = np.maximum(longest, count)
+        step_there, step_here = np.where(begins, there, step_there), np.where(begins, here, step_here)
+    return rows // longest, rows * -(-row // flit_bytes)
+
+
+def _strides(sizes: np.ndarray, element_bytes: int) -> np.ndarray:
+    inner = np.concatenate([sizes[:, 1:], np.ones((len(sizes), 1), np.int64)], axis=1)
+    return element_bytes * np.cumprod(inner[:, ::-1], axis=1)[:, ::-1]

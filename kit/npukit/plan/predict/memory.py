@@ -1,0 +1,271 @@
+"""Where buffers lie: lifetimes in, offsets out; and whether the sum fits the board."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from npukit.board.board import Board
+from npukit.plan.ir.plan import MemoryUse, Plan
+
+ALIGNMENT = 16
+"""The MAC array and the DMA move 16 bytes at a time."""
+
+CODE_BYTES = 17 << 10
+"""Reserved for the program until the linker has measured it."""
+
+FIRMWARE_BYTES = 37 << 8
+"""Of the program what no network makes longer: 9.2 KB were measured (`tests/project/test_images.py`). Traces, or a link
+shared by several networks, take 1.1 KB more, which comes from what a stack leaves of its reserve."""
+
+WORKER_BYTES = 13 << 8
+"""The same of a PE that talks to no host and computes nothing on its core: measured 3.1 KB, with variables."""
+
+CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
+"""What a compute step, a send or a wait, and an input or output that the host knows add to it."""
+
+LONG_PROGRAM = 400
+"""Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
+
+MANY_PES = 20
+
+STEP_BYTES = 8
+"""`struct net_step` of the firmware."""
+
+MANY_TOLD = 3
+"""From so many PEs on a signal in a table is a multicast, with a list of them."""
+
+CODE_OF_THE_LOOP = 5 << 8
+"""Measured 1.0 KB."""
+
+LAYER_BYTES = 24
+"""`struct net_layer` of the firmware."""
+
+LAYER_NUMBER_BYTES = 2
+"""Of a layer's number in `net_layer_numbers`."""
+
+WORD = 4
+
+STACK_BYTES = 3 << 10
+"""Reserved for the stack until its bound is measured."""
+
+WORKER_STACK_BYTES = 5 << 7
+"""Of a PE as above: measured 0.4 KB."""
+
+
+CONTROL_BYTES, RECORD_BYTES = 64, 16
+"""`struct net_control` and `struct net_record` of the firmware, at the beginning of every PE's activations."""
+
+
+PACKINGS = 40
+"""Orders tried to pack buffers."""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Bytes that are needed from step `first` to step `last`, both included: all that time, or only in these spans."""
+
+    bytes: int
+    first: int
+    last: int
+    parts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        return self.parts or ((self.first, self.last),)
+
+    @property
+    def steps(self) -> int:
+        return sum(last - first + 1 for first, last in self.spans)
+
+
+def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
+    """One lifetime for bytes that several have in turn, or None if two need them at once."""
+    spans = sorted(span for life in lifetimes for span in life.spans)
+    if any(before[1] >= after[0] for before, after in pairwise(spans)):
+        return None
+    return Lifetime(max(life.bytes for life in lifetimes), spans[0][0], spans[-1][1], tuple(spans))
+
+
+def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
+    """So many things, those together that have one place one after the other: each with its heir, if it has one."""
+    units: list[list[int]] = []
+    for first in sorted(set(range(count)) - set(heirs.values())):
+        unit = [first]
+        while unit[-1] in heirs:
+            unit.append(heirs[unit[-1]])
+        units.append(unit)
+    return units
+
+
+def joined(lifetimes: Sequence[Lifetime]) -> Lifetime:
+    """One lifetime for bytes that are handed on from one to the next."""
+    if len(lifetimes) == 1:
+        return lifetimes[0]
+    return Lifetime(max(life.bytes for life in lifetimes), lifetimes[0].first, lifetimes[-1].last)
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
+    """An offset for each: the largest first, each at the lowest place free for as long as it lives.
+
+    Where that takes more than what lives at once, it is tried again with what lay highest placed first; where some live
+    in several spans, also from what lives longest on, and from what lives first on.
+    """
+    some = [index for index, life in enumerate(lifetimes) if life.bytes]
+    orders = [sorted(some, key=lambda i: (-lifetimes[i].bytes, lifetimes[i].first, i))]
+    if any(life.parts for life in lifetimes):
+        orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
+        orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
+    packing = _Packing([life.bytes for life in lifetimes], _meetings(lifetimes))
+    least, best = _most_at_once(lifetimes), packing.placed(orders[0])
+    for order in orders:
+        if packing.extent(best) > least:
+            best = min(best, packing.improved(order, least), key=packing.extent)
+    return tuple(best)
+
+
+def _meetings(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
+    """For each those that need bytes when it does."""
+    spans = [(number, *span) for number, life in enumerate(lifetimes) if life.bytes for span in life.spans]
+    owners, firsts, lasts = np.array(spans, np.int64).reshape(-1, 3).T
+    met: list[set[int]] = [set() for _ in lifetimes]
+    for one, other in np.argwhere((firsts[:, None] <= lasts) & (firsts <= lasts[:, None])).tolist():
+        met[owners[one]].add(int(owners[other]))
+    return met
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """Things of these sizes, each with those that it meets: such have no bytes in common."""
+
+    sizes: Sequence[int]
+    met: Sequence[Collection[int]]
+
+    def extent(self, offsets: Sequence[int]) -> int:
+        return aligned(max(map(int.__add__, offsets, self.sizes), default=0))
+
+    def improved(self, order: Sequence[int], least: int) -> list[int]:
+        """The best of several orders, each with what lay highest before placed first."""
+        offsets = best = self.placed(order)
+        fewest = self.extent(best)
+        for _ in range(PACKINGS):
+            if fewest <= least:
+                break
+            ends = list(map(int.__add__, offsets, self.sizes))
+            highest = max(order, key=lambda i, ends=ends: (ends[i], -i))
+            order = [highest, *(i for i in order if i != highest)]
+            offsets = self.placed(order)
+            extent = self.extent(offsets)
+            if extent < fewest:
+                best, fewest = offsets, extent
+        return best
+
+    def placed(self, order: Sequence[int]) -> list[int]:
+        """An offset for each, placed in that order."""
+        offsets, ends = [0] * len(self.sizes), [0] * len(self.sizes)
+        for index in order:
+            taken = sorted([(offsets[other], ends[other]) for other in self.met[index] if ends[other]])
+            offsets[index] = _lowest_place(self.sizes[index], taken)
+            ends[index] = aligned(offsets[index] + self.sizes[index])
+        return offsets
+
+
+def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
+    """Bytes in use in the step in which most are."""
+    changes: Counter[int] = Counter()
+    for life in lifetimes:
+        for first, last in life.spans:
+            changes[first] += aligned(life.bytes)
+            changes[last + 1] -= aligned(life.bytes)
+    return max(accumulate(changes[step] for step in sorted(changes)), default=0)
+
+
+def _lowest_place(size: int, taken: Sequence[tuple[int, int]]) -> int:
+    """`taken`: from offset to end, in their order."""
+    place = 0
+    for offset, end in taken:
+        if place + size <= offset:
+            break
+        if end > place:
+            place = end
+    return place
+
+
+def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:
+    """Bytes from offset 0 to the end of the last buffer."""
+    return max((aligned(o + life.bytes) for o, life in zip(offsets, lifetimes, strict=True)), default=0)
+
+
+def control_bytes(layers: int) -> int:
+    """What a PE that computes so many tiles keeps in front of its arena: its control block and a record of each."""
+    return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
+
+
+def code_bytes(tiles: int, messages: int, tensors: int) -> int:
+    """To reserve for a program of so many compute steps, sends and waits, and inputs and outputs the host knows."""
+    steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
+    return max(CODE_BYTES, FIRMWARE_BYTES + steps)
+
+
+def is_table(steps: int, pes: int) -> bool:
+    """Whether a program of so many steps is a table: sooner where there are many that differ."""
+    return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES else LONG_PROGRAM) and pes > 1
+
+
+def rows_of_signal(pes: int) -> int:
+    """Of a table, for a signal to so many PEs; an entry of a list takes as much as a row."""
+    return pes + 2 if pes >= MANY_TOLD else pes
+
+
+def table_bytes(rows: int, layers: int, places: int) -> int:
+    """Of a program that is a table: its steps, and what is known of so many layers that are left in so many places."""
+    return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + aligned_to_words(LAYER_NUMBER_BYTES * layers)
+
+
+def aligned_to_words(size: int) -> int:
+    return -(-size // WORD) * WORD
+
+
+def code_bytes_with_table(tensors: int, kernels: int) -> int:
+    """To reserve for a program that is a table, of which the host knows tensors, and the core computes kernels."""
+    firmware = FIRMWARE_BYTES if tensors or kernels else WORKER_BYTES
+    return firmware + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors + CODE_OF_A_TILE * kernels
+
+
+def memory_use(
+    board: Board, constants: int, activations: int, code: int = CODE_BYTES, stack: int = STACK_BYTES
+) -> MemoryUse:
+    """How a PE's memory is divided. `free` counts the memory that holds the activations; below 0 it does not fit."""
+    parts = {"code": code, "constants": constants, "activations": activations, "stack": stack}
+    return MemoryUse(**parts, free=_free(board, parts, "activations"))
+
+
+def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
+    """With so much more code than the reserve."""
+    parts = {"code": use.code + code_bytes, "constants": use.constants}
+    parts |= {"activations": use.activations, "stack": use.stack}
+    return MemoryUse(**parts, free=_free(board, parts, "activations"))
+
+
+def shortfall(board: Board, use: MemoryUse) -> int:
+    """Bytes that the fullest memory of the PE is too small; 0 if all fits."""
+    parts = {"code": use.code, "constants": use.constants, "activations": use.activations, "stack": use.stack}
+    return max(0, *(-_free(board, parts, kind) for kind in ("constants", "activations")))
+
+
+def missing_bytes(board: Board, plan: Plan) -> int:
+    """By how much the fullest memory of any PE is too small."""
+    return max(shortfall(board, pe.memory) for pe in plan.pes)
+
+
+def _free(board: Board, parts: dict[str, int], kind: str) -> int:
+    memory = next(m for m in board.memory if kind in m.holds)
+    return memory.size - sum(parts[held] for held in memory.holds)

@@ -1,0 +1,132 @@
+"""The network-on-chip in time, as the hardware manual describes it (section 4.3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npukit.board.board import Board
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.tensors.routes import Link, Routes
+
+START = -1
+"""Stands for the link before the first."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A packet's times: when its tail has left the source, and when it is whole at each destination."""
+
+    left: int
+    arrived: dict[int, int]
+
+
+class _Wire:
+    """A link in time: from when on each of its lanes is free, and for how long it was taken."""
+
+    def __init__(self, lanes: int, hop: int, *, border: bool) -> None:
+        self.free, self.hop, self.border, self.busy = [0] * lanes, hop, border, 0
+
+    def grant(self, at: int, taken: int) -> int:
+        """When a head that reaches it at a cycle begins to cross it."""
+        lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
+        passing = max(at, self.free[lane])
+        self.free[lane] = passing + taken
+        self.busy += taken
+        return passing
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The links of a packet's way, each with the place of the one before it; of each destination its last link."""
+
+    links: tuple[tuple[_Wire, int], ...]
+    ends: tuple[tuple[int, int, bool], ...]
+    """Destination, place, whether a chip border lies on the way."""
+
+
+class Network:
+    """Links, each free from some cycle on. Packets are granted links in the order of the calls."""
+
+    def __init__(self, board: Board) -> None:
+        assert board.noc is not None
+        self._noc, self._routes, self._pes_of_a_chip = board.noc, Routes(board), board.mesh.pes.count
+        self._wires: dict[Link, _Wire] = {}
+        self._dram_free: dict[int, int] = defaultdict(int)
+        self._trees: dict[tuple[int, tuple[int, ...]], _Tree] = {}
+
+    @property
+    def busy(self) -> dict[Link, int]:
+        """Cycles for which each link was taken."""
+        return {link: wire.busy for link, wire in self._wires.items() if wire.busy}
+
+    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
+        """One descriptor, where none that starts later leaves earlier."""
+        return self.deliver(self.departure(start, sender, source, flits), source, destinations, flits)
+
+    def departure(self, start: int, sender: int, source: int, flits: int) -> int:
+        """When a descriptor that the sender's DMA takes up at `start` leaves its source, which is asked if it is DRAM.
+
+        To be called in the order of the starts; `deliver` in the order of the departures.
+        """
+        start += self._noc.setup_cycles
+        if source < DRAM:
+            return start
+        chip = source - DRAM
+        way = self._routes.path(sender, self._router(source))
+        begin = max(start + sum(map(self._hop, way)) + self._noc.dram_latency_cycles, self._dram_free[chip])
+        self._dram_free[chip] = begin + flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
+        return begin
+
+    def deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
+        """From when it leaves its source on: each link of the union of the paths is crossed once."""
+        if list(destinations) == [source]:
+            return Carried(start + 2 * flits, {source: start + 2 * flits})
+        tree = self._tree(self._router(source), tuple(destinations))
+        heads: list[int] = []
+        left, slow = start + flits, self._slow(flits)
+        for wire, before in tree.links:
+            taken = slow if wire.border else flits
+            passing = wire.grant(start if before == START else heads[before], taken)
+            heads.append(passing + wire.hop)
+            if before == START:
+                left = max(left, passing + taken)
+        arrived = {
+            destination: (start if place == START else heads[place]) + (slow if border else flits)
+            for destination, place, border in tree.ends
+        }
+        return Carried(left, arrived)
+
+    def _router(self, source: int) -> int:
+        """DRAM sits at the router of its chip's first PE."""
+        return (source - DRAM) * self._pes_of_a_chip if source >= DRAM else source
+
+    def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
+        key = (source, destinations)
+        if key not in self._trees:
+            links = self._routes.tree(source, destinations)
+            paths = [self._routes.path(source, destination) for destination in destinations]
+            before = {link: other for path in paths for link, other in zip(path[1:], path, strict=False)}
+            places = {link: place for place, link in enumerate(links)}
+            self._trees[key] = _Tree(
+                tuple((self._wire(link), places[before[link]] if link in before else START) for link in links),
+                tuple(
+                    (destination, places[path[-1]] if path else START, any(link.border for link in path))
+                    for destination, path in zip(destinations, paths, strict=True)
+                ),
+            )
+        return self._trees[key]
+
+    def _wire(self, link: Link) -> _Wire:
+        if link not in self._wires:
+            lanes = self._noc.chip_links_per_border if link.border else 1
+            self._wires[link] = _Wire(lanes, self._hop(link), border=link.border)
+        return self._wires[link]
+
+    def _hop(self, link: Link) -> int:
+        return self._noc.chip_hop_cycles if link.border else self._noc.hop_cycles
+
+    def _slow(self, flits: int) -> int:
+        """How long a chip border's link is taken."""
+        return flits * self._noc.port_bytes_per_cycle // self._noc.chip_link_bytes_per_cycle

@@ -1,0 +1,48 @@
+"""What of a plan goes over the network: the descriptors of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from npukit.net.net import Net
+from npukit.plan.ir.plan import DRAM, Buffer, Message, Plan
+from npukit.plan.tensors.dma_copies import copies
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One descriptor. The last one of a message carries the flags, and that of the sender if it `counts_as_sent`."""
+
+    message: Message
+    flits: int
+    last: bool
+    counts_as_sent: bool
+
+    def is_signal_of(self, pe: int) -> bool:
+        """Whether only the flags matter, and the PE itself sends it."""
+        return not self.message.tensor and self.message.source_pe == pe
+
+    def one_by_one(self) -> Iterator[Packet]:
+        """A packet for each place it goes to; the last one counts as sent."""
+        landings = self.message.landings
+        for landing in landings:
+            message = replace(self.message, landings=(landing,))
+            yield replace(self, message=message, counts_as_sent=landing is landings[-1])
+
+
+def packets_of(net: Net, plan: Plan) -> list[list[Packet]]:
+    """Of each message."""
+    buffers = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers} | {(DRAM, b.name): b for b in plan.dram}
+    return [_packets(net, buffers, message) for message in plan.messages]
+
+
+def _packets(net: Net, buffers: dict[tuple[int, str], Buffer], message: Message) -> list[Packet]:
+    landing = message.landings[0]
+    source = buffers[message.source_pe, message.source.buffer].box
+    target = buffers[landing.pe, landing.view.buffer].box
+    size = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
+    parts = copies(message.source.box, source, target, size)
+    return [Packet(message, part.flits, part is parts[-1], part is parts[-1]) for part in parts]

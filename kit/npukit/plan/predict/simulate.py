@@ -1,0 +1,312 @@
+"""A plan in time: cores in order, engines, DMA queues, links and flags, event by event.
+
+What it predicts is what the hardware manual says for the engines and the network, and `core_cycles.py` for the core.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from npukit.board.board import Board
+from npukit.net.net import CORE, Net
+from npukit.plan.ir.plan import DRAM, SENT_FLAG, Compute, Join, PePlan, Plan, Send, Step, Wait
+from npukit.plan.predict.memory import MANY_TOLD, is_table
+from npukit.plan.predict.noc import Network
+from npukit.plan.predict.packets import Packet, packets_of
+from npukit.plan.tensors.core_cycles import (
+    CHAIN_CYCLES,
+    PATCH_CYCLES,
+    ROW_CYCLES,
+    SEND_CYCLES,
+    SIGNAL_CYCLES,
+    WAIT_CYCLES,
+)
+from npukit.plan.tensors.routes import Link
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Cycles: when each frame ended on the root, what each PE and each link was busy with.
+
+    `stolen` is what messages took from accelerators in the first frame, by PE and step, where they took any.
+    """
+
+    frame_ends: tuple[int, ...]
+    computing: dict[int, int]
+    links: dict[Link, int]
+    stolen: dict[tuple[int, int], int]
+
+    @property
+    def latency_cycles(self) -> int:
+        return self.frame_ends[0]
+
+    @property
+    def interval_cycles(self) -> int:
+        """Between frames, once the pipeline is full: over the second half of the frames."""
+        half = (len(self.frame_ends) - 1) // 2
+        steps = len(self.frame_ends) - 1 - half
+        return round((self.frame_ends[-1] - self.frame_ends[half]) / steps) if steps else self.frame_ends[0]
+
+
+@dataclass
+class _Pe:
+    plan: PePlan
+    is_table: bool
+    step: int = 0
+    frames: int = 0
+    asleep: bool = False
+    flags: Counter[int] = field(default_factory=Counter)
+    queue: deque[Packet] = field(default_factory=deque)
+    sending: bool = False
+    port: list[tuple[int, int]] = field(default_factory=list)
+    computing: int = 0
+    at_work: set[str] = field(default_factory=set)
+    """Accelerators that have been started and run on."""
+
+    @property
+    def between(self) -> int:
+        """Cycles from one step to the next."""
+        return ROW_CYCLES if self.is_table else 0
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A chain that an engine runs from `start` on: the plan's steps from `first` on, with the cycles of each."""
+
+    engine: str
+    start: int
+    first: int
+    steps: tuple[int, ...]
+    submitted: bool
+
+    @property
+    def cycles(self) -> int:
+        return sum(self.steps)
+
+
+class _Simulation:
+    def __init__(self, net: Net, board: Board, plan: Plan, frames: int) -> None:
+        self._frames = frames
+        self._network = Network(board) if board.noc else None
+        self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), len(plan.pes))) for pe in plan.pes}
+        self._root = plan.pes[0].pe
+        self._events: list[tuple[int, int, Callable[[int], None]]] = []
+        self._order = count()
+        self._packets = packets_of(net, plan)
+        self._ends: list[int] = []
+        self._stolen: dict[tuple[int, int], int] = {}
+
+    def run(self) -> Simulated:
+        for pe in self._pes.values():
+            self._at(0, partial(self._go_on, pe))
+        while self._events and len(self._ends) < self._frames:
+            time, _, event = heapq.heappop(self._events)
+            event(time)
+        if len(self._ends) < self._frames:
+            raise RuntimeError(f"the plan stands still after {len(self._ends)} of {self._frames} frames")
+        links = dict(self._network.busy) if self._network else {}
+        computing = {number: pe.computing for number, pe in self._pes.items()}
+        return Simulated(tuple(self._ends), computing, links, self._stolen)
+
+    def _at(self, time: int, event: Callable[[int], None]) -> None:
+        heapq.heappush(self._events, (time, next(self._order), event))
+
+    def _after(self, pe: _Pe, time: int) -> None:
+        """Go on when a step is done."""
+        self._at(time + pe.between, partial(self._go_on, pe))
+
+    def _go_on(self, pe: _Pe, time: int) -> None:
+        """The core's next step, or the next frame."""
+        if pe.step == len(pe.plan.steps):
+            self._end_frame(pe, time)
+            return
+        match pe.plan.steps[pe.step]:
+            case Compute() as step:
+                self._compute(pe, step, time)
+            case Join():
+                self._join(pe, time)
+            case Send():
+                self._send(pe, time)
+            case Wait() as step:
+                self._wait(pe, step, time)
+
+    def _end_frame(self, pe: _Pe, time: int) -> None:
+        if pe.plan.pe == self._root:
+            self._ends.append(time)
+        pe.step, pe.frames = 0, pe.frames + 1
+        if pe.plan.steps and pe.frames < self._frames:
+            self._at(time, partial(self._go_on, pe))
+
+    def _compute(self, pe: _Pe, first: Compute, time: int) -> None:
+        """A chain: all computes that follow each other on one accelerator."""
+        chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
+        steps = [first] if first.engine == CORE else chain
+        start = time + CHAIN_CYCLES + (PATCH_CYCLES if pe.is_table and first.constants else 0)
+        cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
+        work = _Work(first.engine, start, pe.step, cycles, first.submitted)
+        pe.step += len(steps)
+        pe.computing += work.cycles
+        pe.port = [span for span in pe.port if span[1] > start]
+        self._at(start + work.cycles, partial(self._computed, pe, work, 0 if first.engine != CORE else None))
+        if first.submitted:
+            pe.at_work.add(first.engine)
+            self._after(pe, start)
+
+    def _computed(self, pe: _Pe, work: _Work, stolen: int | None, time: int) -> None:
+        """The end of a chain, unless DMA took port cycles from it meanwhile, which are added."""
+        taken = _taken(pe, work.start, time)
+        if stolen is not None and taken > stolen:
+            self._at(work.start + work.cycles + taken, partial(self._computed, pe, work, taken))
+            return
+        if stolen and pe.frames == 0:
+            self._stolen |= {(pe.plan.pe, step): cycles for step, cycles in _stolen_by_step(pe, work)}
+        if work.submitted:
+            pe.at_work.remove(work.engine)
+            self._wake(pe, time)
+        else:
+            self._after(pe, time)
+
+    def _join(self, pe: _Pe, time: int) -> None:
+        """Sleep until the accelerator has done what it was given."""
+        step = pe.plan.steps[pe.step]
+        assert isinstance(step, Join)
+        pe.asleep = step.engine in pe.at_work
+        if not pe.asleep:
+            pe.step += 1
+            self._after(pe, time + WAIT_CYCLES)
+
+    def _wake(self, pe: _Pe, time: int) -> None:
+        """Look again at what the core waits for."""
+        if not pe.asleep:
+            return
+        match pe.plan.steps[pe.step]:
+            case Join():
+                self._join(pe, time)
+            case Wait() as step:
+                self._wait(pe, step, time)
+            case _:
+                raise AssertionError("a core sleeps in steps that wait")
+
+    def _send(self, pe: _Pe, time: int) -> None:
+        """A chain of messages: all sends that follow each other."""
+        if self._is_told(pe, pe.plan.steps[pe.step]):
+            self._tell(pe, time)
+            return
+        for step in _run_of(pe, lambda step: isinstance(step, Send) and not self._is_told(pe, step)):
+            assert isinstance(step, Send)
+            pe.queue.extend(self._packets[step.message])
+            pe.step += 1
+        if not pe.sending:
+            pe.sending = True
+            self._at(time + SEND_CYCLES, partial(self._transmit, pe))
+        self._after(pe, time + SEND_CYCLES)
+
+    def _tell(self, pe: _Pe, time: int) -> None:
+        """A signal: to each PE that is told something, one after the other."""
+        step = pe.plan.steps[pe.step]
+        assert isinstance(step, Send)
+        pe.step += 1
+        told = self._packets[step.message][0]
+        if len(told.message.landings) >= MANY_TOLD:  # a multicast, with a row for the list
+            signals, time = [told], time + pe.between
+        else:
+            signals = told.one_by_one()
+        for signal in signals:
+            self._at(time + SIGNAL_CYCLES, partial(self._queue, pe, signal))
+            time += SIGNAL_CYCLES + pe.between
+        self._at(time, partial(self._go_on, pe))
+
+    def _is_told(self, pe: _Pe, step: Step) -> bool:
+        """Whether a step of a table is a signal: such programs have no descriptors for them."""
+        return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
+
+    def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
+        pe.queue.append(packet)
+        if not pe.sending:
+            pe.sending = True
+            self._transmit(pe, time)
+
+    def _transmit(self, pe: _Pe, time: int) -> None:
+        """The next descriptor of a PE's queue."""
+        if not pe.queue:
+            pe.sending = False
+            return
+        assert self._network is not None
+        packet = pe.queue.popleft()
+        leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.flits)
+        if packet.message.source_pe < DRAM:
+            self._depart(pe, packet, leaves)
+        else:  # others that come before it leaves take their links before it
+            self._at(leaves, partial(self._depart, pe, packet))
+
+    def _depart(self, pe: _Pe, packet: Packet, time: int) -> None:
+        assert self._network is not None
+        landings, source = packet.message.landings, packet.message.source_pe
+        carried = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
+        if source == pe.plan.pe:
+            pe.port.append((carried.left - packet.flits, carried.left))
+        for landing in landings:
+            arrived = carried.arrived[landing.pe]
+            target = self._pes[landing.pe]
+            target.port.append((arrived - packet.flits, arrived))
+            if packet.last:
+                self._at(arrived, partial(self._count, target, landing.flag))
+        if packet.counts_as_sent and source == pe.plan.pe:
+            self._at(carried.left, partial(self._count, pe, SENT_FLAG))
+        self._at(carried.left, partial(self._transmit, pe))
+
+    def _count(self, pe: _Pe, flag: int, time: int) -> None:
+        pe.flags[flag] += 1
+        self._wake(pe, time)
+
+    def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
+        pe.asleep = pe.flags[step.flag] < step.count
+        if pe.asleep:
+            return
+        pe.flags[step.flag] -= step.count
+        pe.step += 1
+        self._after(pe, time + WAIT_CYCLES)
+
+
+def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
+    """So many frames one after the other, each started by the root as soon as it has ended the one before."""
+    return _Simulation(net, board, plan, frames).run()
+
+
+def _taken(pe: _Pe, start: int, end: int) -> int:
+    """Cycles of the port that messages take in between."""
+    taken = 0
+    for begin, stop in pe.port:
+        if begin < end and stop > start:
+            taken += min(stop, end) - max(begin, start)
+    return taken
+
+
+def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
+    """Steps of a chain that has ended, each with what messages took from it, where they took anything."""
+    start = work.start
+    for step, cycles in enumerate(work.steps, work.first):
+        stolen = -1
+        while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
+            stolen = taken
+        if stolen:
+            yield step, stolen
+        start += cycles + stolen
+
+
+def _kind(step: Compute) -> tuple[str, bool]:
+    """Steps of one kind that follow each other are one chain."""
+    return step.engine, step.submitted
+
+
+def _run_of(pe: _Pe, belongs: Callable[[Step], bool]) -> Sequence[Step]:
+    """The steps from here on that belong together."""
+    steps, end = pe.plan.steps, pe.step
+    while end < len(steps) and belongs(steps[end]):
+        end += 1
+    return steps[pe.step : end]

@@ -1,0 +1,173 @@
+"""The split of each op that makes one frame fastest: dynamic programming over the layouts of the live tensors.
+
+A state says how each tensor that is still to be read is spread over the PEs. Each op is tried in each of its
+promising splits from each of the best states; its cost is the exchange of its inputs and its slowest tile. Memory
+enters as a price on constants, raised until the plan fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.plan.batch.channel_bands import narrowed
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.predict.exchange_cycles import exchanges_on
+from npukit.plan.search.layout_bytes import Layout, Occupied
+from npukit.plan.search.splits import Splits
+from npukit.plan.tensors.boxes import Split
+from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.in_place import upon
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How widely to search: splits tried of each op, states kept."""
+
+    splits: int
+    states: int
+
+
+@dataclass(frozen=True)
+class _State:
+    cycles: int
+    constants: int
+    splits: tuple[Split, ...]
+    """Of each op so far."""
+    crowded: int = 0
+    """Bytes by which PEs' memories are too small for the tensors and slices that live at once, over all ops."""
+
+    def plus(self, cycles: int, constants: int, split: Split) -> _State:
+        """One op more, in a split."""
+        return _State(self.cycles + cycles, self.constants + constants, (*self.splits, split), self.crowded)
+
+
+class LatencySearch:
+    """The search for one net on the PEs of an order, its tables kept between prices.
+
+    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
+    inputs and the output of a tile may take, with so many small `slices` of its constants; or, if a `slice_size` is
+    given, all tensors of a PE that live at once, with slices of that size. `moves_weigh` so many times what they are
+    estimated to cost: other weights find other assignments, for who compares them by simulation.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        board: Board,
+        engines: Mapping[str, Accelerator],
+        order: Sequence[int],
+        effort: Effort,
+        *,
+        fetched: bool = False,
+        room: int | None = None,
+        slices: int = 0,
+        slice_size: int = 0,
+        moves_weigh: float = 1.0,
+    ) -> None:
+        self._free = graph.net.inputs if fetched else ()
+        self._graph, self._board, self._order, self._effort = graph, board, order, effort
+        self._moves_weigh = moves_weigh
+        self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
+        self._crowded_from = room if slice_size else None
+        self._upon = upon(graph, engines)
+        self._occupied = Occupied(graph, self._splits, self._free, self._upon)
+        self._exchanges = exchanges_on(board, order)
+        self._live_after = graph.live_after()
+        self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
+
+    def within(self, room: int | None) -> LatencySearch:
+        """The search with another room, and the same tables."""
+        other = copy(self)
+        other._splits = self._splits.within(room)
+        other._crowded_from = None if self._crowded_from is None else room
+        return other
+
+    def on(self, order: Sequence[int]) -> LatencySearch:
+        """The search on other PEs, those of this one's order or the first of them, and the same tables."""
+        other = copy(self)
+        other._order, other._splits = order, self._splits.on(len(order))
+        other._occupied = Occupied(self._graph, other._splits, self._free, self._upon)
+        return other
+
+    def weighing(self, moves: float) -> LatencySearch:
+        """The search in which moving data weighs otherwise, and the same tables."""
+        other = copy(self)
+        other._moves_weigh, other._exchange = moves, lru_cache(maxsize=None)(other._exchange_cycles)
+        return other
+
+    def best(self, price: float = 0.0) -> Assignment:
+        """The best assignment if a byte of constants on the fullest PE costs so many cycles."""
+        return self._splits.assignment(self._order, self.best_splits(price))
+
+    def best_splits(self, price: float = 0.0) -> tuple[Split, ...]:
+        """The splits of the best assignment, op by op."""
+        states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.inputs): _State(0, 0, ())}
+        for index in range(len(self._graph.ops)):
+            states = self._after(index, self._kept(states, price), price)
+        finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
+        return min(finished.values(), key=lambda state: _priced(state, price)).splits
+
+    def _kept(self, states: dict[Layout, _State], price: float) -> list[tuple[Layout, _State]]:
+        return sorted(states.items(), key=lambda item: (_priced(item[1], price), item[0]))[: self._effort.states]
+
+    def _after(self, index: int, states: list[tuple[Layout, _State]], price: float) -> dict[Layout, _State]:
+        """The states after an op, the best of each layout."""
+        found: dict[Layout, _State] = {}
+        for split in self._splits.candidates(self._effort.splits)[index]:
+            cost = self._splits.cost(index, split)
+            for layout, state in states:
+                spread = {**dict(layout), self._graph.ops[index].output: split}
+                key = tuple((name, spread[name]) for name in self._live_after[index])
+                least = state.plus(cost.cycles, cost.constant_bytes, split)
+                if key in found and _priced(least, price) >= _priced(found[key], price):
+                    continue
+                after = self._moved(index, layout, split, least)
+                if key not in found or _priced(after, price) < _priced(found[key], price):
+                    found[key] = after
+        return found
+
+    def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
+        """With the inputs of the op brought from where they are, and what its PEs have no room for."""
+        spread = dict(layout)
+        moved = sum(self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split))
+        chained = CHAIN_CYCLES if moved or not index else 0
+        crowded = state.crowded + self._missing_bytes(index, layout, split)
+        return replace(state, cycles=state.cycles + moved + chained, crowded=crowded)
+
+    def _gathered(self, layout: Layout, state: _State) -> _State:
+        """With the outputs brought to the root."""
+        spread, moved = dict(layout), 0
+        for name in self._graph.outputs:
+            whole = self._splits.tiles(name, self._splits.whole(name))
+            owned = self._splits.tiles(name, spread[name])
+            moved += self._exchanges.cycles(owned, whole, self._graph.element_bytes(name))
+        return replace(state, cycles=state.cycles + moved)
+
+    def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:
+        if self._crowded_from is None:
+            return 0
+        return max(self._occupied.bytes(index, layout, split) - self._crowded_from, 0)
+
+    def _exchange_cycles(self, name: str, spread: Split, index: int, split: Split) -> int:
+        """To bring one input of an op to the tiles of a split."""
+        if name in self._free:
+            return 0
+        owned = self._splits.tiles(name, spread)
+        size = self._graph.element_bytes(name)
+        moved = sum(
+            self._exchanges.cycles(owned, boxes, size)
+            for home, boxes in self._splits.needs(index, split)
+            if home == name
+        )
+        return int(moved * self._moves_weigh)
+
+
+def _priced(state: _State, price: float) -> tuple[int, float]:
+    """What fits first."""
+    return state.crowded, state.cycles + price * state.constants

@@ -1,0 +1,160 @@
+"""Searches that end in a plan: the fastest frame, and the fewest PEs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.plan.batch.weight_streaming import frame_with_streams
+from npukit.plan.emit.allocate import emit_plan
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.predict.predict import with_predictions
+from npukit.plan.search.layout_search import Effort, LatencySearch
+from npukit.plan.tensors.graph import Graph
+
+Engines = Mapping[str, Accelerator]
+
+PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
+"""Cycles a byte of constants costs: raised until the plan fits."""
+
+STREAMING_PRICES = (0.0, 0.06)
+
+FRUGAL = 4
+"""Where nothing fits, a tile's inputs and output may take this part of a PE's memory, however much slower that is."""
+
+IDLE = 1 / 4
+"""PEs that compute less than this part of a frame's time may be too many."""
+
+SMALL_MESH = 20
+THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
+"""Efforts for meshes of up to SMALL_MESH PEs, and of more."""
+
+
+def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+    """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
+
+    If nothing fits, the plan that comes closest.
+    """
+    search = _search(graph, board, engines, order)
+    plan = _resident(graph, board, engines, search)
+    if not missing_bytes(board, plan):
+        return _faster_on_fewer(graph, board, engines, order, plan)
+    if board.noc is None:
+        return plan
+    streamed = _streamed(graph, board, engines, search)
+    if streamed is None:
+        room = board.memory_for("activations").size // FRUGAL
+        frugal = LatencySearch(graph, board, engines, order, effort_on(order), room=room)
+        streamed = _streamed(graph, board, engines, frugal)
+    return streamed or plan
+
+
+def _faster_on_fewer(graph: Graph, board: Board, engines: Engines, order: Sequence[int], best: Plan) -> Plan:
+    """The plan, or a faster one on half of these PEs, or a quarter, while they mostly wait for each other."""
+    while len(order) > 1 and _computing(best) < IDLE:
+        order = order[: len(order) // 2]
+        plan = _resident(graph, board, engines, _search(graph, board, engines, order))
+        if missing_bytes(board, plan) or plan.predicted.latency_cycles >= best.predicted.latency_cycles:
+            break
+        best = plan
+    return best
+
+
+def _computing(plan: Plan) -> float:
+    """The part of the frame in which its PEs compute, on average."""
+    cycles = sum(step.predicted_cycles for pe in plan.pes for step in pe.computes())
+    return cycles / (len(plan.pes) * max(plan.predicted.latency_cycles, 1))
+
+
+def _streamed(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan | None:
+    """The fastest frame with as few constants streamed as will do, if one fits."""
+    tried = (frame_with_streams(graph, board, engines, search.best(price)) for price in STREAMING_PRICES)
+    return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=None)
+
+
+def completed_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int], pins: Assignment) -> Plan:
+    """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
+    search = _search(graph, board, engines, order)
+    assignments = ({**search.best(price), **pins} for price in PRICES)
+    return _first_that_fits(board, (planned(graph, board, engines, each) for each in assignments))
+
+
+def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+    """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
+    counts = _counts(graph, board, engines, len(order))
+    searches = (_search(graph, board, engines, order[:count]) for count in counts)
+    plan = _first_that_fits(board, (_resident(graph, board, engines, search) for search in searches))
+    if missing_bytes(board, plan):
+        plan = fastest_plan(graph, board, engines, order)
+    return replace(plan, objective="memory")
+
+
+def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], above: int) -> Plan:
+    """The plan on the fewest PEs, but more than `above` of these, that hold the net; if none do, what comes closest.
+
+    Streams, which take minutes to search on a large mesh, are tried on a small one.
+    """
+
+    @cache
+    def resident(count: int) -> Plan:
+        return _resident(graph, board, engines, LatencySearch(graph, board, engines, order[:count], QUICK))
+
+    counts = range(above + 1, len(order) + 1)
+    if missing_bytes(board, resident(counts[-1])):
+        return fastest_plan(graph, board, engines, order) if len(order) <= SMALL_MESH else resident(counts[-1])
+    return resident(counts[bisect_left(counts, True, key=lambda count: not missing_bytes(board, resident(count)))])
+
+
+def _search(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> LatencySearch:
+    return LatencySearch(graph, board, engines, order, effort_on(order))
+
+
+def effort_on(order: Sequence[int]) -> Effort:
+    return THOROUGH if len(order) <= SMALL_MESH else QUICK
+
+
+def _resident(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan:
+    """The fastest frame with all constants in the PEs, or what comes closest."""
+    return _first_that_fits(board, (planned(graph, board, engines, each) for each in _priced(search)))
+
+
+def _priced(search: LatencySearch) -> Iterator[Assignment]:
+    """The best assignment for each price, where it is another than for the price before."""
+    last: Assignment | None = None
+    for price in PRICES:
+        found = search.best(price)
+        if found != last:
+            yield found
+        last = found
+
+
+def _counts(graph: Graph, board: Board, engines: Engines, most: int) -> list[int]:
+    """Numbers of PEs worth trying: each small one, larger ones in steps, none that cannot hold the constants."""
+    wholes = ((op, Box.whole(graph.shape(op.output))) for op in graph.ops)
+    constants = sum(engines[op.engine].cost(graph.net, op, box).constant_bytes for op, box in wholes)
+    least = -(-constants // board.memory_for("constants").size)
+    counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
+    return [*(count for count in counts if count >= least), most]
+
+
+def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:
+    closest: Plan | None = None
+    for plan in plans:
+        if closest is None or missing_bytes(board, plan) < missing_bytes(board, closest):
+            closest = plan
+        if not missing_bytes(board, plan):
+            break
+    assert closest is not None
+    return closest
+
+
+def planned(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan:
+    """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
+    return with_predictions(graph.net, board, emit_plan(graph, board, engines, assignment, "latency"))

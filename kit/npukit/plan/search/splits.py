@@ -1,0 +1,279 @@
+"""Splits: how an op's output is cut into tiles, and what that costs on the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from npukit.accel.interface import Accelerator, Cost
+from npukit.net.box import Box
+from npukit.net.net import CORE, Op
+from npukit.plan.batch.weight_slices import LARGEST_SLICE, cut_in_slices
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.tensors.boxes import Boxes, Split, cut, from_boxes, grid, to_boxes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.receptive import AxisRule, cuttable_axes
+
+SMALL_SLICE = 9 << 10
+"""Bytes of a small slice of streamed constants."""
+
+WIDE_GRAIN = 16
+"""Channels that the MAC array takes at once."""
+
+
+class Splits:
+    """The splits of the ops of one net for at most so many PEs, and their tiles and costs."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        engines: Mapping[str, Accelerator],
+        pes: int,
+        room: int | None = None,
+        slices: int = 0,
+        slice_size: int = 0,
+        narrowed: Collection[str] = (),
+    ) -> None:
+        """With a `room`, splits are none of which a PE's inputs, output and so many small slices of its constants take
+        more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
+        `slice_size` slices are of that size, and tiles cost what their pieces do."""
+        self._graph, self._engines, self.pes, self._room, self._slices = graph, engines, pes, room, slices
+        self._slice_size, self._narrowed = slice_size, narrowed
+        self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
+        self._known_candidates: dict[int, list[list[Split]]] = {}
+        self._first_alike = self._numbers_of_alike()
+        self.tiles = lru_cache(maxsize=None)(self._tiles)
+        self.needs = lru_cache(maxsize=None)(self._needs)
+        self._known_cost = lru_cache(maxsize=None)(self._cost)
+        self._known_slices = lru_cache(maxsize=None)(self._slice_bytes)
+        self._costs_of_pieces = lru_cache(maxsize=None)(self._pieces)
+        self._known_spans = lru_cache(maxsize=None)(self._spans_of_axis)
+        self._known_reach = lru_cache(maxsize=None)(self._most_reached)
+        self._known_held = lru_cache(maxsize=None)(self._held_bytes)
+        self._promise = lru_cache(maxsize=None)(self._cycles_promised)
+
+    def within(self, room: int | None) -> Splits:
+        """These with another room, and the same tables."""
+        other = copy(self)
+        other._room, other._known_candidates = room, {}
+        return other
+
+    def on(self, pes: int) -> Splits:
+        """These for at most so many PEs, and the same tables."""
+        other = copy(self)
+        other.pes, other._known_candidates = pes, {}
+        return other
+
+    def _numbers_of_alike(self) -> list[int]:
+        """For each op the first one that is cut, and costs, as it does."""
+        first: dict[object, int] = {}
+        return [first.setdefault(self._form(op), index) for index, op in enumerate(self._graph.ops)]
+
+    def _form(self, op: Op) -> object:
+        """What ops whose tiles cost the same have in common; the cost of the whole op stands for its values."""
+        if op.engine == CORE:
+            return op.name
+        net, tensors = self._graph.net, [op.output, *self._graph.net.activations(op), *self._graph.sources(op)]
+        shapes = [(net.tensor(name).shape, net.tensor(name).dtype, name in self._narrowed) for name in tensors]
+        constants = [net.constants[name].shape for name in op.inputs if name in net.constants]
+        kinds = [(part.kind, part.attributes) for part in op.parts]
+        whole = self._tile_cost(op, Box.whole(self._graph.shape(op.output)))
+        figures = whole.cycles, whole.constant_bytes, whole.scratch_bytes, whole.constants_form
+        return op.kind, op.engine, op.attributes, *kinds, *shapes, *constants, *figures
+
+    def cost(self, index: int, split: Split) -> Cost:
+        """The slowest tile's cycles, the largest tile's constants."""
+        return self._known_cost(self._first_alike[index], split)
+
+    def slice_bytes(self, index: int, split: Split) -> int:
+        """Of as many slices as are to have room: small ones are of sixteen channels each, or larger."""
+        return self._known_slices(self._first_alike[index], split)
+
+    def held_bytes(self, index: int, split: Split) -> int:
+        """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
+        return self._known_held(self._first_alike[index], split)
+
+    def whole(self, tensor: str) -> Split:
+        return (1,) * len(self._graph.shape(tensor))
+
+    def assignment(self, order: Sequence[int], splits: Sequence[Split]) -> Assignment:
+        """The tiles of every op that is split so, on the PEs of an order."""
+        return {
+            op.name: tuple(
+                Tile(pe, box) for pe, box in zip(order, to_boxes(self.tiles(op.output, split)), strict=False)
+            )
+            for op, split in zip(self._graph.ops, splits, strict=True)
+        }
+
+    def _tiles(self, tensor: str, split: Split) -> Boxes:
+        """The boxes of a tensor in a layout."""
+        shape = self._graph.shape(tensor)
+        grains = tuple(_grain(shape, axis, parts) for axis, parts in enumerate(split))
+        return grid(shape, split, grains) if shape else from_boxes([Box((), ())])
+
+    def _needs(self, index: int, split: Split) -> tuple[tuple[str, Boxes], ...]:
+        """What the tiles of op number `index` need of each of its inputs."""
+        op = self._graph.ops[index]
+        return tuple(self._graph.needs(op, self.tiles(op.output, split)))
+
+    def _cut(self, tensor: str, axis: int, parts: int) -> np.ndarray:
+        """Where the tiles begin along an axis that is cut in so many, and where the last one ends."""
+        shape = self._graph.shape(tensor)
+        return cut(shape[axis], parts, _grain(shape, axis, parts))
+
+    def _spans(self, index: int, split: Split) -> list[tuple[int, ...]]:
+        """Along each axis what tiles span, each number once."""
+        return [self._known_spans(index, axis, parts) for axis, parts in enumerate(split)]
+
+    def _spans_of_axis(self, index: int, axis: int, parts: int) -> tuple[int, ...]:
+        places = self._cut(self._graph.ops[index].output, axis, parts)
+        return tuple(set(np.diff(places).tolist()))
+
+    def _cost(self, index: int, split: Split) -> Cost:
+        costs = [self._costs_of_pieces(index, shape) for shape in product(*self._spans(index, split))]
+        return Cost(
+            max(sum(cost.cycles for cost in pieces) for pieces in costs),
+            max(sum(cost.constant_bytes for cost in pieces) for pieces in costs),
+            max(cost.scratch_bytes for pieces in costs for cost in pieces),
+        )
+
+    def _pieces(self, index: int, shape: tuple[int, ...]) -> list[Cost]:
+        """Of what is computed of a tile with one slice of constants each."""
+        op, whole = self._graph.ops[index], Box.whole(shape)
+        if not self._slice_size or op.engine == CORE:
+            return [self._tile_cost(op, whole)]
+        most = LARGEST_SLICE * self._slice_size
+        cut = cut_in_slices(whole, lambda part: self._tile_cost(op, part).constant_bytes, self._slice_size, most)
+        return [self._tile_cost(op, piece) for piece in cut]
+
+    def _tile_cost(self, op: Op, box: Box) -> Cost:
+        """Tiles of one shape cost the same wherever they lie."""
+        key = (op.name, box.shape)
+        if key not in self._costs:
+            self._costs[key] = self._engines[op.engine].cost(self._graph.net, op, box)
+        return self._costs[key]
+
+    def candidates(self, width: int) -> list[list[Split]]:
+        """The most promising splits of each op."""
+        if width not in self._known_candidates:
+            found = {index: self._candidates(index, width) for index in set(self._first_alike)}
+            self._known_candidates[width] = [found[index] for index in self._first_alike]
+        return self._known_candidates[width]
+
+    def _candidates(self, index: int, width: int) -> list[Split]:
+        """The cheapest of all, and of each number of PEs and each kind."""
+        ranked = sorted(self._roomy(index), key=lambda split: (self._promise(index, split), split))
+        chosen = ranked[:width]
+        for kind in (self._few, self._rows_only, self._channels_only):
+            chosen += [split for split in kind(ranked) if split not in chosen]
+        return list(dict.fromkeys(chosen))
+
+    def _cycles_promised(self, index: int, split: Split) -> float:
+        """Cycles to compute, and half the cycles to gather."""
+        return self.cost(index, split).cycles + sum(self._most_needed(index, split)) / 32
+
+    def _most_needed(self, index: int, split: Split) -> list[int]:
+        """Elements that a tile needs of each input at most."""
+        graph, found = self._graph, []
+        for number, (name, rule) in enumerate(graph.inputs_of(graph.ops[index])):
+            reach = [self._known_reach(index, number, axis, _parts(split, each)) for axis, each in enumerate(rule)]
+            found.append(prod(reach) if graph.keeps_boxes(name) else prod(graph.shape(graph.homes[name])))
+        return found
+
+    def _most_reached(self, index: int, number: int, axis: int, parts: int) -> int:
+        """Positions along an axis of an input that a tile needs at most, if the axis it follows is cut so often."""
+        op, graph = self._graph.ops[index], self._graph
+        name, rule = graph.inputs_of(op)[number]
+        size, follows = graph.shape(name)[axis], rule[axis].axis
+        if follows is None:
+            first, last = rule[axis].all_of(size)
+            return last - first
+        places = self._cut(op.output, follows, parts)
+        first, last = rule[axis].span(places[:-1], places[1:], size)
+        return int((last - first).max())
+
+    def _roomy(self, index: int) -> list[Split]:
+        possible = list(self._possible(index))
+        if self._room is None:
+            return possible
+        held = {split: self.held_bytes(index, split) for split in possible}
+        room = max(self._room, min(held.values()))
+        return [split for split in possible if held[split] <= room]
+
+    def _held_bytes(self, index: int, split: Split) -> int:
+        op = self._graph.ops[index]
+        elements = [prod(self._largest(index, split)), *self._most_needed(index, split)]
+        names = [op.output, *self._graph.sources(op)]
+        held = sum(size * self.element_bytes(name, split) for name, size in zip(names, elements, strict=True))
+        return int(held) + self.slice_bytes(index, split)
+
+    def element_bytes(self, tensor: str, split: Split) -> float:
+        """Of an op's input or output, on average: less than one where only a band of its channels is there."""
+        channels = self._graph.shape(tensor)[-1] if tensor in self._narrowed and split[-1] == 1 else 0
+        return self._graph.element_bytes(tensor) * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
+
+    def _largest(self, index: int, split: Split) -> tuple[int, ...]:
+        """The shape of the largest tile."""
+        return tuple(map(max, self._spans(index, split)))
+
+    def _slice_bytes(self, index: int, split: Split) -> int:
+        if not self._slice_size:
+            constants, largest = self.cost(index, split).constant_bytes, self._largest(index, split)
+            channels = max(WIDE_GRAIN, *largest[-1:], 0)
+            return min(constants, self._slices * max(SMALL_SLICE, constants * WIDE_GRAIN // channels))
+        pieces = self._costs_of_pieces(index, self._largest(index, split))
+        return pieces[0].constant_bytes * min(self._slices, len(pieces))
+
+    def is_possible(self, index: int, split: Split) -> bool:
+        return split in self._possible(index)
+
+    def _possible(self, index: int) -> Iterator[Split]:
+        op = self._graph.ops[index]
+        shape = self._graph.shape(op.output)
+        axes = () if op.engine == CORE else cuttable_axes(self._graph.net, op)
+        limits = [_most_parts(size, axis == len(shape) - 1) if axis in axes else 1 for axis, size in enumerate(shape)]
+        yield from _factors(tuple(limits), self.pes)
+
+    def _few(self, ranked: list[Split]) -> Iterator[Split]:
+        """The best of at most 1, 2, 4, ... PEs."""
+        most = 1
+        while most < self.pes:
+            yield from [split for split in ranked if most // 2 < prod(split) <= most][:1]
+            most *= 2
+
+    @staticmethod
+    def _rows_only(ranked: list[Split]) -> list[Split]:
+        return [split for split in ranked if split[-1:] in ((), (1,))][:2]
+
+    @staticmethod
+    def _channels_only(ranked: list[Split]) -> list[Split]:
+        return [split for split in ranked if prod(split[:-1]) == 1][:1]
+
+
+def _grain(shape: Sequence[int], axis: int, parts: int) -> int:
+    """Channels go to PEs by sixteens if there are enough of them, else by fours, as the MAC array takes them."""
+    grains = (16, 4) if axis == len(shape) - 1 else ()
+    return next((grain for grain in grains if shape[axis] >= grain * parts), 1)
+
+
+def _parts(split: Split, rule: AxisRule) -> int:
+    return 1 if rule.axis is None else split[rule.axis]
+
+
+def _most_parts(size: int, channels: bool) -> int:
+    return -(-size // 4) if channels else size
+
+
+def _factors(limits: tuple[int, ...], most: int) -> Iterator[Split]:
+    """All tuples within the limits whose product is at most `most`."""
+    if not limits:
+        yield ()
+        return
+    for first in range(1, min(limits[0], most) + 1):
+        for rest in _factors(limits[1:], most // first):
+            yield (first, *rest)

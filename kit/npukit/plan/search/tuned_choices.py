@@ -1,0 +1,112 @@
+"""What tuning advises the planner: by kernels and shapes for the core, by whole networks for the PEs of a board.
+
+What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a round
+(`plan/batch/batch_spec.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from npukit.accel.core_kernels import Taste
+from npukit.board.board import Board
+from npukit.net.net import CORE, Net, Op
+from npukit.net.ops import Reshape, TvmCode
+from npukit.plan.batch.batch_spec import ROUNDS, RoundChoice, read_splits, spelled_splits, unreadable
+from npukit.plan.tensors.boxes import Split
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.tuning import Database
+
+CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """For one network on one board. Without splits or a round the planner finds its own."""
+
+    taste: Taste = field(default_factory=Taste)
+    splits: tuple[Split, ...] = ()
+    """Of each op that is a step."""
+    round: RoundChoice | None = None
+    """For throughput."""
+
+
+NO_ADVICE = Advice()
+
+
+def advice_for(database: Database, net: Net, board: Board, objective: str, max_pes: int | None) -> Advice:
+    """What the findings say of this network."""
+    found = {op.name: database.choice(kernel_key(net, op, board)) for op in core_ops(net)}
+    worth = {name: worth_of(choice) for name, choice in found.items() if choice}
+    return advice_of(worth, database.choice(network_key(net, board, objective, max_pes)) or "")
+
+
+def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
+    """Of what a byte of each op's code is worth, and the choice for the whole network."""
+    splits = splits_of(whole) if whole.startswith(SPLITS) else ()
+    wanted = RoundChoice.parse(whole) if whole.startswith(ROUNDS) else None
+    return Advice(Taste(worth, spacious=whole == SPACIOUS), splits, wanted)
+
+
+def core_ops(net: Net) -> list[Op]:
+    """The ops that may have kernels in assembly on the core."""
+    return [op for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape | TvmCode)]
+
+
+def kernel_key(net: Net, op: Op, board: Board) -> str:
+    """Kind, attributes, shapes and board: what a kernel on the core depends on, but for the weights."""
+    return _digest([board.name, board.core.model_dump_json(), _described(net, op)])
+
+
+def kernel_name(net: Net, op: Op, board: Board) -> str:
+    """The same for people."""
+    return f"{op.kind} {_shape(net, op.inputs[0])} -> {_shape(net, op.output)} on {board.name}"
+
+
+def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> str:
+    """What the mapping of a network depends on: its ops and who reads what, every figure of the board, the PEs, and
+    whether it is a frame's or a round's."""
+    places = {name: str(index) for index, name in enumerate((*net.inputs, *(o for op in net.ops for o in op.outputs)))}
+    reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
+    pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
+    whole = ["rounds"] if objective == "throughput" else []
+    return _digest([board.model_dump_json(), pes, *whole, *reads, *(_described(net, op) for op in net.ops)])
+
+
+def worth_of(choice: str) -> float:
+    word, _, number = choice.partition(" ")
+    try:
+        if word == CODE and float(number) >= 0:
+            return float(number)
+    except ValueError:
+        pass
+    raise unreadable(choice)
+
+
+def spelled(splits: Sequence[Split]) -> str:
+    return f"{SPLITS} {spelled_splits(splits)}"
+
+
+def splits_of(choice: str) -> tuple[Split, ...]:
+    word, _, part = choice.partition(" ")
+    if word != SPLITS:
+        raise unreadable(choice)
+    return read_splits(part, choice)
+
+
+def _described(net: Net, op: Op) -> str:
+    return " ".join([op.title, *(f"{part.kind} {part.attributes}" for part in op.parts), *_shapes(net, op)])
+
+
+def _shapes(net: Net, op: Op) -> Iterator[str]:
+    return (f"{net.tensor(name).dtype} {_shape(net, name)}" for name in (*op.inputs, *op.outputs))
+
+
+def _shape(net: Net, name: str) -> str:
+    return "x".join(map(str, net.tensor(name).shape))
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

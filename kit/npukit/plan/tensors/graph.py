@@ -1,0 +1,146 @@
+"""A net as the planner sees it: ops that compute, tensors with bytes of their own, and who needs which box of them.
+
+A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes
+from npukit.plan.tensors.receptive import InputRule, input_rules, needs, needs_of_many
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    net: Net
+
+    @cached_property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops that are steps, in the net's order."""
+        return tuple(op for op in self.net.ops if op.kind != "reshape")
+
+    @cached_property
+    def homes(self) -> dict[str, str]:
+        """For each activation the tensor whose bytes it lies on: itself, or what it is a reshape of."""
+        homes = {name: name for name in self.net.inputs}
+        for op in self.net.ops:
+            for name in op.outputs:
+                homes[name] = homes[op.inputs[0]] if op.kind == "reshape" else name
+        return homes
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors with bytes of their own that the net's outputs lie on, each once."""
+        return tuple(dict.fromkeys(self.homes[name] for name in self.net.outputs))
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[int, ...]]:
+        """For each tensor with bytes of its own, the indices of the ops that read it."""
+        found: dict[str, list[int]] = {home: [] for home in self.homes.values()}
+        for index, op in enumerate(self.ops):
+            for home in dict.fromkeys(self.sources(op)):
+                found[home].append(index)
+        return {home: tuple(indices) for home, indices in found.items()}
+
+    def sources(self, op: Op) -> list[str]:
+        """The home of each activation of the op, in its order."""
+        return [self.homes[name] for name in self.net.activations(op)]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.net.tensor(name).shape
+
+    def element_bytes(self, name: str) -> int:
+        return np.dtype(self.net.tensor(name).dtype).itemsize
+
+    @cached_property
+    def _inputs(self) -> dict[str, list[tuple[str, InputRule]]]:
+        every = {op.name: (self.net.activations(op), input_rules(self.net, op)) for op in self.ops}
+        return {name: list(zip(*both, strict=True)) for name, both in every.items()}
+
+    def inputs_of(self, op: Op) -> list[tuple[str, InputRule]]:
+        """Each activation, and what of it a box of the output needs."""
+        return self._inputs[op.name]
+
+    def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
+        """For boxes of the op's output: each activation's home, and the boxes of it that they need."""
+        for name, rule in self.inputs_of(op):
+            boxes = needs_of_many(rule, outputs, self.shape(name))
+            home = self.homes[name]
+            yield home, boxes if name == home else reshaped(boxes, self.shape(name), self.shape(home))
+
+    @cached_property
+    def _boxes_needed(self) -> dict[tuple[str, Box], tuple[tuple[str, Box], ...]]:
+        return {}
+
+    def needs_of(self, op: Op, output: Box) -> tuple[tuple[str, Box], ...]:
+        """For one box of the op's output: each activation's home, and the box of it that it needs."""
+        key = (op.name, output)
+        if key not in self._boxes_needed:
+            boxes = self.needs(op, from_boxes([output]))
+            self._boxes_needed[key] = tuple((home, to_boxes(needed)[0]) for home, needed in boxes)
+        return self._boxes_needed[key]
+
+    def keeps_boxes(self, name: str) -> bool:
+        """Whether a box of a tensor is a box of what it lies on."""
+        return _without_ones(self.shape(name)) == _without_ones(self.shape(self.homes[name]))
+
+    @cached_property
+    def _boxes_read(self) -> dict[tuple[str, Box], tuple[Box, ...]]:
+        return {}
+
+    def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
+        """For one box of the op's output, the box of each of its activations as the op sees it."""
+        key = (op.name, output)
+        if key not in self._boxes_read:
+            self._boxes_read[key] = needs(self.net, op, output)
+        return self._boxes_read[key]
+
+    def views(self, home: str) -> list[str]:
+        """The reshapes that lie on a tensor."""
+        return self._views.get(home, [])
+
+    @cached_property
+    def _views(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, home in self.homes.items():
+            if name != home:
+                found.setdefault(home, []).append(name)
+        return found
+
+    def live_after(self) -> list[tuple[str, ...]]:
+        """For each op the tensors that are made by then and read later, in the order in which they are made."""
+        ends = {name: len(self.ops) for name in self.outputs}
+        read = (name for name in self.net.inputs if name in ends or self.consumers[name])
+        live, found = dict.fromkeys(read), list[tuple[str, ...]]()
+        for index, op in enumerate(self.ops):
+            live[op.output] = None
+            for name in (*self.sources(op), op.output):
+                if ends.get(name, max(self.consumers[name], default=0)) <= index:
+                    live.pop(name, None)
+            found.append(tuple(live))
+        return found
+
+
+def reshaped(boxes: Boxes, shape: tuple[int, ...], other: tuple[int, ...]) -> Boxes:
+    """Boxes of a shape as boxes of another shape of the same elements; all of it where no box is the same elements."""
+    row = np.array([(0, size) for size in other], np.int64).reshape(len(other), 2)
+    whole = np.broadcast_to(row, (len(boxes), len(other), 2)).copy()
+    if _without_ones(shape) == _without_ones(other):
+        whole[:, [i for i, n in enumerate(other) if n != 1]] = boxes[:, [i for i, n in enumerate(shape) if n != 1]]
+    return whole
+
+
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def reshaped_box(box: Box, shape: tuple[int, ...], other: tuple[int, ...]) -> Box:
+    row = reshaped(from_boxes([box]), shape, other)[0]
+    return Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist()))

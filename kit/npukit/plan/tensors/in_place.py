@@ -1,0 +1,25 @@
+"""Tiles that may lie on one of their operands, as nobody reads that later: a tensor's memory serves for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from npukit.accel.interface import Accelerator
+from npukit.net.box import Box
+from npukit.plan.tensors.graph import Graph
+
+Upon = Mapping[str, tuple[str, ...]]
+"""By op, what its tiles may lie on, element upon element."""
+
+
+def upon(graph: Graph, engines: Mapping[str, Accelerator]) -> Upon:
+    """The operands of each op that it is the last to read, and reads once, if its engine can lay its output there."""
+    found: dict[str, tuple[str, ...]] = {}
+    for index, op in enumerate(graph.ops):
+        sources, shape = graph.sources(op), graph.shape(op.output)
+        may = engines[op.engine].cost(graph.net, op, Box.whole(shape)).upon
+        names = (sources[i] for i in may if sources.count(sources[i]) == 1 and graph.shape(sources[i]) == shape)
+        found[op.name] = tuple(
+            name for name in names if graph.consumers[name][-1] == index and name not in graph.outputs
+        )
+    return found

@@ -1,0 +1,87 @@
+"""An order of a net's ops in which engines that run by themselves work while the core, or each other, does."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from npukit.accel.interface import Accelerator
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
+
+Engines = Mapping[str, Accelerator]
+
+
+def in_overlapping_order(net: Net, engines: Engines) -> Net:
+    """The net with its ops so ordered that the core is held up as little as possible.
+
+    As it is where that makes no difference, so that a net for one engine keeps the order of its model.
+    """
+    schedule, readers = _Schedule(net, engines), dict[str, list[int]]()
+    missing = [set(net.activations(op)) - set(net.inputs) for op in net.ops]
+    for index, names in enumerate(missing):
+        for name in names:
+            readers.setdefault(name, []).append(index)
+    ready = [index for index, names in enumerate(missing) if not names]
+    while ready:
+        best = min(ready, key=lambda index: schedule.rank(net.ops[index]))
+        ready.remove(best)
+        schedule.take(net.ops[best])
+        for name in net.ops[best].outputs:
+            for reader in readers.get(name, ()):
+                missing[reader].discard(name)
+                if not missing[reader]:
+                    insort(ready, reader)
+    return net.with_ops(tuple(schedule.order))
+
+
+@dataclass
+class _Schedule:
+    """The ops so far, and when the core and each engine will be done with them."""
+
+    net: Net
+    engines: Engines
+    order: list[Op] = field(default_factory=list)
+    core: int = 0
+    free: dict[str, int] = field(default_factory=dict)
+    """By engine that runs by itself, when it has done what it was given."""
+    made: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """By tensor, by whom and when."""
+
+    def __post_init__(self) -> None:
+        self.made.update(dict.fromkeys(self.net.inputs, ("", 0)))
+
+    def rank(self, op: Op) -> tuple[int, bool]:
+        """The earliest first, and of those what the core need not wait for."""
+        return self.start(op), not self._runs_alone(op)
+
+    def start(self, op: Op) -> int:
+        """When the core could begin it, or give it to its engine: all that others make for it is there."""
+        waits = [self.core]
+        for name in self.net.activations(op):
+            engine, time = self.made[name]
+            waits += [time] if engine != op.engine else []
+        if self._runs_alone(op) and not (self.order and self.order[-1].engine == op.engine):
+            waits.append(self.free.get(op.engine, 0))
+        return max(waits)
+
+    def take(self, op: Op) -> None:
+        start = self.start(op)
+        cycles = self._cycles(op)
+        if self._runs_alone(op):
+            self.core = start + (0 if self.order and self.order[-1].engine == op.engine else CHAIN_CYCLES)
+            self.free[op.engine] = done = max(self.core, self.free.get(op.engine, 0)) + cycles
+        else:
+            self.core = done = start + cycles
+        self.made |= dict.fromkeys(op.outputs, (op.engine, done))
+        self.order.append(op)
+
+    def _runs_alone(self, op: Op) -> bool:
+        return self.engines[op.engine].abilities.wait is not None
+
+    def _cycles(self, op: Op) -> int:
+        if op.kind == "reshape":
+            return 0
+        return self.engines[op.engine].cost(self.net, op, Box.whole(self.net.tensor(op.output).shape)).cycles

@@ -1,0 +1,51 @@
+"""Which PEs a plan may use, in which order: neighbours in the order are neighbours on the mesh."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from npukit.board.board import Board, Grid
+from npukit.errors import DoesNotFit
+from npukit.plan.tensors.routes import Routes
+
+
+def pes_in_order(board: Board) -> list[int]:
+    """The live PEs along a snake through each chip, chips along a snake too; the root comes first."""
+    order = [pe for pe in _snake_of_pes(board) if pe not in board.mesh.dead_pes]
+    if not order:
+        raise DoesNotFit(f"every PE of {board.name} is dead", tries=["another board"])
+    root = min(order)
+    return _all_reachable(board, [root, *(pe for pe in order if pe != root)])
+
+
+def _all_reachable(board: Board, order: list[int]) -> list[int]:
+    """Without the PEs that others reach only over a dead link: those in the way of most, never the root."""
+    pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
+    while pairs:
+        hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])
+        worst = max(hindered, key=lambda pe: (hindered[pe], pe))
+        order = [pe for pe in order if pe != worst]
+        pairs = [pair for pair in pairs if worst not in pair]
+    return order
+
+
+def _cut_pairs(board: Board, order: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs of PEs between which the route crosses a dead link."""
+    routes = Routes(board)
+    return [(a, b) for a, b in permutations(order, 2) if not routes.reaches(a, b)]
+
+
+def _snake_of_pes(board: Board) -> Iterator[int]:
+    for chip in _snake(board.mesh.chips):
+        for place in _snake(board.mesh.pes):
+            yield chip * board.mesh.pes.count + place
+
+
+def _snake(grid: Grid) -> Iterator[int]:
+    """Row by row, every second row backwards."""
+    for row in range(grid.rows):
+        columns = range(grid.columns)
+        for column in columns if row % 2 == 0 else reversed(columns):
+            yield row * grid.columns + column

@@ -1,0 +1,190 @@
+"""The user's own mapping: which PEs compute which op, or which box of its output, from a file or a mapper in Python.
+
+It may say so of every op or of some; `plan/planner.py` completes it. `docs/mapping.md` is its manual.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from npukit.accel.interface import Accelerator
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.net.box import Box
+from npukit.net.net import CORE, Net, Op
+from npukit.plan.ir.assignment import Assignment, Tile, fault_of
+from npukit.plan.k_split import cut_as_wanted
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.receptive import cuttable_axes
+
+GROUP = "npukit.mappers"
+"""Entry points that are mappers."""
+
+SUFFIXES = (".toml", ".json")
+
+Mapper = Callable[[Graph, Board, Sequence[int]], Mapping[str, Sequence[Tile]]]
+"""From a net as the planner sees it, a board, and its live PEs in their order: the tiles of every op, or of some."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TilePin(_Strict):
+    """A box of an op's output, and who computes it."""
+
+    pe: int
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+
+
+class OpPin(_Strict):
+    """Who computes an op: each tile by itself, or PEs that cut the output into `parts` along each axis.
+
+    Without parts the last axis that is long enough is cut, which is that of the channels. With `sums` the op is made
+    of so many others, each of which sums up over some of its input channels (`net/sums.py`), and adds their results.
+    """
+
+    pes: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
+    tiles: tuple[TilePin, ...] = ()
+    sums: int = 1
+
+    @property
+    def places(self) -> bool:
+        """Whether it says who computes the op."""
+        return bool(self.pes or self.parts or self.tiles)
+
+
+class PinFile(_Strict):
+    """The file."""
+
+    ops: dict[str, OpPin]
+
+
+def read_pins(source: str, graph: Graph, board: Board) -> Assignment:
+    """The tiles that a file, or the mapper of that name, gives; checked against the net and the board."""
+    live = pes_in_order(board)
+    if source.endswith(SUFFIXES):
+        named = {name: pin for name, pin in _read(Path(source)).ops.items() if pin.places or pin.sums < 2}
+        pins = {name: _tiles(graph, name, pin, source) for name, pin in named.items()}
+    else:
+        mapper = _mapper(source)
+        with _told_of(source):
+            pins = {name: tuple(tiles) for name, tiles in mapper(graph, board, live).items()}
+    for name, tiles in pins.items():
+        op = _op(graph, name, source)
+        fault = fault_of(graph.shape(op.output), tiles, set(live)) or _uncuttable(graph, op, tiles)
+        if fault:
+            raise _wrong(source, name, fault)
+    return pins
+
+
+def with_sums(net: Net, engines: Mapping[str, Accelerator], source: str) -> Net:
+    """The net with the ops cut along their input channels as the file, or the mapper's `sums` by op, says."""
+    if source.endswith(SUFFIXES):
+        wanted = {name: pin.sums for name, pin in _read(Path(source)).ops.items() if pin.sums > 1}
+    else:
+        wanted = getattr(_mapper(source), "sums", {})
+    for name in wanted:
+        _op(Graph(net), name, source)
+    return cut_as_wanted(net, engines, wanted)
+
+
+def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
+    """Which cut nobody could compute, if any."""
+    allowed = () if op.engine == CORE else cuttable_axes(graph.net, op)
+    for tile in tiles:
+        whole = zip(tile.box.shape, graph.shape(op.output), strict=True)
+        cut = next((axis for axis, (part, size) in enumerate(whole) if part < size and axis not in allowed), None)
+        if cut is not None:
+            return f"the tile of PE {tile.pe} is cut along axis {cut}, which {op.kind} on {op.engine} cannot be"
+    return None
+
+
+def _read(path: Path) -> PinFile:
+    try:
+        text = path.read_text(encoding="utf-8")
+        tables: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        return PinFile.model_validate(tables)
+    except OSError as error:
+        raise NpukitError(f"plan {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"])) or "the file"
+        raise NpukitError(f"plan {path} is wrong: {where}: {fault['msg']}", tries=["docs/mapping.md"]) from error
+    except ValueError as error:
+        raise NpukitError(f"plan {path} is not {path.suffix[1:].upper()}: {error}") from error
+
+
+def _mapper(name: str) -> Mapper:
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise NpukitError(
+            f"{name} is neither a plan ({' or '.join(SUFFIXES)}) nor a mapper that is installed ({known})",
+            tries=["--plan FILE.toml", f"a package with an entry point in {GROUP}: docs/mapping.md"],
+        )
+    with _told_of(name):
+        return found[name].load()
+
+
+@contextmanager
+def _told_of(mapper: str) -> Iterator[None]:
+    """What a mapper raises, as an error that names it and the place."""
+    try:
+        yield
+    except NpukitError:
+        raise
+    except Exception as fault:
+        place = traceback.extract_tb(fault.__traceback__)[-1]
+        raise NpukitError(
+            f"mapper {mapper} raised {type(fault).__name__} at {place.filename}:{place.lineno}: {fault}",
+            tries=["-vv shows the way there", "build without --plan", "docs/mapping.md says what a mapper gives"],
+        ) from fault
+
+
+def _op(graph: Graph, name: str, source: str) -> Op:
+    found = next((op for op in graph.ops if op.name == name), None)
+    if found is None:
+        known = ", ".join(op.name for op in graph.ops)
+        raise NpukitError(f"plan {source}: the network has no op {name} that computes", tries=[f"one of: {known}"])
+    return found
+
+
+def _tiles(graph: Graph, name: str, pin: OpPin, source: str) -> tuple[Tile, ...]:
+    shape = graph.shape(_op(graph, name, source).output)
+    if pin.tiles and (pin.pes or pin.parts):
+        raise _wrong(source, name, "it has tiles, and pes or parts besides")
+    if pin.tiles:
+        wrong = next((t for t in pin.tiles if not len(t.start) == len(t.stop) == len(shape)), None)
+        if wrong:
+            raise _wrong(source, name, f"the tile of PE {wrong.pe} has not the {len(shape)} axes of its output")
+        return tuple(Tile(tile.pe, Box(tile.start, tile.stop)) for tile in pin.tiles)
+    parts = pin.parts or _along_channels(shape, len(pin.pes))
+    if len(parts) != len(shape) or any(not 1 <= part <= size for part, size in zip(parts, shape, strict=False)):
+        raise _wrong(source, name, f"parts {list(parts)} do not cut its output of {list(shape)}")
+    boxes = to_boxes(grid(shape, tuple(parts), (1,) * len(shape)))
+    if len(boxes) != len(pin.pes):
+        raise _wrong(source, name, f"it is cut into {len(boxes)} parts for {len(pin.pes)} PEs")
+    return tuple(Tile(pe, box) for pe, box in zip(pin.pes, boxes, strict=True))
+
+
+def _along_channels(shape: Sequence[int], count: int) -> tuple[int, ...]:
+    axis = next((axis for axis in reversed(range(len(shape))) if shape[axis] >= count), len(shape) - 1)
+    return tuple(count if each == axis else 1 for each in range(len(shape)))
+
+
+def _wrong(source: str, op: str, fault: str) -> NpukitError:
+    return NpukitError(f"plan {source}: {op}: {fault}", tries=["leave the op to npukit", "docs/mapping.md"])

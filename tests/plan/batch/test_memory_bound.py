@@ -1,0 +1,56 @@
+"""What a round needs at least: nothing that fits is taken for too large, and what is far too large is known as such."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.net.net import Net
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.channel_bands import bands_for
+from npukit.plan.batch.memory_bound import may_fit
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.objectives import QUICK
+from npukit.plan.tensors.graph import Graph
+from plan.batch_search.test_data_parallel import small_mobilenet
+from plan.engines import engines
+from plan.networks import Builder
+
+BOARD = load_board("pe-mesh")
+PES = (1, 2, 3, 4, 5)
+
+
+def inverted() -> Net:
+    """A wide tensor between two ops that may take turns in bands, and an addition in place."""
+    b = Builder("inverted")
+    x = b.conv(b.input(1, 56, 56, 8), 16, 1)
+    return b.net(b.add(x, b.conv(b.depthwise(b.conv(x, 96, 1), 3), 16, 1)))
+
+
+def rounds(net: Net, size: int) -> list[Round]:
+    """With and without bands, of a group that streams all it can."""
+    graph = Graph(net)
+    group = LatencySearch(graph, BOARD, engines(BOARD), PES[:size], QUICK, fetched=True).best()
+    streamed = frozenset(op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3)
+    whole = Round((group,), streamed=streamed, slice_bytes=2048, slices=2, feeders=(0,))
+    return [whole, replace(whole, bands=bands_for(graph, BOARD, group))]
+
+
+@pytest.mark.parametrize("net", [small_mobilenet(), inverted()], ids=["mobilenet", "inverted"])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_what_fits_may_fit(net: Net, size: int) -> None:
+    for wanted in rounds(net, size):
+        plan = emit_round(Graph(net), BOARD, engines(BOARD), wanted)
+        assert may_fit(Graph(net), BOARD, engines(BOARD), wanted) or missing_bytes(BOARD, plan)
+
+
+def test_tensors_that_are_too_large_for_a_pe_do_not_fit() -> None:
+    b = Builder("wide")
+    net = b.net(b.conv(b.conv(b.input(1, 96, 96, 16), 64, 1), 16, 1))
+    (whole, *_) = rounds(net, 2)
+    assert missing_bytes(BOARD, emit_round(Graph(net), BOARD, engines(BOARD), whole))
+    assert not may_fit(Graph(net), BOARD, engines(BOARD), whole)

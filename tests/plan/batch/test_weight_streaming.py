@@ -1,0 +1,62 @@
+"""What does not fit is streamed without anybody asking, and only then."""
+
+from __future__ import annotations
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.plan.planner import plan_network
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.objectives import smallest_plan
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+from plan.batch.test_batch_emitter import assert_exact, heavy
+from plan.engines import engines
+from plan.networks import Builder, keyword_net
+
+BOARD = load_board("pe-mesh")
+
+
+@pytest.mark.parametrize("pes", [1, 2])
+def test_a_net_that_its_pes_cannot_hold_is_streamed(pes: int) -> None:
+    plan = plan_network(heavy(), BOARD, engines(BOARD), max_pes=pes)
+    assert plan.streams
+    assert not missing_bytes(BOARD, plan)
+    assert plan.frames == 1
+    assert_exact(heavy(), plan)
+
+
+def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> None:
+    """16 channels of it are 74 KB, of which one PE cannot hold two."""
+    b = Builder("deep")
+    net = b.net(b.conv(b.input(1, 3, 3, 512), 48, 3))
+    plan = plan_network(net, BOARD, engines(BOARD), max_pes=1)
+    assert plan.streams
+    assert max(buffer.bytes for buffer in plan.dram) < 20_000
+    assert_exact(net, plan)
+
+
+def test_tiles_that_need_too_much_of_their_inputs_are_cut_otherwise() -> None:
+    """By cycles alone, each PE would take all pixels of some channels, for which it needs 100 KB of the input."""
+    b = Builder("wide")
+    net = b.net(b.conv(b.input(1, 14, 14, 512), 384, 3, 2))
+    plan = plan_network(net, BOARD, engines(BOARD))
+    assert plan.streams
+    assert not missing_bytes(BOARD, plan)
+    assert_exact(net, plan)
+
+
+def test_without_a_limit_more_pes_are_taken_rather_than_streams() -> None:
+    plan = plan_network(heavy(), BOARD, engines(BOARD))
+    assert not plan.streams
+    assert len(plan.pes) > 1
+
+
+def test_what_fits_is_not_streamed() -> None:
+    assert not plan_network(keyword_net(), BOARD, engines(BOARD), max_pes=1).dram
+
+
+def test_the_fewest_pes_are_those_that_hold_the_net() -> None:
+    plan = smallest_plan(Graph(heavy()), BOARD, engines(BOARD), pes_in_order(BOARD))
+    assert not plan.streams
+    assert plan.objective == "memory"

@@ -1,0 +1,82 @@
+"""Rounds that tuning compares: texts that read back, what is beside one, and builds that take what was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.board.board import load_board
+from npukit.errors import NpukitError
+from npukit.plan.batch.batch_spec import RoundChoice
+from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
+from npukit.plan.search.tuned_choices import network_key
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.quantize.models import load_model
+from npukit.tuning import VARIABLE, Database, Finding
+
+MODEL = CHECKOUT / "examples/digits/digits_int8.tflite"
+CHOICE = RoundChoice(2, ((1, 2, 1, 8), (), (4,)), 2, 3, 3, 4096)
+TEXT = "rounds on groups of 2 PEs in 2 lanes and 3 waves, room for 3 slices of 4096 bytes: 1x2x1x8 - 4"
+
+
+def test_a_round_is_a_text_that_reads_back() -> None:
+    assert str(CHOICE) == TEXT
+    assert RoundChoice.parse(TEXT) == CHOICE
+
+
+@pytest.mark.parametrize("text", ["rounds", TEXT.replace("2 lanes", "0 lanes"), TEXT.replace("x8", "x0"), f"{TEXT}!"])
+def test_what_is_no_round_is_refused(text: str) -> None:
+    with pytest.raises(NpukitError, match="is no finding of npukit tune"):
+        RoundChoice.parse(text)
+
+
+@pytest.fixture(scope="module")
+def on_two() -> RoundAlternatives:
+    board = load_board("pe-mesh")
+    engines = with_core(plugins_of(board))
+    net = assign_engines(load_model(MODEL).net, engines)
+    return RoundAlternatives(Graph(net), board, engines, pes_in_order(board)[:2], None)
+
+
+def test_the_first_rounds_are_on_groups_of_any_size_and_more_lanes_help(on_two: RoundAlternatives) -> None:
+    found = list(islice(on_two.searched(), 3))
+    assert [each.choice.lanes for each in found] == [1, 2, 4]
+    assert found[0].cycles > found[1].cycles >= found[2].cycles
+
+
+def test_what_is_beside_a_round_is_another_round_of_it(on_two: RoundAlternatives) -> None:
+    start = next(on_two.searched()).choice
+    beside = [each.choice for each in islice(on_two.neighbours(start, {start}.__contains__), 3)]
+    assert start not in beside
+    assert (beside[0].waves, beside[0].lanes) == (2, 1)
+    assert beside[0].splits == start.splits
+
+
+def test_a_round_of_another_net_or_of_more_pes_has_no_plan(on_two: RoundAlternatives) -> None:
+    start = next(on_two.searched()).choice
+    assert on_two.plan(start)
+    assert on_two.plan(replace(start, pes=4)) is None
+    assert on_two.plan(replace(start, splits=start.splits[:-1])) is None
+
+
+def test_a_build_takes_the_round_that_was_found_without_a_search(
+    on_two: RoundAlternatives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
+    monkeypatch.setattr("npukit.plan.planner.OBJECTIVES", {})
+    choice = replace(next(on_two.searched()).choice, lanes=2)
+    board = load_board("pe-mesh")
+    net = assign_engines(load_model(MODEL).net, with_core(plugins_of(board)))
+    key = network_key(net, board, "throughput", 2)
+    assert key != network_key(net, board, "latency", 2)
+    Database({key: Finding("digits", str(choice), 1, 2)}).save(tmp_path / "tuned.json")
+    built = api.build(MODEL, output=tmp_path / "out", options=api.Options(objective="throughput", pes=2))
+    assert built.plan().frames == 2 // choice.pes * 2
+    assert api.validate(built.folder).passed

@@ -1,0 +1,95 @@
+"""Groups that do the same: one is emitted, and the plan of all is what it would be if each were."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.net.net import Net
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.emit.replicas import NO_OTHERS, groups_alike
+from npukit.plan.ir.plan import DRAM, Message, PePlan, Plan, Send
+from npukit.plan.predict.simulate import simulate
+from npukit.plan.tensors.graph import Graph
+from plan.batch.test_batch_emitter import assert_exact, on_groups, on_rows
+from plan.engines import engines
+from plan.networks import Builder
+
+BOARD = load_board("pe-mesh")
+ROOT = 0
+
+
+def rows_net() -> Net:
+    b = Builder("rows")
+    return b.net(b.mean(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3)))
+
+
+def planned(net: Net, lanes: int = 1, waves: int = 2) -> Plan:
+    """Three groups of two PEs, and the root, which asks for the constants."""
+    groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
+    wanted = Round(groups, lanes, waves, streamed, slice_bytes=1024, feeders=(ROOT,))
+    return emit_round(Graph(net), BOARD, engines(BOARD), wanted)
+
+
+def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, lanes: int, waves: int) -> Plan:
+    with monkeypatch.context() as patched:
+        patched.setattr("npukit.plan.batch.batch_emitter.groups_alike", lambda *_: NO_OTHERS)
+        return planned(net, lanes, waves)
+
+
+def what_it_does(plan: Plan, pe: PePlan) -> Counter[object]:
+    """What it computes and sends, but for signals, which may go to several groups at once or to each."""
+    computed = [replace(step, submitted=False) for step in pe.computes()]
+    sent = [plan.messages[step.message] for step in pe.steps if isinstance(step, Send)]
+    return Counter([*computed, *(brought(message) for message in sent if message.tensor or message.source_pe == DRAM)])
+
+
+def named(pe: PePlan) -> list[tuple[str, int]]:
+    return sorted((buffer.name, buffer.bytes) for buffer in pe.buffers if buffer.bytes)
+
+
+def brought(message: Message) -> object:
+    landings = frozenset((landing.pe, landing.view) for landing in message.landings)
+    return message.tensor, message.source_pe, message.source, landings
+
+
+@pytest.mark.parametrize(("lanes", "waves"), [(1, 1), (1, 3), (2, 2)])
+def test_a_round_is_that_of_its_groups_one_by_one(lanes: int, waves: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = rows_net()
+    together, apart = planned(net, lanes, waves), emitted_apart(net, monkeypatch, lanes, waves)
+    assert together.alike == ((1, 2), (6, 7), (11, 12))
+    assert [pe.pe for pe in together.pes] == [pe.pe for pe in apart.pes]
+    assert len(together.messages) <= len(apart.messages)
+    for one, other in zip(together.pes, apart.pes, strict=True):
+        assert what_it_does(together, one) == what_it_does(apart, other)
+        assert named(one) == named(other)
+    cycles = [simulate(net, BOARD, plan).latency_cycles for plan in (together, apart)]
+    assert cycles[0] == pytest.approx(cycles[1], rel=0.01)
+
+
+def test_what_groups_that_are_alike_compute_is_exact() -> None:
+    net = rows_net()
+    assert_exact(net, planned(net, lanes=2, waves=2))
+
+
+def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.plan.batch.weight_slices.MOST_LISTED", 128)
+    net = rows_net()
+    plan = planned(net)
+    assert not plan.alike
+    assert_exact(net, plan)
+
+
+def test_groups_that_differ_or_hold_the_root_are_not_alike() -> None:
+    net = rows_net()
+    first, second = on_groups(on_rows(net, (0, 1)), 2, first=1)
+    assert groups_alike((first, second), (ROOT,), ROOT).count == 2
+    assert groups_alike((first, first), (ROOT,), ROOT) == NO_OTHERS
+    assert groups_alike((first, second), (), ROOT) == NO_OTHERS
+    assert groups_alike((first, second), (ROOT, 1), ROOT) == NO_OTHERS
+    other = {op: tiles[::-1] if op == net.ops[0].name else tiles for op, tiles in second.items()}
+    assert groups_alike((first, other), (ROOT,), ROOT) == NO_OTHERS

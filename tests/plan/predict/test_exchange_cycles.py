@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npukit.board.board import load_board
+from npukit.net.box import Box
+from npukit.plan.emit.allocate import emit_plan
+from npukit.plan.ir.assignment import Tile
+from npukit.plan.predict.exchange_cycles import Distances, copies_of_many, exchange_cycles
+from npukit.plan.predict.simulate import simulate
+from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes
+from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
+from npukit.plan.tensors.dma_copies import copies
+from npukit.plan.tensors.graph import Graph
+from plan.engines import engines
+from plan.networks import Builder
+
+BOARD = load_board("pe-mesh")
+SHAPE = (1, 6, 6, 8)
+HOPS = Distances.of(*np.divmod(np.arange(16), 4))
+
+
+@st.composite
+def boxes_in_boxes(draw: st.DrawFn) -> tuple[Box, Box, Box]:
+    """A box, and two that hold it."""
+    spans = []
+    for size in SHAPE:
+        ends = sorted(draw(st.lists(st.integers(0, size), min_size=2, max_size=2, unique=True)))
+        outer = [[draw(st.sampled_from((0, ends[0]))), draw(st.sampled_from((ends[1], size)))] for _ in range(2)]
+        spans.append([ends, *outer])
+    inner, source, target = ([span[which] for span in spans] for which in range(3))
+    found = [Box(tuple(a for a, _ in each), tuple(b for _, b in each)) for each in (inner, source, target)]
+    return found[0], found[1], found[2]
+
+
+@settings(max_examples=200, derandomize=True)
+@given(boxes_in_boxes())
+def test_copies_are_counted_as_they_are_made(boxes: tuple[Box, Box, Box]) -> None:
+    made = copies(*boxes, 1)
+    piece, source, target = (from_boxes([box]) for box in boxes)
+    descriptors, flits = copies_of_many(piece, source, target, 1, 16)
+    assert (descriptors[0], flits[0]) == (len(made), sum(copy.flits for copy in made))
+
+
+LAYOUTS = ((1, 16, 1, 1), (1, 1, 16, 1), (1, 1, 1, 8), (1, 4, 4, 1), (1, 4, 1, 4))
+
+
+def _estimate(first: Boxes, second: Boxes) -> int:
+    """There and back, with the chain of commands that each interrupts."""
+    assert BOARD.noc is not None
+    pairs = ((first, second), (second, first))
+    return sum(CHAIN_CYCLES + exchange_cycles(BOARD.noc, HOPS, *pair, 1) for pair in pairs)
+
+
+def _frame(first: Boxes, second: Boxes) -> int:
+    """Of two ops in these layouts, simulated."""
+    b = Builder("two")
+    graph = Graph(b.net(b.pool(b.pool(b.input(1, 16, 16, 32), 1, 1), 1, 1)))
+    assignment = {
+        op.name: tuple(Tile(pe, box) for pe, box in enumerate(to_boxes(boxes)))
+        for op, boxes in zip(graph.ops, (first, second), strict=True)
+    }
+    plan = emit_plan(graph, BOARD, engines(BOARD), assignment, "latency")
+    return simulate(graph.net, BOARD, plan).latency_cycles
+
+
+def test_the_estimate_of_an_exchange_is_about_what_it_takes() -> None:
+    """Two frames that change their layout, and two that do not, differ by an exchange there and one back."""
+    layouts = [grid((1, 16, 16, 32), split, (1, 1, 1, 4)) for split in LAYOUTS]
+    alone = [_frame(layout, layout) for layout in layouts]
+    pairs = list(combinations(range(len(layouts)), 2))
+    estimated = [_estimate(layouts[a], layouts[b]) for a, b in pairs]
+    taken = [_frame(layouts[a], layouts[b]) + _frame(layouts[b], layouts[a]) - alone[a] - alone[b] for a, b in pairs]
+    assert all(0.8 < time / estimate < 1.8 for time, estimate in zip(taken, estimated, strict=True))
+    assert np.corrcoef(np.argsort(np.argsort(taken)), np.argsort(np.argsort(estimated)))[0, 1] > 0.8

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+
+from npukit.board.board import Board, Grid, Noc, load_board
+from npukit.net.box import Box
+from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.emit.allocate import emit_plan
+from npukit.plan.ir.assignment import Tile, on_one_pe
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.predict.noc import Network
+from npukit.plan.predict.simulate import simulate
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, ROW_CYCLES, SEND_CYCLES, SIGNAL_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.routes import Routes
+from plan.engines import engines
+from plan.networks import Builder
+
+BOARD = load_board("pe-mesh")
+
+
+def noc_of(board: Board) -> Noc:
+    assert board.noc is not None
+    return board.noc
+
+
+NOC = noc_of(BOARD)
+SETUP = NOC.setup_cycles
+
+
+def chips(columns: int, rows: int) -> Board:
+    grid = Grid(columns=columns, rows=rows)
+    return BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"chips": grid})})
+
+
+def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
+    b = Builder("two")
+    net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
+    cycles = sum(step.cycles for step in plan.pes[0].computes())
+    assert simulate(net, BOARD, plan).latency_cycles == CHAIN_CYCLES + cycles
+
+
+def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder("two")
+    net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
+    straight = simulate(net, BOARD, plan).latency_cycles
+    monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_: True)
+    assert simulate(net, BOARD, plan).latency_cycles == straight + ROW_CYCLES, "one chain is one row that waits"
+
+
+def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go and all that says there is room are signals; the last one of each counts as sent."""
+    b = Builder("two")
+    graph = Graph(b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3)))
+    rows = [tuple(map(Tile, range(4), to_boxes(grid((1, 8, 8, 16), (1, 4, 1, 1), (1, 1, 1, 1)))))] * 2
+    assignment = dict(zip([op.name for op in graph.ops], rows, strict=True))
+    plan = emit_round(graph, BOARD, engines(BOARD), Round((assignment,)))
+    straight = simulate(graph.net, BOARD, plan).latency_cycles
+    monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_: True)
+    told = [message for message in plan.messages if not message.tensor]
+    assert simulate(graph.net, BOARD, plan).latency_cycles > straight + 3 * SIGNAL_CYCLES
+    assert max(len(message.landings) for message in told) == 3
+
+
+def test_one_message_there_and_one_back() -> None:
+    """By hand from the manual: 64 bytes there, 16 x 16 bytes back, over one hop."""
+    b = Builder("away")
+    net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
+    (op,) = net.ops
+    tile = Tile(1, Box.whole((1, 4, 4, 16)))
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {op.name: (tile,)}, "latency")
+    (compute,) = plan.pes[1].computes()
+    there = SEND_CYCLES + SETUP + NOC.hop_cycles + 4 + WAIT_CYCLES
+    back = SEND_CYCLES + SETUP + NOC.hop_cycles + 16 + WAIT_CYCLES
+    # The root's last wait is for its own message's source, which is long free.
+    assert simulate(net, BOARD, plan).latency_cycles == there + CHAIN_CYCLES + compute.cycles + back + WAIT_CYCLES
+
+
+def test_frames_follow_each_other() -> None:
+    b = Builder("away")
+    net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
+    tile = Tile(1, Box.whole((1, 4, 4, 16)))
+    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {net.ops[0].name: (tile,)}, "latency")
+    result = simulate(net, BOARD, plan, frames=4)
+    assert len(result.frame_ends) == 4
+    assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)
+
+
+def test_a_packet_takes_setup_hops_and_flits() -> None:
+    carried = Network(BOARD).carry(100, 0, 0, [2], 10)
+    assert carried.left == 100 + SETUP + 10
+    assert carried.arrived == {2: 100 + SETUP + 2 * NOC.hop_cycles + 10}
+
+
+def test_a_packet_waits_where_a_link_is_taken() -> None:
+    network = Network(BOARD)
+    network.carry(0, 0, 0, [2], 50)
+    assert network.carry(0, 1, 1, [2], 5).arrived == {2: SETUP + NOC.hop_cycles + 50 + NOC.hop_cycles + 5}
+
+
+def test_a_multicast_crosses_each_link_once() -> None:
+    network = Network(BOARD)
+    carried = network.carry(0, 0, 0, [1, 2, 3], 10)
+    assert carried.arrived == {pe: SETUP + pe * NOC.hop_cycles + 10 for pe in (1, 2, 3)}
+    assert set(network.busy.values()) == {10}
+
+
+def test_a_copy_within_a_pe_takes_twice_its_flits() -> None:
+    assert Network(BOARD).carry(0, 3, 3, [3], 7).arrived == {3: SETUP + 14}
+
+
+def test_routes_go_along_x_then_y() -> None:
+    assert [link.destination for link in Routes(BOARD).path(0, 10)] == [1, 2, 6, 10]
+
+
+def test_routes_cross_chips_at_the_facing_pe() -> None:
+    board = chips(2, 2)
+    path = Routes(board).path(4, 16 * 3 + 4)
+    assert [link.border for link in path] == [False] * 3 + [True] + [False] * 2 + [True] + [False]
+    assert path[-1].destination == 16 * 3 + 4
+
+
+def test_a_border_is_as_slow_as_its_links() -> None:
+    board = chips(2, 1)
+    network = Network(board)
+    slow = 8 * NOC.port_bytes_per_cycle // NOC.chip_link_bytes_per_cycle
+    for _ in range(NOC.chip_links_per_border):
+        assert network.carry(0, 3, 3, [16], 8).arrived == {16: SETUP + NOC.chip_hop_cycles + slow}
+    assert network.carry(0, 3, 3, [16], 8).arrived == {16: SETUP + slow + NOC.chip_hop_cycles + slow}
+
+
+def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
+    assert pes_in_order(BOARD) == [0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12]
+    dead = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": (0, 1, 2, 3, 6)})})
+    assert pes_in_order(dead)[:3] == [4, 7, 5]
+
+
+def test_dram_is_asked_and_answers_one_after_the_other() -> None:
+    network = Network(BOARD)
+    answer = SETUP + 3 * NOC.hop_cycles + NOC.dram_latency_cycles
+    carried = network.carry(0, 3, DRAM, [3], 10)
+    assert carried.arrived == {3: answer + 3 * NOC.hop_cycles + 10}
+    assert carried.left == answer + 10
+    assert network.carry(0, 4, DRAM, [4], 5).arrived == {4: carried.left + NOC.hop_cycles + 5}
+
+
+def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
+    network = Network(BOARD)
+    network.departure(0, 0, DRAM, 1000)
+    later = network.departure(0, 0, DRAM, 10)
+    assert network.carry(0, 0, 0, [1], 10).arrived == {1: SETUP + NOC.hop_cycles + 10}
+    assert network.deliver(later, DRAM, [1], 10).arrived == {1: later + NOC.hop_cycles + 10}

@@ -1,0 +1,118 @@
+"""Splits along input channels: sums made in parts anywhere, added by the core, equal to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npukit.accel.engines import plugins_of, with_core
+from npukit.board.board import load_board
+from npukit.errors import NpukitError
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.net.ops import Sums
+from npukit.net.reference.interpreter import run_reference
+from npukit.net.sums import cut_in_sums
+from npukit.options import Options
+from npukit.pipeline import Prepared, plan_on
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.k_split import worth_trying
+from npukit.plan.planner import plan_with_pins
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.user_mapping import read_pins, with_sums
+from npukit.progress import Silent
+from oracles.plan_execution import Execution
+from plan.engines import engines
+from plan.networks import Builder
+
+BOARD = load_board("pe-mesh")
+
+
+def random_net(data: st.DataObject) -> Net:
+    """A convolution and a dense layer, the first with windows, strides and padding at random."""
+    b = Builder("summed", seed=data.draw(st.integers(0, 99)))
+    x = b.input(1, data.draw(st.integers(3, 7)), data.draw(st.integers(3, 7)), data.draw(st.integers(4, 24)))
+    x = b.conv(x, data.draw(st.integers(4, 40)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2)))
+    return b.net(b.dense(b.flatten(x), data.draw(st.integers(1, 20))))
+
+
+def random_places(net: Net, data: st.DataObject) -> Assignment:
+    """Each op whole on some PE, the sums cut along their output channels, too."""
+    found: dict[str, tuple[Tile, ...]] = {}
+    for op in Graph(net).ops:
+        shape = net.tensor(op.output).shape
+        most = min(3, shape[-1]) if isinstance(op.attributes, Sums) else 1
+        parts = (*(1 for _ in shape[:-1]), data.draw(st.integers(1, most)))
+        boxes = to_boxes(grid(shape, parts, (1,) * len(shape)))
+        pes = data.draw(st.permutations(range(16)))
+        found[op.name] = tuple(Tile(pe, box) for pe, box in zip(pes, boxes, strict=False))
+    return found
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_cut_anywhere_equals_the_whole(data: st.DataObject) -> None:
+    net = random_net(data)
+    cut = net
+    for op in (op for op in net.ops if op.kind in ("conv2d", "dense")):
+        depth = net.tensor(op.inputs[0]).shape[-1]
+        cut = cut_in_sums(cut, op.name, data.draw(st.integers(2, min(depth, 5))))
+    check_net(cut)
+    inputs = [np.random.default_rng(1).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
+    (wanted,) = run_reference(net, inputs)
+    assert np.array_equal(run_reference(cut, inputs)[0], wanted)
+    plan = plan_with_pins(cut, BOARD, engines(BOARD), random_places(cut, data), None)
+    assert np.array_equal(Execution(cut, plan).run(inputs)[0], wanted)
+
+
+def long_sums() -> Net:
+    """A dense layer of many products for few results."""
+    b = Builder("long")
+    return b.net(b.dense(b.input(1, 4096), 16))
+
+
+def test_many_products_for_few_results_are_summed_up_on_several_pes() -> None:
+    net, plugins = long_sums(), plugins_of(BOARD)
+    prepared = Prepared(net, plugins, with_core(plugins), "", {}, {})
+    alone, together = (plan_on(BOARD, prepared, Options(pes=pes), Silent()) for pes in (1, 4))
+    assert alone.net is net
+    assert len(together.plan.pes) == 4
+    assert any(isinstance(op.attributes, Sums) for op in together.net.ops)
+    assert together.plan.predicted.latency_cycles < alone.plan.predicted.latency_cycles / 2
+
+
+def test_what_has_enough_results_for_all_pes_is_left_whole() -> None:
+    b = Builder("wide")
+    net = b.net(b.dense(b.dense(b.input(1, 4096), 64), 10))
+    first, second = (op.name for op in net.ops)
+    assert worth_trying(net, 4) == {}
+    assert worth_trying(net, 9) == {first: 2}
+    assert worth_trying(net, 20) == {first: 5}
+    assert second not in worth_trying(net, 20)
+    assert worth_trying(net, 152) == {}
+
+
+def test_a_file_says_it(tmp_path: Path) -> None:
+    net = long_sums()
+    (op,) = net.ops
+    path = tmp_path / "plan.toml"
+    path.write_text(f"[ops.{op.name}]\nsums = 3\n[ops.{op.name}_sums_2]\npes = [5]\n")
+    cut = with_sums(net, engines(BOARD), str(path))
+    assert [each.name for each in cut.ops] == [*(f"{op.name}_sums_{part}" for part in range(3)), op.name]
+    pins = read_pins(str(path), Graph(cut), BOARD)
+    assert {name: [tile.pe for tile in tiles] for name, tiles in pins.items()} == {f"{op.name}_sums_2": [5]}
+
+
+def test_what_has_no_such_sums_is_refused() -> None:
+    b = Builder("pooled")
+    net = b.net(b.pool(b.conv(b.input(1, 4, 4, 3), 8), 2, 2))
+    filtered, pooled = net.ops
+    with pytest.raises(NpukitError, match="only convolutions and dense layers"):
+        cut_in_sums(net, pooled.name, 2)
+    with pytest.raises(NpukitError, match="its input has 3 channels"):
+        cut_in_sums(net, filtered.name, 4)

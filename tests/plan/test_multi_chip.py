@@ -1,0 +1,68 @@
+"""Boards of many chips: which of them do the same, and what the plan of one becomes on all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npukit.board.board import Board, Grid, load_board
+from npukit.plan.ir.plan import DRAM
+from npukit.plan.ir.store import load_plan, save_plan
+from npukit.plan.multi_chip import board_of_one, chips_alike, twins
+from npukit.plan.planner import plan_network
+from plan.engines import engines
+from plan.networks import Builder
+
+
+def board(columns: int = 3, rows: int = 2, **mesh: object) -> Board:
+    """Chips of 2 x 2 PEs: PEs 4 n to 4 n + 3 are chip n."""
+    base = load_board("pe-mesh-7296")
+    chips, pes = Grid(columns=columns, rows=rows), Grid(columns=2, rows=2)
+    return base.model_copy(update={"mesh": base.mesh.model_copy(update={"chips": chips, "pes": pes, **mesh})})
+
+
+def test_what_is_dead_on_one_chip_none_uses_unless_there_are_more_pes_without_it() -> None:
+    assert chips_alike(board()) == (0, 1, 2, 3, 4, 5)
+    one_dead = board(dead_pes=(6,))
+    assert chips_alike(one_dead) == (0, 2, 3, 4, 5)  # 5 x 4 PEs, not 6 x 3
+    several = board(dead_pes=(6, 10, 14, 18))
+    assert chips_alike(several) == (0, 1, 2, 3, 4, 5)  # 6 x 3, not 2 x 4
+    assert board_of_one(several, chips_alike(several)).mesh.dead_pes == (2,)
+
+
+def test_chips_that_the_root_does_not_reach_are_left_out() -> None:
+    """From chip 1 to chip 2 packets of the root cross from PE 5 to PE 8; to chip 5 they go along the same row."""
+    assert chips_alike(board(dead_links=((5, 8),))) == (0, 1, 3, 4)
+    assert chips_alike(board(dead_pes=(20,))) == (0, 1, 2, 3, 4)  # PE 20 would lead chip 5
+
+
+def test_dead_links_within_a_chip_are_dead_for_all() -> None:
+    one = board_of_one(board(dead_links=((6, 7), (1, 4))), (0, 1))
+    assert one.mesh.dead_links == ((2, 3),)
+
+
+@pytest.mark.parametrize(("max_pes", "chips"), [(None, 6), (24, 6), (11, 2), (7, 1), (3, 1)])
+def test_throughput_fills_whole_chips(max_pes: int | None, chips: int) -> None:
+    b = Builder("small")
+    small, many = b.net(b.dense(b.input(1, 32), 16)), board()
+    plan = plan_network(small, many, engines(many), objective="throughput", max_pes=max_pes)
+    assert len(plan.chips) == chips
+    if chips > 1:
+        assert {pe.pe for pe in plan.pes} <= set(range(4))
+        assert plan.frames_of_all == chips * plan.frames
+        assert [pe for pe, _ in twins(many, plan)] == list(range(4 * chips))
+        assert all(message.source_pe < 4 or message.source_pe == DRAM for message in plan.messages)
+        alone = plan_network(small, many, engines(many), objective="throughput", max_pes=4)
+        words = plan.predicted.latency_cycles - alone.predicted.latency_cycles
+        assert 2 * 40 < words < 1000  # across a border and back, at least
+
+
+def test_a_plan_on_chips_reads_back(tmp_path: Path) -> None:
+    b = Builder("small")
+    small, many = b.net(b.dense(b.input(1, 32), 16)), board()
+    plan = plan_network(small, many, engines(many), objective="throughput")
+    save_plan(plan, tmp_path / "plan.json")
+    assert load_plan(tmp_path / "plan.json") == plan
+    assert replace(plan, chips=(0,)) != plan
