@@ -106,12 +106,13 @@ def main() -> None:
 
 def _explanation() -> list[str]:
     return [
-        "Made by `python benchmarks/cortex_m4.py FOLDER_OF_MODELS --save benchmarks/cortex_m4`, which says how each",
-        "figure was counted. The ratio is that of instructions to TensorFlow Lite Micro's. Sizes are bytes; RAM is",
-        "activations and stack. Cycles are those of models of the core without wait states, not of silicon: `cycles`",
-        "the emulator's, `modelled` those the generator foresaw. `.text` is that section of the image: kernels,",
-        "start-up, the host's protocol; of theirs interpreter, kernels, library, start-up. `code` is that and .rodata,",
-        "of ours also vectors and variables; the network's constants are not in it.",
+        "Made by `python benchmarks/cortex_m4.py FOLDER_OF_MODELS --save benchmarks/cortex_m4`, which says",
+        "how each figure was counted. The ratio is that of instructions to TensorFlow Lite Micro's. Sizes are",
+        "bytes; RAM is activations and stack. Cycles are those of models of the core without wait states, not",
+        "of silicon: `cycles` the emulator's, `modelled` those the generator foresaw. `.text` is that section",
+        "of the image: kernels, start-up, the host's protocol; of theirs interpreter, kernels, library,",
+        "start-up. `code` is that and .rodata, of ours also vectors and variables; the network's constants",
+        "are not in it.",
     ]
 
 

@@ -47,12 +47,13 @@ CASES = 10
 
 ABOUT = """# 1 to 16 PEs
 
-The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator, compiled by zig 0.17.0, with nothing
-tuned: `python benchmarks/scaling.py FOLDER_OF_MODELS`.
-Cycles are those of one frame (latency), or between frames of rounds in steady state (throughput); predicted are the
-plan's. Every output is compared with TensorFlow Lite Micro's (but for the digits), and every tile of every layer with
-the integer reference. A planner that may use so many PEs for one frame may find fewer faster. "At" names an earlier
-commit at which a row was measured by the same command; rows that are missing were not measured."""
+The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator, compiled by zig
+0.17.0, with nothing tuned: `python benchmarks/scaling.py FOLDER_OF_MODELS`. Cycles are those of one
+frame (latency), or between frames of rounds in steady state (throughput); predicted are the plan's.
+Every output is compared with TensorFlow Lite Micro's (but for the digits), and every tile of every
+layer with the integer reference. A planner that may use so many PEs for one frame may find fewer
+faster. "At" names an earlier commit at which a row was measured by the same command; rows that are
+missing were not measured."""
 
 Row = Mapping[str, Any]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +15,10 @@ _HEAD = """# Commands
 
 Made by `python -m npukit.cli.reference > docs/commands.md` from the commands' own help.
 
-Every verb exits with 0 when done, 1 when something given is wrong or failed, 2 for wrong usage, 3 when a network
-does not fit or does not match. With `--json` it prints one JSON value on stdout and everything else on stderr.
-Progress goes to stderr, as single lines where that is no terminal; `NO_COLOR` is respected.
+Every verb exits with 0 when done, 1 when something given is wrong or failed, 2 for wrong usage, 3
+when a network does not fit or does not match. With `--json` it prints one JSON value on stdout and
+everything else on stderr. Progress goes to stderr, as single lines where that is no terminal;
+`NO_COLOR` is respected.
 """
 
 
@@ -40,7 +42,7 @@ def _command(command: TyperCommand, path: str) -> Iterator[str]:
     pieces = " ".join(command.collect_usage_pieces(context))
     yield f"## {path}\n"
     yield f"    {path} {pieces}\n"
-    yield f"{_one_line(command.help)}\n"
+    yield f"{textwrap.fill(_one_line(command.help), 100, break_long_words=False)}\n"
     rows = [row for parameter in command.params if (row := _row(parameter, context))]
     yield "\n".join(["| | |", "|---|---|", *rows]) + "\n"
     if command.epilog:
