@@ -208,7 +208,12 @@ def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str)
         raise NpukitError(f"{file}: tensor {name!r} has a scale that is zero, negative or not a number")
     zeros = parameters.ZeroPointAsNumpy()
     zeros = np.zeros(len(scales), np.int64) if isinstance(zeros, int) else np.asarray(zeros)
-    axis = parameters.QuantizedDimension() if len(scales) > 1 else None
+    axis = _axis(parameters.QuantizedDimension(), shape) if len(scales) > 1 else None
     if len(zeros) != len(scales) or (axis is not None and (axis < 0 or shape[axis] != len(scales))):
         raise ValueError(f"tensor {name!r} has {len(scales)} scales and {len(zeros)} zero points")
     return Quantization(tuple(scales.tolist()), tuple(zeros.tolist()), axis)
+
+
+def _axis(stated: int, shape: tuple[int, ...]) -> int:
+    """The axis of the scales; a vector has one, whatever older converters wrote of their biases."""
+    return 0 if len(shape) == 1 else stated

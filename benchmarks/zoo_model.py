@@ -1,0 +1,333 @@
+"""One model of the zoo: built, run on the emulator, and compared with the format's own runtime. Prints JSON.
+
+    python benchmarks/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON]
+
+It is given to npukit as it is; a float model with `--float` if it is small, else quantised with random samples.
+TFLite models are compared with TFLite Micro, if `PYTHON` has it, and LiteRT's reference kernels; ONNX models with
+ONNX Runtime, programs of PyTorch with PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import tflite
+
+from npukit import api
+from npukit.errors import NpukitError
+from npukit.options import Options
+
+CASES = 2
+SAMPLES = 16
+SMALL = 64 * 1024
+"""Bytes of a float model that is computed in float."""
+ENOUGH = 20.0
+"""Decibels that a model quantised here keeps at least to be right."""
+
+Arrays = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model and what its user knows of its inputs."""
+
+    path: Path
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    tflm: str | None = None
+
+    @property
+    def options(self) -> Options:
+        return Options(input_shapes=tuple(self.shapes.items()))
+
+
+@dataclass(frozen=True)
+class Input:
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass
+class Found:
+    """A row of the table."""
+
+    built: bool = False
+    how: str = "as it is"
+    """Or by which option."""
+    why: str = ""
+    """Why it is refused, or where it differs."""
+    right: bool = False
+    against: str = ""
+    ends: str = ""
+    """Where the network takes or gives other types than the file says."""
+    cycles: int = 0
+    seconds: float = 0.0
+    megabytes: int = 0
+
+
+class TfLite:
+    """TFLite Micro, where it takes the model, and LiteRT's reference kernels, where they do."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+
+    @property
+    def inputs(self) -> list[Input]:
+        graph: Any = tflite.Model.GetRootAs(self._given.path.read_bytes()).Subgraphs(0)
+        return [self._input(graph.Tensors(index)) for index in graph.InputsAsNumpy()]
+
+    def _input(self, tensor: Any) -> Input:
+        name, shape = tensor.Name().decode(), tuple(map(int, tensor.ShapeAsNumpy()))
+        return Input(name, self._given.shapes.get(name, shape), np.dtype(TYPES[tensor.Type()]))
+
+    def run(self, cases: Sequence[Arrays]) -> dict[str, list[Arrays]]:
+        found = {"TFLite Micro": self._on_micro(cases)} if self._given.tflm else {}
+        with suppress(ValueError, RuntimeError):
+            found["LiteRT"] = self._on_litert(cases)
+        return {name: outputs for name, outputs in found.items() if outputs}
+
+    def _on_litert(self, cases: Sequence[Arrays]) -> list[Arrays]:
+        from ai_edge_litert import interpreter
+
+        kind = interpreter.OpResolverType.BUILTIN_REF
+        run = interpreter.Interpreter(str(self._given.path), experimental_op_resolver_type=kind, num_threads=1)
+        for detail in run.get_input_details():
+            if detail["name"] in self._given.shapes:
+                run.resize_tensor_input(detail["index"], self._given.shapes[detail["name"]])
+        run.allocate_tensors()
+        found: list[Arrays] = []
+        for case in cases:
+            for detail, value in zip(run.get_input_details(), case, strict=True):
+                run.set_tensor(detail["index"], value)
+            run.reset_all_variables()
+            run.invoke()
+            found.append([np.array(run.get_tensor(each["index"])) for each in run.get_output_details()])
+        return found
+
+    def _on_micro(self, cases: Sequence[Arrays]) -> list[Arrays]:
+        """In an environment of its own; nothing if it does not take the model."""
+        with tempfile.TemporaryDirectory() as scratch:
+            arrays = {f"case{at}_in{place}": value for at, case in enumerate(cases) for place, value in enumerate(case)}
+            np.savez(Path(scratch) / "in.npz", **arrays)  # pyright: ignore[reportArgumentType]
+            script, place = Path(__file__).with_name("zoo_tflm.py"), str(self._given.path)
+            command = [str(self._given.tflm), str(script), place, f"{scratch}/in.npz", f"{scratch}/out.npz"]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                return []
+            with np.load(f"{scratch}/out.npz") as file:
+                count = len(file.files) // len(cases)
+                return [[file[f"case{at}_out{place}"] for place in range(count)] for at in range(len(cases))]
+
+
+TYPES = {
+    number: {"bool": "bool_"}.get(name.lower(), name.lower())
+    for name, number in vars(tflite.TensorType).items()
+    if name in ("FLOAT32", "INT8", "UINT8", "INT16", "INT32", "INT64", "BOOL")
+}
+
+
+class OnnxRuntime:
+    """ONNX Runtime without its optimisations."""
+
+    def __init__(self, given: Given) -> None:
+        import onnxruntime
+
+        settings = onnxruntime.SessionOptions()
+        settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        settings.log_severity_level = 4
+        self._session = onnxruntime.InferenceSession(str(given.path), settings, providers=["CPUExecutionProvider"])
+        self._shapes = given.shapes
+
+    @property
+    def inputs(self) -> list[Input]:
+        return [Input(each.name, self._shape(each), _dtype(each.type)) for each in self._session.get_inputs()]
+
+    def _shape(self, each: Any) -> tuple[int, ...]:
+        sizes = (size if isinstance(size, int) else 1 for size in each.shape)
+        return tuple(self._shapes.get(each.name, tuple(sizes)))
+
+    def run(self, cases: Sequence[Arrays]) -> dict[str, list[Arrays]]:
+        names = [each.name for each in self._session.get_inputs()]
+        runs = (self._session.run(None, dict(zip(names, case, strict=True))) for case in cases)
+        return {"ONNX Runtime": [list(map(np.asarray, found)) for found in runs]}
+
+
+def _dtype(spelled: str) -> np.dtype[Any]:
+    name = spelled.removeprefix("tensor(").removesuffix(")")
+    return np.dtype({"float": "float32", "double": "float64"}.get(name, name))
+
+
+class Torch:
+    """PyTorch itself, on a program of `torch.export`."""
+
+    def __init__(self, given: Given) -> None:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        self._torch, self._program = torch, torch.export.load(str(given.path))
+
+    @property
+    def inputs(self) -> list[Input]:
+        given = self._program.example_inputs[0]
+        return [Input(f"in{place}", tuple(each.shape), each.numpy().dtype) for place, each in enumerate(given)]
+
+    def run(self, cases: Sequence[Arrays]) -> dict[str, list[Arrays]]:
+        runs = (self._program.module()(*map(self._torch.from_numpy, case)) for case in cases)
+        results = (found if isinstance(found, tuple | list) else (found,) for found in runs)
+        return {"PyTorch": [[each.detach().numpy() for each in found] for found in results]}
+
+
+RUNTIMES = {".tflite": TfLite, ".onnx": OnnxRuntime, ".pt2": Torch}
+
+
+def examined(given: Given) -> Found:
+    """The model built, run and compared; whatever stops it is the reason."""
+    found, began = Found(), perf_counter()
+    try:
+        _examine(given, found)
+    except NpukitError as error:
+        found.why = error.message
+    except Exception as fault:
+        found.why = f"{type(fault).__name__}: {fault}".splitlines()[0]
+    found.seconds = round(found.seconds or perf_counter() - began, 1)
+    found.megabytes = max(getrusage(who).ru_maxrss for who in (RUSAGE_SELF, RUSAGE_CHILDREN)) // 1024
+    return found
+
+
+def _examine(given: Given, found: Found) -> None:
+    runtime = RUNTIMES[given.path.suffix](given)
+    random = np.random.default_rng(7)
+    cases = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(CASES)]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, began = Path(scratch), perf_counter()
+        build = built(given, runtime, folder, found)
+        found.built, found.seconds = True, perf_counter() - began
+        found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
+        net = build.net()
+        arrays = {
+            f"in{place}": np.stack([_as_taken(net, place, case[place]) for case in cases])
+            for place in range(len(net.inputs))
+        }
+        np.savez(folder / "inputs.npz", **arrays)  # pyright: ignore[reportArgumentType]
+        ran = api.run(build, inputs=folder / "inputs.npz")
+        compare(runtime, cases, [list(case) for case in zip(*ran, strict=True)], net, found)
+
+
+def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
+    """As it is; a float model in float, or quantised with samples of noise."""
+    to_build = partial(api.build, given.path, output=folder / "build")
+    try:
+        return to_build(options=given.options)
+    except NpukitError as error:
+        if "is a float model" not in error.message:
+            raise
+    if given.path.stat().st_size <= SMALL:
+        found.how = "--float"
+        return to_build(options=Options(input_shapes=given.options.input_shapes, in_float=True))
+    found.how, random = "--calibration", np.random.default_rng(8)
+    samples = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(SAMPLES)]
+    arrays = {f"in{place}": np.stack(column) for place, column in enumerate(zip(*samples, strict=True))}
+    np.savez(folder / "samples.npz", **arrays)  # pyright: ignore[reportArgumentType]
+    options = Options(input_shapes=given.options.input_shapes, calibration=folder / "samples.npz")
+    return to_build(options=options)
+
+
+def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generator) -> np.ndarray:
+    """An input of noise: floats of a normal distribution, bytes of any value, small places."""
+    if wanted.name in values:
+        return np.full(wanted.shape, values[wanted.name], wanted.dtype)
+    if wanted.dtype.kind == "f":
+        return random.normal(0, 1, wanted.shape).astype(wanted.dtype)
+    if wanted.dtype.itemsize > 2 or wanted.dtype.kind == "b":
+        return random.integers(0, 2, wanted.shape).astype(wanted.dtype)
+    limits = np.iinfo(wanted.dtype)
+    return random.integers(limits.min, limits.max + 1, wanted.shape).astype(wanted.dtype)
+
+
+def _as_taken(net: Any, place: int, value: np.ndarray) -> np.ndarray:
+    """The file's input as the network takes it."""
+    tensor = net.tensor(net.inputs[place])
+    if value.dtype == tensor.dtype or tensor.quantization is None:
+        return value
+    limits = np.iinfo(tensor.dtype)
+    steps = np.rint(value.astype(np.float32) / np.float32(tensor.quantization.scale)) + tensor.quantization.zero_point
+    return np.clip(steps, limits.min, limits.max).astype(tensor.dtype)
+
+
+def compare(runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, found: Found) -> None:
+    """Which runtime's outputs these are, and how near; and where types differ from the file's."""
+    wanted = runtime.run(cases)
+    if not wanted:
+        raise NpukitError("no runtime here takes it, to compare with")
+    first = next(iter(wanted.values()))[0]
+    takes = [(f"in{at}", each.dtype, net.tensor(net.inputs[at]).dtype) for at, each in enumerate(runtime.inputs)]
+    gives = [(f"out{at}", want.dtype, ours.dtype) for at, (want, ours) in enumerate(zip(first, got[0], strict=False))]
+    found.ends = ", ".join(f"{name}: {said} as {is_}" for name, said, is_ in (*takes, *gives) if said != is_)
+    judged = {name: _judged(outputs, got, net, found.how) for name, outputs in wanted.items()}
+    name, (found.right, told) = max(judged.items(), key=lambda each: (each[1][0], each[1][1].startswith("exact")))
+    found.against = f"{name}: {told}"
+
+
+def _judged(wanted: Sequence[Arrays], got: Sequence[Arrays], net: Any, how: str) -> tuple[bool, str]:
+    """Whether all outputs of all cases are right, and how near the worst is."""
+    if len(wanted[0]) != len(got[0]):
+        return False, f"{len(got[0])} outputs for {len(wanted[0])}"
+    worst: list[tuple[int, bool, str]] = []
+    for want, ours in zip(wanted, got, strict=True):
+        for place, (expected, value) in enumerate(zip(want, ours, strict=True)):
+            worst.append(_difference(expected.ravel(), value.ravel(), net.tensor(net.outputs[place]), how))
+    _, right, told = max(worst)
+    return right, told
+
+
+def _difference(want: np.ndarray, got: np.ndarray, tensor: Any, how: str) -> tuple[int, bool, str]:
+    """How bad, whether it is right all the same, and in words."""
+    if want.size != got.size:
+        return 9, False, f"{got.size} numbers for {want.size}"
+    if np.array_equal(want, got) and want.dtype == got.dtype:
+        return 0, True, "exact"
+    if want.dtype.kind == "f" and got.dtype.kind != "f" and tensor.quantization is not None:
+        got = (got.astype(np.float32) - tensor.quantization.zero_point) * np.float32(tensor.quantization.scale)
+        if np.array_equal(want, got):
+            return 0, True, "exact"
+    if want.dtype.kind in "iub":
+        off = int(np.abs(want.astype(np.int64) - got.astype(np.int64)).max(initial=0))
+        return (1 if off <= 1 else 5), off <= 1, f"within {off}"
+    noise = float(np.square(want.astype(np.float64) - got).sum())
+    signal = float(np.square(want.astype(np.float64)).sum())
+    decibels = 10 * np.log10(max(signal, 1e-30) / max(noise, 1e-30))
+    near = bool(np.allclose(want, got, rtol=1e-3, atol=1e-4 * (1 + np.abs(want).max(initial=0))))
+    enough = near or (how == "--calibration" and decibels >= ENOUGH) or decibels >= 2 * ENOUGH
+    return (2 if near else 3 if enough else 6), bool(enough), f"{min(decibels, 200):.0f} dB"
+
+
+def given_of(words: Sequence[str] | None = None) -> Given:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--shape", action="append", default=[])
+    parser.add_argument("--value", action="append", default=[])
+    parser.add_argument("--tflm")
+    given = parser.parse_args(words)
+    shapes = (each.rpartition(":")[::2] for each in given.shape)
+    values = (each.rpartition(":")[::2] for each in given.value)
+    return Given(
+        given.model,
+        {name: tuple(map(int, filter(None, sizes.split("x")))) for name, sizes in shapes},
+        {name: float(value) for name, value in values},
+        given.tflm,
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(examined(given_of()))))

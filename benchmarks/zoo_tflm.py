@@ -1,0 +1,42 @@
+"""A TFLite model on TFLite Micro, in an environment that has `tflite-micro`: arrays in, arrays out.
+
+python benchmarks/zoo_tflm.py MODEL IN.npz OUT.npz
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from tflite_micro.python.tflite_micro import runtime  # pyright: ignore[reportMissingImports]
+
+ARENA = 64 * 1024 * 1024
+
+
+def main(model: str, given: str, output: str) -> None:
+    arrays, found = np.load(given), {}
+    inputs = sorted({int(name.partition("_in")[2]) for name in arrays.files})
+    with open(model, "rb") as file:
+        data = file.read()
+    for case in sorted({int(name.partition("_in")[0].removeprefix("case")) for name in arrays.files}):
+        interpreter = runtime.Interpreter.from_bytes(data, arena_size=ARENA)
+        for place in inputs:
+            interpreter.set_input(arrays[f"case{case}_in{place}"], place)
+        interpreter.invoke()
+        for place in range(_outputs(interpreter)):
+            found[f"case{case}_out{place}"] = interpreter.get_output(place)
+    np.savez(output, **found)
+
+
+def _outputs(interpreter: runtime.Interpreter) -> int:
+    """How many outputs there are, which the interpreter does not tell."""
+    for place in range(64):
+        try:
+            interpreter.get_output_details(place)
+        except (IndexError, RuntimeError, ValueError):
+            return place
+    return 64
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
