@@ -18,6 +18,7 @@ from npukit.errors import NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.trial import Trial
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
+from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN
 from npukit.plan.search.tuned_choices import SPACIOUS, spelled, splits_of, worth_of
@@ -107,7 +108,7 @@ def test_what_cannot_be_tuned_is_named(
     (own.folder / "npukit.json").write_text(json.dumps(told))
     with pytest.raises(NpukitError, match="a mapping of your own"):
         api.tune(own.folder)
-    monkeypatch.setattr("npukit.tuner.session.knobs_of", lambda build: [])
+    monkeypatch.setattr("npukit.tuner.session.knobs_of", lambda build, kernels: [])
     with pytest.raises(NpukitError, match="nothing to tune"):
         api.tune(on_core.folder)
     assert not found.exists()
@@ -129,7 +130,7 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
     monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
     monkeypatch.setattr(knobs, "WORTHS", ())
-    layers = [name for knob in knobs.knobs_of(in_float) for name in knob.layers]
+    layers = [name for knob in knobs.knobs_of(in_float, load_kernels(in_float.folder)) for name in knob.layers]
     baseline = Trial("cycles", 100, dict.fromkeys(layers, 100), True)
     better = Trial("cycles", 100, dict.fromkeys(layers, 50), exact)
     trials = iter((baseline, better, replace(better, cost=whole)))
@@ -161,7 +162,8 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
     """One kernel fits with no other one that is changed, and its outputs are not those of the build before."""
     monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
-    odd, *others = knobs.knobs_of(in_float)
+    others = knobs.knobs_of(in_float, load_kernels(in_float.folder))
+    odd = others.pop(next(place for place, knob in enumerate(others) if "conv2d" in knob.what))
     layers = [name for knob in (odd, *others) for name in knob.layers]
     wrong = copied(in_float, tmp_path / "wrong")
     arrays = dict(np.load(wrong.folder / GOLDEN))
@@ -236,7 +238,7 @@ def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_se
 
 
 def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: Path, tmp_path: Path) -> None:
-    key = next(knob.key for knob in knobs.knobs_of(in_float) if "conv2d" in knob.what)
+    key = next(knob.key for knob in knobs.knobs_of(in_float, load_kernels(in_float.folder)) if "conv2d" in knob.what)
     Database({key: Finding("conv2d", "tiles 1x3x1x1/7x1x1", 1, 2)}).save(found)
     with pytest.raises(NpukitError, match="is no arrangement of these loops") as caught:
         api.build(FLOAT, output=tmp_path / "out", options=IN_FLOAT)
@@ -295,7 +297,7 @@ def test_a_round_is_never_slower_and_the_next_build_has_it(
 def test_findings_of_others_are_merged_and_used_without_a_trial(on_core: Build, found: Path, tmp_path: Path) -> None:
     built = copied(on_core, tmp_path / "out")
     theirs = tmp_path / "theirs.json"
-    keys = {knob.key: knob for knob in knobs.knobs_of(built) if knob.layers}
+    keys = {knob.key: knob for knob in knobs.knobs_of(built, {}) if knob.layers}
     Database({key: Finding(knob.what, "code 0", 1, 2, ("code 0",)) for key, knob in keys.items()}).save(theirs)
     tuned = api.tune(built.folder, budget_seconds=0, merge=[theirs])
     assert tuned.trials == 0

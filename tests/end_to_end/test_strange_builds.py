@@ -270,6 +270,53 @@ def test_a_net_that_makes_no_sense(good: Path, tmp_path: Path, old: str, new: st
     refused(folder)
 
 
+# Kernels that tune has TVM make again
+
+
+def in_kernel(*place: str | int, value: object) -> Change:
+    def change(folder: Path) -> None:
+        path = folder / "loops.json"
+        kernels = json.loads(path.read_text())
+        told = next(each for each in kernels.values() if each["name"].startswith("conv2d"))
+        for key in place[:-1]:
+            told = told[key]
+        told[place[-1]] = value
+        path.write_text(json.dumps(kernels))
+
+    return change
+
+
+def of_another_key(folder: Path) -> None:
+    """Findings are kept by key, for all builds to come."""
+    kernels = json.loads((folder / "loops.json").read_text())
+    (folder / "loops.json").write_text(json.dumps(dict(zip(kernels, reversed(kernels.values()), strict=True))))
+
+
+KERNELS: dict[str, tuple[Change, str]] = {
+    "TVM's own format": (
+        in_file("loops.json", b'{"key": {"name": "x", "relax": "{}", "layers": []}}'),
+        "cannot be read",
+    ),
+    "a call of whatever has a name": (in_kernel("steps", 0, "operator", value="call_pure_packed"), "no loops"),
+    "an operator of another kind": (in_kernel("steps", 0, "operator", value="../tirx.call_extern"), "TVM"),
+    "attributes of another": (in_kernel("steps", 0, "form", value="SoftmaxAttrs"), "TVM|ended before"),
+    "other tensors": (in_kernel("parameters", 0, 1, value=[1 << 40]), "does not compute"),
+    "other layers": (in_kernel("layers", value=["nothing"]), "does not compute"),
+    "no layers": (in_kernel("layers", value=[]), "does not compute"),
+    "another kernel": (in_kernel("steps", 0, "attributes", "dilation", value=[2, 2]), "is not the kernel|TVM"),
+    "another key": (of_another_key, "is not the kernel"),
+}
+
+
+@pytest.mark.parametrize("what", KERNELS)
+def test_tune_is_given_kernels_that_are_none(good: Path, tmp_path: Path, what: str):
+    change, says = KERNELS[what]
+    folder, database = changed(good, tmp_path, change), tmp_path / "tuned.json"
+    with pytest.raises(NpukitError, match=says):
+        api.tune(folder, budget_seconds=0, database=database)
+    assert not database.exists()
+
+
 # Arrays
 
 

@@ -11,7 +11,7 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of, with_core
 from npukit.board.board import Board
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
-from npukit.net.importer.loops import Kernel, load_kernels
+from npukit.net.importer.loops import Kernel
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
@@ -51,9 +51,9 @@ class Knob:
     layers: tuple[str, ...] = ()
 
 
-def knobs_of(build: Build) -> list[Knob]:
-    """Those of a build; none if there is nothing to choose."""
-    net, kernels = build.net(), load_kernels(build.folder)
+def knobs_of(build: Build, kernels: Mapping[str, Kernel]) -> list[Knob]:
+    """Those of a build with these kernels of TVM's; none if there is nothing to choose."""
+    net = build.net()
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
     if build.manifest.options.get("objective") != "memory":
         kernels_of_core = list(_core_kernels(net, build.board, build.manifest.summary))

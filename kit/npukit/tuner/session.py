@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
@@ -14,8 +15,10 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.cases import load_cases
 from npukit.measure.trial import NOT_EXACT, Trial
-from npukit.net.importer.loops import load_kernels
+from npukit.net.importer.loops import Kernel, load_kernels
+from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net
+from npukit.parallel import apart
 from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build
@@ -66,13 +69,13 @@ class Tuner:
             raise NpukitError(f"{build.folder} has a mapping of your own", tries=["a build without --plan"])
         if build.manifest.company:
             raise NpukitError(f"{build.folder} shares its board with others", tries=["tune a build of it alone"])
-        self._knobs = {knob.key: knob for knob in knobs_of(build)}
+        self._build, self._net, self._loops = build, build.net(), _checked_kernels(build)
+        self._knobs = {knob.key: knob for knob in knobs_of(build, self._loops)}
         if not self._knobs:
             raise NpukitError(
                 f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, {_no_mapping(build)}",
                 tries=["npukit build --pes 4", "npukit build --engine cpu"],
             )
-        self._build, self._net, self._loops = build, build.net(), load_kernels(build.folder)
         self._path, self._database = database, load_database(database)
         self._measurer, self._build_again, self._progress = measurer, build_again, progress
         self._trials: dict[bytes, Trial] = {}
@@ -209,6 +212,20 @@ class Tuner:
     def _chosen(self, knob: Knob, baseline: Trial) -> Chosen:
         found = self._finding(knob, baseline)
         return Chosen(knob.what, knob.layers, found.choice, _cost(knob, baseline), found.cost)
+
+
+def _checked_kernels(build: Build) -> Mapping[str, Kernel]:
+    """Of a folder that anybody may have made: TVM sees them first where it can do no harm."""
+    kernels = load_kernels(build.folder)
+    if kernels:
+        apart(partial(_check, kernels, build), str(build.folder), IMPORT_MEMORY.most)
+    return kernels
+
+
+def _check(kernels: Mapping[str, Kernel], build: Build) -> None:
+    from npukit.net.importer.lowering import check_kernels
+
+    check_kernels(kernels, build.net(), build.board.name)
 
 
 def _no_mapping(build: Build) -> str:

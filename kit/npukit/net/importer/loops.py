@@ -9,10 +9,13 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
 
-from npukit.errors import NpukitError
+from pydantic import Field, TypeAdapter
+
+from npukit.errors import NpukitError, first_line
 from npukit.net.importer.arrangements import AS_WRITTEN, Arrangement, arrangement_of
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
@@ -21,18 +24,44 @@ from npukit.tuning import NOTHING_FOUND, Database
 FILE = "loops.json"
 
 
+Parameter: TypeAlias = tuple[str, tuple[int, ...]]
+"""A tensor's type and shape."""
+_Place: TypeAlias = Annotated[int, Field(ge=0)]
+_Types: TypeAlias = Literal["bool", "int8", "uint8", "int16", "int32", "int64", "float32"]
+Operand: TypeAlias = (
+    _Place | list[_Place] | dict[Literal["shape"], list[int]] | dict[_Types | Literal["number"], bool | int | float]
+)
+"""A value or a tuple of values, by number, parameters first; a shape; a scalar tensor by its type; or a number."""
+Single: TypeAlias = bool | int | float | str | None
+Attribute: TypeAlias = Single | list[Single]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of one of TVM's operators; `form` is the kind of its attributes, if it has any."""
+
+    operator: str
+    operands: tuple[Operand, ...]
+    form: str | None
+    attributes: Mapping[str, Attribute]
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel as TVM gets it: its name, and the Relax function in TVM's JSON. `layers` are the ops it computes."""
+    """What TVM makes loops of, its name for people, and `layers`, the ops it computes. The last step is the result."""
 
     name: str
-    relax: str
+    parameters: tuple[Parameter, ...]
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)]
     layers: tuple[str, ...] = ()
+
+
+_KERNELS: TypeAdapter[dict[str, Kernel]] = TypeAdapter(dict[str, Kernel])
 
 
 @dataclass
 class Scheduling:
-    """For which board, with which findings; then the kernels and the code that they became, by key."""
+    """For which board, with which findings; then the code that kernels became, and those that are data, by key."""
 
     board: str
     database: Database
@@ -50,7 +79,7 @@ class Scheduling:
             code = self.code[key]
             layers = [op.name for op in net.ops if isinstance(op.attributes, TvmCode) and op.attributes.code == code]
             if layers:
-                found[key] = Kernel(kernel.name, kernel.relax, tuple(layers))
+                found[key] = replace(kernel, layers=tuple(layers))
         return found
 
 
@@ -76,7 +105,7 @@ def save_kernels(kernels: Mapping[str, Kernel], folder: Path) -> None:
     """No file if there are none."""
     if kernels:
         told = {key: asdict(kernel) for key, kernel in sorted(kernels.items())}
-        (folder / FILE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        (folder / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8")
 
 
 def load_kernels(folder: Path) -> dict[str, Kernel]:
@@ -84,7 +113,6 @@ def load_kernels(folder: Path) -> dict[str, Kernel]:
     if not path.is_file():
         return {}
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return {key: Kernel(str(k["name"]), str(k["relax"]), tuple(k["layers"])) for key, k in told.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NpukitError(f"{path} cannot be read: {error}", tries=["build again"]) from error
+        return _KERNELS.validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise NpukitError(f"{path} cannot be read: {first_line(error)}", tries=["build again"]) from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -20,8 +20,11 @@ from npukit.errors import NpukitError
 from npukit.net.c_function import MATH
 from npukit.net.importer import loops
 from npukit.net.importer.arrangements import Arrangement
-from npukit.net.importer.loops import Kernel
+from npukit.net.importer.calls import kernel_of, module_of
+from npukit.net.importer.loops import Kernel, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, scheduled
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
 
 transforms: Any = relax.transform
 backend: Any = relax.backend
@@ -31,6 +34,8 @@ passes: Any = tirx.transform
 LARGEST_LOCAL = 128
 """Bytes of an array that stays on the stack; the others are in the workspace."""
 ALIGNMENT = 8
+
+_AGAIN = ("build again",)
 
 _BODY = re.compile(rf"^[^\n]*\b{ISLAND}\([^\n]*\) \{{\n(.*?)^\}}", re.M | re.S)
 _WORK = re.compile(r"(\w+)\* (\w+) = \(\(\1\*\)\(\(void\*\)\(\(char\*\)work \+ (\d+)\)\)\);")
@@ -48,7 +53,8 @@ class Code:
 def code_of(module: IRModule) -> Code:
     """The C of the Relax function `island`, whose parameters are tensors."""
     with _faults_told():
-        return _noted(module, _fused(module))
+        kernel = kernel_of(module)
+        return _noted(kernel, _fused(module_of(kernel) if kernel else module))
 
 
 @contextmanager
@@ -63,13 +69,14 @@ def _faults_told() -> Iterator[None]:
         raise NpukitError(f"TVM cannot make code of it: {said!r}") from fault
 
 
-def _noted(module: IRModule, function: Any) -> Code:
-    """As tuning found it best, and left for who tunes it."""
+def _noted(kernel: Kernel | None, function: Any) -> Code:
+    """As tuning found it best, and left for who tunes it if it is data."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
     code = _printed(scheduled(function, tuning.arrangement(key)))
-    tuning.kernels[key] = Kernel(name_of(opened(function)), tvm.ir.save_json(module))
-    tuning.code[key] = code.body
+    if kernel:
+        tuning.kernels[key] = replace(kernel, name=name_of(opened(function)))
+        tuning.code[key] = code.body
     return code
 
 
@@ -81,8 +88,22 @@ def code_again(kernel: Kernel, arrangement: Arrangement) -> Code:
 
 def function_of(kernel: Kernel) -> Any:
     """The loops of a kernel as TVM writes them."""
-    module: Any = tvm.ir.load_json(kernel.relax)
-    return _fused(module)
+    with _faults_told():
+        return _fused(module_of(kernel))
+
+
+def check_kernels(kernels: Mapping[str, Kernel], net: Net, board: str) -> None:
+    """An error if a kernel does not take its layers' operands, or its key is not its own: they may be a stranger's."""
+    operands = {op.name: _operands(net, op) for op in net.ops if isinstance(op.attributes, TvmCode)}
+    for key, kernel in kernels.items():
+        if {operands.get(name) for name in kernel.layers} != {kernel.parameters}:
+            raise NpukitError(f"{loops.FILE}: {kernel.name} does not compute {kernel.layers}", tries=_AGAIN)
+        if key_of(function_of(kernel), board) != key:
+            raise NpukitError(f"{loops.FILE}: {kernel.name} is not the kernel {key}", tries=_AGAIN)
+
+
+def _operands(net: Net, op: Op) -> tuple[Parameter, ...]:
+    return tuple((net.tensor(name).dtype, net.tensor(name).shape) for name in op.inputs)
 
 
 def key_of(function: Any, board: str) -> str:

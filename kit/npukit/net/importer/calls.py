@@ -1,0 +1,129 @@
+"""A kernel as data: the operators that are called, on what, in which order. TVM is given them anew, one by one.
+
+A file of kernels may be anybody's: nothing in a format of TVM's own is read from it, and TVM finds out the types and
+shapes of all results by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import tvm_ffi
+from tvm import relax, tirx
+from tvm.ir import Call, Constant, IRModule, Op, make_node
+
+from npukit.errors import NpukitError
+from npukit.net.importer.loops import Attribute, Kernel, Operand, Parameter, Single, Step
+from npukit.net.importer.schedules import ISLAND
+
+relax_ir: Any = relax
+make_call: Any = Call
+
+_RELAX, _FORMS = "relax.", "relax.attrs."
+_LOOPS = "FLegalize"
+"""What an operator has of which TVM can make loops."""
+
+
+def kernel_of(module: IRModule) -> Kernel | None:
+    """The Relax function `island` as data; None if it is more than calls of operators."""
+    function: Any = module[ISLAND]
+    values = {parameter: place for place, parameter in enumerate(function.params)}
+    steps: list[Step] = []
+    for binding in (each for block in function.body.blocks for each in block.bindings):
+        try:
+            steps.append(_step(binding.value, values))
+        except (KeyError, TypeError):
+            return None
+        values[binding.var] = len(values)
+    return Kernel(ISLAND, tuple(_parameter(each) for each in function.params), tuple(steps))
+
+
+def _parameter(parameter: Any) -> Parameter:
+    return str(parameter.ty.dtype), tuple(int(size) for size in parameter.ty.shape)
+
+
+def _step(call: Any, values: Mapping[Any, int]) -> Step:
+    if not isinstance(call, Call) or not isinstance(call.op, Op) or call.ty_args:
+        raise TypeError("no call of an operator")
+    operator, given = cast(Any, call.op), cast(Any, call.attrs)
+    form = type(given).__tvm_ffi_type_info__ if given is not None else None
+    attributes = {name: _attribute(getattr(given, name)) for name in _fields(form)}
+    operands = tuple(_operand(operand, values) for operand in call.args)
+    return Step(operator.name.removeprefix(_RELAX), operands, form and form.type_key.removeprefix(_FORMS), attributes)
+
+
+def _operand(operand: Any, values: Mapping[Any, int]) -> Operand:
+    if isinstance(operand, relax_ir.Var):
+        return values[operand]
+    if isinstance(operand, relax_ir.Tuple):
+        return [values[part] for part in operand.fields]
+    if isinstance(operand, relax_ir.ShapeExpr):
+        return {"shape": [int(size) for size in operand.values]}
+    if isinstance(operand, tirx.IntImm | tirx.FloatImm):
+        return {"number": operand.value}
+    if isinstance(operand, Constant):
+        return _scalar(cast(Any, operand).value.numpy())
+    raise TypeError("no operand that is data")
+
+
+def _scalar(value: np.ndarray) -> Operand:
+    kind: Any = str(value.dtype)
+    return {kind: value.item()}
+
+
+def _fields(form: Any) -> Iterator[str]:
+    """The names of what attributes of a form have."""
+    while form is not None:
+        yield from (field.name for field in form.fields or ())
+        form = form.parent_type_info
+
+
+def _attribute(value: Any) -> Attribute:
+    return [_single(part) for part in value] if isinstance(value, tvm_ffi.Array) else _single(value)
+
+
+def _single(value: Any) -> Single:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):  # or a type, which TVM takes from a text
+        return str(value)
+    raise TypeError("no attribute that is data")
+
+
+def module_of(kernel: Kernel) -> IRModule:
+    """The Relax function `island` that makes these calls."""
+    builder = relax_ir.BlockBuilder()
+    values = [
+        relax_ir.Var(f"p{place}", relax_ir.TensorType(shape, dtype))
+        for place, (dtype, shape) in enumerate(kernel.parameters)
+    ]
+    with builder.function(ISLAND, list(values)):
+        with builder.dataflow():
+            for step in kernel.steps[:-1]:
+                values.append(builder.emit(_call(step, values)))
+            result = builder.emit_output(builder.normalize(_call(kernel.steps[-1], values)))
+        builder.emit_func_output(result)
+    return builder.finalize()
+
+
+def _call(step: Step, values: Sequence[Any]) -> Any:
+    operator: Any = Op.get(f"{_RELAX}{step.operator}")
+    if operator.get_attr(_LOOPS) is None:
+        raise NpukitError(f"TVM makes no loops of {step.operator}")
+    attributes = None if step.form is None else make_node(f"{_FORMS}{step.form}", **step.attributes)
+    return make_call(operator, [_value(operand, values) for operand in step.operands], attributes)
+
+
+def _value(operand: Operand, values: Sequence[Any]) -> Any:
+    if isinstance(operand, int):
+        return values[operand]
+    if isinstance(operand, list):
+        return relax_ir.Tuple([values[place] for place in operand])
+    ((kind, value),) = operand.items()
+    if kind == "shape":
+        return relax_ir.ShapeExpr(value)
+    if kind == "number":
+        return tirx.const(value, "int64" if isinstance(value, int) else "float64")
+    return relax_ir.const(np.array(value, kind), kind)
