@@ -2,7 +2,8 @@
 # make test        every test
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
 # make two-chips   two full chips, every PE and every frame; CI runs it
-# make whole-board all 7296 PEs of pe-mesh-7296; two minutes
+# make whole-board all 7296 PEs of pe-mesh-7296
+# make dead-parts  a network around each dead PE and each dead link of pe-mesh: make dead-parts MODEL=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make lint        ruff and pyright
 # make wheel       dist/npukit-*.whl
@@ -15,7 +16,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test onnx-nodes two-chips whole-board figures lint wheel clean
+.PHONY: demo test onnx-nodes two-chips whole-board dead-parts figures lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -35,6 +36,9 @@ two-chips: $(VENV)/installed-for-development
 
 whole-board: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/whole_board.py $(MODEL) --emulate --inputs $(INPUTS)
+
+dead-parts: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/dead_parts.py $(MODEL)
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write

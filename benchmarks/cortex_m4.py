@@ -16,10 +16,10 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from npukit import __version__, api
 from npukit.data import data_folder
@@ -83,25 +83,39 @@ class Row:
 
 
 def main() -> None:
+    from state import commit
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--cases", type=int, default=3)
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
-    lines, rows, tools = [], [], _tools()
-    for line, row in _table(given.models, given.networks, given.cases):
-        print(line, flush=True)
-        lines.append(line)
-        rows += [row] if row else []
-    note = f"{datetime.now(UTC):%Y-%m-%d}. " + ", ".join(f"{name} {version}" for name, version in tools.items()) + "."
-    print(f"\n{note}")
+    rows, tools = [], _tools()
+    print(*_HEAD, sep="\n")
+    for row in _measurements(given.models, given.networks, given.cases):
+        print(_line(row), flush=True)
+        rows.append(row)
+    found = {"commit": commit(), "tools": tools, "rows": [asdict(row) for row in rows]}
+    print(f"\n{_note(found)}")
     if given.save:
-        text = "\n".join(["# The MLPerf Tiny networks on one Cortex-M4", "", *_explanation(), "", *lines, "", note, ""])
-        given.save.with_suffix(".md").write_text(text)
-        found = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "tools": tools, "rows": [asdict(row) for row in rows]}
-        found["peers"] = {network: asdict(NETWORKS[network][1]) for network in given.networks}
+        given.save.with_suffix(".md").write_text(page(found))
         given.save.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The Markdown of what was found."""
+    rows = [Row(**row) for row in found["rows"]]
+    lines = [*_HEAD]
+    for network in dict.fromkeys(row.network for row in rows):
+        lines += [_peer_line(network), *(_line(row) for row in rows if row.network == network)]
+    title = "# The MLPerf Tiny networks on one Cortex-M4"
+    return "\n".join([title, "", *_explanation(), "", *lines, "", _note(found), ""])
+
+
+def _note(found: Mapping[str, Any]) -> str:
+    tools = ", ".join(f"{name} {version}" for name, version in found["tools"].items())
+    return f"Measured at {found['commit']}: {tools}."
 
 
 def _explanation() -> list[str]:
@@ -116,17 +130,20 @@ def _explanation() -> list[str]:
     ]
 
 
-def _table(models: Path, networks: list[str], cases: int) -> Iterator[tuple[str, Row | None]]:
-    """The lines of the table, each with the build it tells of."""
-    yield f"| {' | '.join(HEADINGS)} |", None
-    yield "|---|---" + "|--:" * len(COUNTS) + "|", None
+_HEAD = (f"| {' | '.join(HEADINGS)} |", "|---|---" + "|--:" * len(COUNTS) + "|")
+
+
+def _measurements(models: Path, networks: list[str], cases: int) -> Iterator[Row]:
     for network in networks:
-        name, peer = NETWORKS[network]
-        sizes = " | ".join(f"{size:,}" for size in (peer.ram, peer.text, peer.code, peer.constants))
-        yield f"| {network} | TFLM + CMSIS-NN | {peer.instructions:,} | 1 | | | {peer.st_cycles:,} | {sizes} | |", None
+        name, _ = NETWORKS[network]
         for objective, compiler in CHOICES:
-            row = _measured(models / f"{name}.tflite", (network, objective, compiler), cases)
-            yield _line(row), row
+            yield _measured(models / f"{name}.tflite", (network, objective, compiler), cases)
+
+
+def _peer_line(network: str) -> str:
+    _, peer = NETWORKS[network]
+    sizes = " | ".join(f"{size:,}" for size in (peer.ram, peer.text, peer.code, peer.constants))
+    return f"| {network} | TFLM + CMSIS-NN | {peer.instructions:,} | 1 | | | {peer.st_cycles:,} | {sizes} | |"
 
 
 def _line(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""The MLPerf Tiny networks and the digits on 1 to 16 PEs, a frame alone and frames in rounds: emulated, all compared.
+"""The MLPerf Tiny networks and the digits on 1 to 16 PEs, a frame alone and frames in batches: emulated, all compared.
 
 python benchmarks/scaling.py FOLDER_OF_MODELS [NETWORK ...] [--pes 1 2 4 8 16] [--objective latency throughput]
 
@@ -28,6 +28,7 @@ from npukit.measure.target import Target, open_target
 from npukit.measure.validate import run_round, validate
 from npukit.progress import Silent
 from npukit.project.build_folder import Build
+from npukit.project.toolchain import find_toolchain
 from npukit.tuning import VARIABLE
 
 ROWS = Path(__file__).with_name("scaling.json")
@@ -42,18 +43,23 @@ NETWORKS = {
 }
 OBJECTIVES = ("latency", "throughput")
 PES = (1, 2, 4, 8, 16)
+TOOLCHAIN = "zig"
 CASES = 10
-"""Compared at least: rounds take as many as they have frames."""
+"""Compared at least: batches take as many as they have frames."""
+
+HEADINGS = (
+    *("network", "PEs allowed", "used", "frames a batch", "cycles", "predicted"),
+    *("error", "against 1 PE", "compared", "at"),
+)
 
 ABOUT = """# 1 to 16 PEs
 
-The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator, compiled by zig
-0.17.0, with nothing tuned: `python benchmarks/scaling.py FOLDER_OF_MODELS`. Cycles are those of one
-frame (latency), or between frames of rounds in steady state (throughput); predicted are the plan's.
-Every output is compared with TensorFlow Lite Micro's (but for the digits), and every tile of every
-layer with the integer reference. A planner that may use so many PEs for one frame may find fewer
-faster. "At" names an earlier commit at which a row was measured by the same command; rows that are
-missing were not measured."""
+The MLPerf Tiny networks and the digits on `pe-mesh`, on the built-in emulator, with nothing tuned:
+`python benchmarks/scaling.py FOLDER_OF_MODELS`. Cycles are those of one frame (latency), or between
+frames of batches in steady state (throughput); predicted are the plan's. Every output is compared
+with TensorFlow Lite Micro's (but for the digits), and every tile of every layer with the integer
+reference. A planner that may use so many PEs for one frame may find fewer faster. "At" names the
+commit and the compiler of a row; rows that are missing were not measured."""
 
 Row = Mapping[str, Any]
 
@@ -62,7 +68,7 @@ def measured(models: Path, name: str, pes: int, objective: str) -> Row:
     """One network, built, compared and timed; or the fact that it does not fit."""
     model = DIGITS if name == DIGITS.stem else models / f"{name}.tflite"
     with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
-        options = api.Options(pes=pes, objective=objective, toolchain="zig")
+        options = api.Options(pes=pes, objective=objective, toolchain=TOOLCHAIN)
         try:
             built = api.build(model, output=Path(scratch) / "out", options=options)
         except DoesNotFit as error:
@@ -106,8 +112,8 @@ def tables(rows: Mapping[str, Row]) -> Iterator[str]:
         yield ""
         yield f"## {objective.capitalize()}"
         yield ""
-        yield "| network | PEs allowed | used | frames a round | cycles | predicted | error | against 1 PE | compared |"
-        yield "|---|--:|--:|--:|--:|--:|--:|--:|---|"
+        yield f"| {' | '.join(HEADINGS)} |"
+        yield "|---|--:|--:|--:|--:|--:|--:|--:|---|---|"
         for name in NETWORKS:
             found = {pes: rows[key(name, pes, objective)] for pes in PES if key(name, pes, objective) in rows}
             yield from (line(name, pes, row, found.get(1, {})) for pes, row in found.items())
@@ -116,15 +122,15 @@ def tables(rows: Mapping[str, Row]) -> Iterator[str]:
 def line(name: str, pes: int, row: Row, alone: Row) -> str:
     """One row of a table."""
     if "fault" in row:
-        return f"| {NETWORKS[name]} | {pes} | | | | | | | {row['fault']} |"
+        return f"| {NETWORKS[name]} | {pes} | | | | | | | {row['fault']} | {row['state']} |"
     error = f"{100 * (row['predicted'] / row['cycles'] - 1):+.1f} %"
     gain = f"{alone['cycles'] / row['cycles']:.2f}" if pes > 1 and "cycles" in alone else ""
     equal = "equal" if row["equal"] else "DIFFERENT"
     streamed = ", constants streamed" if row["streams"] else ""
-    state = f"; at {row['state']}" if "state" in row else ""
+    compared = f"{row['compared']} frames, {row['tiles']:,} tiles {equal}"
     return (
         f"| {NETWORKS[name]}{streamed} | {pes} | {row['pes']} | {row['frames']} | {row['cycles']:,} |"
-        f" {row['predicted']:,} | {error} | {gain} | {row['compared']} frames, {row['tiles']:,} tiles {equal}{state} |"
+        f" {row['predicted']:,} | {error} | {gain} | {compared} | {row['state']} |"
     )
 
 
@@ -133,16 +139,19 @@ def key(name: str, pes: int, objective: str) -> str:
 
 
 def main() -> None:
+    from state import commit
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--pes", type=int, nargs="+", default=PES)
     parser.add_argument("--objective", nargs="+", default=OBJECTIVES, choices=OBJECTIVES)
     given = parser.parse_args()
+    state = f"{commit()}, by {find_toolchain(TOOLCHAIN).title}"
     for name in given.networks:
         for objective in given.objective:
             for pes in given.pes:
-                row = measured(given.models, name, pes, objective)
+                row = {**measured(given.models, name, pes, objective), "state": state}
                 rows = json.loads(ROWS.read_text()) if ROWS.is_file() else {}
                 rows[key(name, pes, objective)] = row
                 ROWS.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")

@@ -149,25 +149,44 @@ def latency_table() -> Iterator[str]:
 
 
 def throughput_table() -> Iterator[str]:
-    rows = json.loads(scaling.ROWS.read_text())
-    yield "| network | frames a round | cycles between frames | predicted |"
-    yield "|---|--:|--:|--:|"
+    yield "| network | frames a batch | cycles between frames | predicted | measured at |"
+    yield "|---|--:|--:|--:|---|"
     for model in golden_metrics.MODELS:
-        row = rows[scaling.key(model, 16, "throughput")]
-        yield f"| {scaling.NETWORKS[model]} | {row['frames']} | {row['cycles']:,} | {row['predicted']:,} |"
+        row = _batch(model)
+        figures = f"{row['frames']} | {row['cycles']:,} | {row['predicted']:,} | {row['state']}"
+        yield f"| {scaling.NETWORKS[model]} | {figures} |"
+
+
+def _batch(model: str) -> scaling.Row:
+    return json.loads(scaling.ROWS.read_text())[scaling.key(model, 16, "throughput")]
+
+
+def _core(short: str) -> Mapping[str, int]:
+    rows = json.loads(Path(cortex_m4.__file__).with_suffix(".json").read_text())["rows"]
+    return next(r for r in rows if (r["network"], r["objective"], r["compiler"]) == (short, "latency", "gcc"))
+
+
+def results_table() -> Iterator[str]:
+    golden = golden_metrics.golden()
+    yield "| network | 1 PE | 16 PEs | faster by | 16 PEs, between frames | Cortex-M4 | TFLM + CMSIS-NN |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
+    for short, (model, peer) in cortex_m4.NETWORKS.items():
+        one, most = (int(golden[golden_metrics.title(model, pes, "latency")]["latency_cycles"]) for pes in (1, 16))
+        mesh = f"{one:,} | {most:,} | {one / most:.1f} | {_batch(model)['cycles']:,}"
+        yield f"| {scaling.NETWORKS[model]} | {mesh} | {_core(short)['instructions']:,} | {peer.instructions:,} |"
 
 
 def one_core_table() -> Iterator[str]:
-    rows = json.loads(Path(cortex_m4.__file__).with_suffix(".json").read_text())["rows"]
     yield "| network | instructions, npukit | TFLM + CMSIS-NN | ratio | RAM, npukit | TFLM + CMSIS-NN |"
     yield "|---|--:|--:|--:|--:|--:|"
     for short, (model, peer) in cortex_m4.NETWORKS.items():
-        ours = next(r for r in rows if (r["network"], r["objective"], r["compiler"]) == (short, "latency", "gcc"))
+        ours = _core(short)
         counts = f"{ours['instructions']:,} | {peer.instructions:,} | {ours['ratio']:.2f}"
         yield f"| {scaling.NETWORKS[model]} | {counts} | {ours['ram']:,} | {peer.ram:,} |"
 
 
 TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "results": results_table,
     "latency": latency_table,
     "throughput": throughput_table,
     "one core": one_core_table,

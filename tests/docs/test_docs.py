@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from benchmarks import golden_metrics, scaling
+from benchmarks import cortex_m4, golden_metrics, scaling
 
 from docs.pages import PAGES, RUN_ELSEWHERE, commands, run_commands, runs_here, with_outputs, with_tables
 from helpers import CHECKOUT
@@ -51,6 +52,18 @@ def test_a_page_that_shows_something_else_is_found_out() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_tables_are_those_of_the_benchmarks(page: Path) -> None:
     assert page.read_text() == with_tables(page.read_text()), "on purpose? tests/docs/pages.py"
+
+
+def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
+    rows = json.loads(scaling.ROWS.read_text())
+    assert scaling.TABLES.read_text() == _lines(scaling.tables(rows)), "made by benchmarks/scaling.py"
+    single = Path(cortex_m4.__file__)
+    found = json.loads(single.with_suffix(".json").read_text())
+    assert single.with_suffix(".md").read_text() == cortex_m4.page(found), "made by benchmarks/cortex_m4.py"
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def test_what_is_run_elsewhere_is() -> None:

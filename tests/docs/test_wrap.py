@@ -31,6 +31,7 @@ def test_prose_is_wrapped_and_loses_no_word(text: str) -> None:
     [
         f"| a | {WORDS} |\n",
         f"    $ a command\n    {WORDS}\n",
+        f"    a drawing\n     of {WORDS}\n",
         f"```\n{WORDS}\n```\n",
         f"# {WORDS}\n",
         f"`{WORDS}`\n",

@@ -18,7 +18,7 @@ _WORD = re.compile(r"(?:`[^`]+`|\S)+")
 """A word, or a code span with what touches it: neither is cut."""
 _ITEM = re.compile(r"(?:[-*]|\d+\.) +")
 _FENCE = re.compile(r"\s*(```|~~~)")
-_AS_IT_IS = re.compile(r"\||#|<!--|    \S|\s*$")
+_AS_IT_IS = re.compile(r"\||#|<!--|    |\s*$")
 """A table's row, a heading, a comment, a line of code, an empty line."""
 _NOT_FIRST = re.compile(r"(?:[-+*>|]|#+|\d+[.)])$")
 """A word that would mean something else at the beginning of a line."""

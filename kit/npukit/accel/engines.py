@@ -87,7 +87,7 @@ def refuse_cpu_ops(net: Net) -> None:
 
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool, slower_too: bool) -> Op:
     if op.kind == Reshape.kind:
-        return op.placed(CORE, "no work: its output lies on its input")
+        return op.placed(CORE, "no work: its output aliases its input")
     if isinstance(op.attributes, TvmCode):
         return op.placed(CORE, op.attributes.why)
     if only_cpu:

@@ -53,7 +53,7 @@ OnlyEngine = Annotated[
     str | None,
     typer.Option("--engine", metavar="NAME", help="cpu: no accelerator; one of the board's: all that it takes."),
 ]
-Aim = Annotated[Objective, typer.Option("--objective", help="What to make good.")]
+Aim = Annotated[Objective, typer.Option("--objective", help="What to optimise: latency, throughput or memory.")]
 Rate = Annotated[
     float | None,
     typer.Option("--fps", min=0.001, metavar="N", help="Frames a second that must be reached; else it is refused."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -26,18 +27,21 @@ def reference() -> str:
     """The page."""
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
-    return "\n".join([_HEAD, *_commands(root, "npukit")])
+    commands = list(_commands(root, "npukit"))
+    overview = [f"| `{path}` | {_first_sentence(command.help)} |" for path, command in commands]
+    sections = [line for path, command in commands for line in _section(command, path)]
+    return "\n".join([_HEAD, "| | |", "|---|---|", *overview, "", *sections])
 
 
-def _commands(group: TyperGroup, path: str) -> Iterator[str]:
+def _commands(group: TyperGroup, path: str) -> Iterator[tuple[str, TyperCommand]]:
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
             yield from _commands(command, f"{path} {name}")
         elif isinstance(command, TyperCommand):
-            yield from _command(command, f"{path} {name}")
+            yield f"{path} {name}", command
 
 
-def _command(command: TyperCommand, path: str) -> Iterator[str]:
+def _section(command: TyperCommand, path: str) -> Iterator[str]:
     context = command.make_context(path, [], resilient_parsing=True)
     pieces = " ".join(command.collect_usage_pieces(context))
     yield f"## {path}\n"
@@ -55,6 +59,10 @@ def _row(parameter: Any, context: Any) -> str | None:
         return None
     name, text = record
     return f"| `{name.replace('|', chr(92) + '|')}` | {_one_line(text).replace('|', chr(92) + '|')} |"
+
+
+def _first_sentence(text: str | None) -> str:
+    return re.split(r"(?<=\.) ", _one_line(text))[0]
 
 
 def _one_line(text: str | None) -> str:

@@ -16,7 +16,7 @@ WORST = 3
 
 def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Each op and its engine, then what the whole needs."""
-    headings = ("layer", "op", "engine", ">MACs", ">cycles, predicted", "kernel of the core", "why not accelerated")
+    headings = ("layer", "op", "engine", ">MACs", ">predicted cycles", "CPU kernel", "why not accelerated")
     terminal.table(headings, [_row(op) for op in summary["ops"]])
     least = min(pe["free"] for pe in summary["memory"])
     latency = summary["predicted"]["latency_cycles"]

@@ -70,7 +70,7 @@ class Build:
         told = self.manifest.summary
         rows = [(op["name"], op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"]) for op in told["ops"]]
         title = f"{told['model']} on {told['board']}: {told['pes_used']} PEs, in {self.folder}"
-        return table(title, ("layer", "op", "engine", "PEs", "cycles, predicted"), rows)
+        return table(title, ("layer", "op", "engine", "PEs", "predicted cycles"), rows)
 
     def net(self) -> Net:
         return load_net(self.folder)

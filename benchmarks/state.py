@@ -1,0 +1,18 @@
+"""The state of npukit that a figure belongs to."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def commit() -> str:
+    """The checked-out commit, and whether the package, its C or its boards differ from it."""
+    changed = _git("status", "--porcelain", "--", "kit", "firmware", "templates", "boards")
+    return _git("rev-parse", "--short=7", "HEAD") + (" and changes" if changed else "")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()
