@@ -189,6 +189,29 @@ function reset_handler
     assert report.program_bytes == 8 + 40
 
 
+def test_a_stack_aligned_by_a_register_is_followed(tmp_path: Path) -> None:
+    """As LLVM does for variables that are aligned to more than 8 bytes: it takes up to 12 bytes more."""
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, r6, r7, lr}}
+    add r7, sp, #8
+    sub.w r4, sp, #128
+    bfc r4, #0, #4
+    mov sp, r4
+    mov r4, r0
+    push {{r0}}
+    pop {{r0}}
+    sub.w r4, r7, #8
+    mov sp, r4
+    pop {{r4, r6, r7, pc}}
+{end("reset_handler")}
+""",
+    )
+    assert report.program_bytes == 16 + 128 + 12 + 4
+
+
 POINTER_CALL = f"""
 function reset_handler
     push {{r4, lr}}
@@ -224,6 +247,7 @@ def test_a_pointer_may_lead_to_every_function_whose_address_is_taken(tmp_path: P
         ("bl again\n    b .\nfunction again\n    push {lr}\n    bl reset_handler\n", "recursion"),
         ("1: push {r0}\n    b 1b\n", "takes more stack with each turn of a loop"),
         ("sub sp, sp, r0\n    bx lr\n", "sets the stack pointer by `sub"),
+        ("mov r4, sp\n    pop {r4}\n    mov sp, r4\n    bx lr\n", "sets the stack pointer by `mov sp, r4"),
         ("ldr pc, [r0]\n", "jumps by `ldr pc"),
     ],
 )

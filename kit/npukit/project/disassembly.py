@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import capstone
@@ -36,10 +36,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class _State:
-    """Bytes on the stack, and where the frame pointer (r7 or r11) points, as bytes below the entry's stack pointer."""
+    """Bytes on the stack, and where r4, r7 and r11 point if they point there: bytes below the entry's stack pointer."""
 
     depth: int = 0
-    frame_pointer: int | None = None
+    pointers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -112,15 +112,23 @@ def _after(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> _State:
     if change is not None:
         # A pop under a condition either returns, or has not happened.
         undone = change < 0 and _conditional(instruction)
-        return state if undone else replace(state, depth=state.depth + change)
-    if _SP not in instruction.regs_access()[1] and not _writes_frame_pointer(instruction):
-        return state
-    known = _moved(instruction, state)
-    if known is None:
-        if _SP in instruction.regs_access()[1]:
-            raise _puzzled(walk, instruction.address, f"sets the stack pointer by `{_text(instruction)}`")
-        return replace(state, frame_pointer=None)
-    return known
+        return state if undone else replace(_forgetting(instruction, state), depth=state.depth + change)
+    written = _stack_registers(instruction)
+    known = _moved(instruction, state) if written else state
+    if known is None and "sp" in written:
+        raise _puzzled(walk, instruction.address, f"sets the stack pointer by `{_text(instruction)}`")
+    return known or _forgetting(instruction, state)
+
+
+def _stack_registers(instruction: capstone.CsInsn) -> set[str]:
+    """The stack pointer, and what may point to the stack, as far as the instruction writes them."""
+    return {_STACK_REGISTERS[register] for register in instruction.regs_access()[1] if register in _STACK_REGISTERS}
+
+
+def _forgetting(instruction: capstone.CsInsn, state: _State) -> _State:
+    """The state without what was known of registers that are written."""
+    written = _stack_registers(instruction)
+    return replace(state, pointers={name: at for name, at in state.pointers.items() if name not in written})
 
 
 def _pushed(instruction: capstone.CsInsn) -> int | None:
@@ -149,25 +157,45 @@ def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
     return 8 if str(instruction.reg_name(register)).startswith("d") else 4
 
 
-def _writes_frame_pointer(instruction: capstone.CsInsn) -> bool:
-    return any(register in _FRAME_POINTERS for register in instruction.regs_access()[1])
-
-
 def _moved(instruction: capstone.CsInsn, state: _State) -> _State | None:
-    """`add`, `sub` and `mov` of stack and frame pointer by constants; None for anything else."""
+    """Sums of a register that points to the stack and a constant, and such a register aligned; None: anything else."""
     parsed = _ARITHMETIC.fullmatch(_text(instruction))
     if parsed is None:
-        return None
+        return _aligned(instruction, state)
     operation, target, origin, constant = parsed.groups()
-    base = state.depth if (origin or target) == "sp" else state.frame_pointer
+    base = _points_to(state, origin or target)
     if base is None:
         return None
     distance = int(constant, 0) if constant else 0
-    value = base + distance if operation == "sub" else base - distance
-    return replace(state, depth=value) if target == "sp" else replace(state, frame_pointer=value)
+    return _pointing(state, target, base + distance if operation == "sub" else base - distance)
 
 
-_ARITHMETIC = re.compile(r"(add|sub|mov)w? (sp|r7|fp|r11)(?:, (sp|r7|fp|r11))?(?:, #(0x[0-9a-f]+|[0-9]+))?")
+def _aligned(instruction: capstone.CsInsn, state: _State) -> _State | None:
+    """`bfc` of a pointer's lowest bits: at most so many words further down."""
+    parsed = _ALIGNMENT.fullmatch(_text(instruction))
+    base = _points_to(state, parsed[1]) if parsed else None
+    return _pointing(state, parsed[1], base + (1 << int(parsed[2])) - _WORD) if parsed and base is not None else None
+
+
+def _points_to(state: _State, register: str) -> int | None:
+    return state.depth if register == "sp" else state.pointers.get(_plain(register))
+
+
+def _pointing(state: _State, register: str, depth: int) -> _State:
+    if register == "sp":
+        return replace(state, depth=depth)
+    return replace(state, pointers={**state.pointers, _plain(register): depth})
+
+
+def _plain(register: str) -> str:
+    return "r11" if register == "fp" else register
+
+
+_REGISTER = "(sp|r4|r7|fp|r11)"
+_ARITHMETIC = re.compile(rf"(add|sub|mov)w? {_REGISTER}(?:, {_REGISTER})?(?:, #(0x[0-9a-f]+|[0-9]+))?")
+_ALIGNMENT = re.compile(r"bfc (r4|r7|fp|r11), #0, #([0-9]+)")
+_WORD = 4
+"""The stack pointer is a multiple of this, always."""
 
 
 def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
@@ -274,8 +302,8 @@ def _puzzled(walk: _Walk, address: int, what: str) -> NpukitError:
     )
 
 
-_SP = arm.ARM_REG_SP
-_FRAME_POINTERS = (arm.ARM_REG_R7, arm.ARM_REG_R11)
+_STACK_REGISTERS = {arm.ARM_REG_SP: "sp", arm.ARM_REG_R4: "r4", arm.ARM_REG_R7: "r7", arm.ARM_REG_R11: "r11"}
+"""The frame pointers of both compilers, and r4, by which LLVM aligns the stack to more than 8 bytes."""
 
 
 def _machine() -> capstone.Cs:
