@@ -12,15 +12,18 @@ from pathlib import Path
 from link.device_process import DEVICE as PIPES
 from link.device_process import compile_here
 from npukit.board.board import Board, Flash, load_board
+from npukit.boot.loader import SIGNATURE
 from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
 from npukit.boot.provision import COPIES, Policy, Takes
 from npukit.data import data_folder
 from npukit.project.render import render_board_header, render_flash_header
+from npukit.project.zig import compile_zig
 
 DEVICE = Path(__file__).parent / "device" / "flash_device.c"
 POWER_CUT, NO_SLOT = -1, 0xFF
 IDENTIFY, ERASE, WRITE, TRY, PROVISION, ABANDON = 0x20, 0x23, 0x24, 0x25, 0x26, 0x27
-_OWN = ("state", "update", "image", "mesh_image", "signature", "provision", "counter", "requests")
+_OWN = ("state", "update", "image", "mesh_image", "provision", "counter", "requests")
+HERE = ("-mcpu=baseline", "-fPIC")
 _WARNINGS = ("-std=c11", "-O1", "-g", "-fPIC", "-shared")
 _LONGEST_PAYLOAD = 1024
 _POLICY_AT, _KEY_AT = 19, 24
@@ -69,16 +72,19 @@ def _loader(board: Board, folder: Path) -> list[str]:
     firmware = data_folder("firmware")
     render_board_header(board, folder / "board.h")
     render_flash_header(board, folder / "flash_board.h")
-    others = firmware / "boot" / "third_party"
     sources = [
         DEVICE,
         *(firmware / "boot" / f"{name}.c" for name in _OWN),
         firmware / "rpc" / "crc32.c",
-        others / "libmd" / "sha2.c",
-        others / "monocypher" / "monocypher.c",
+        signature_object(folder),
     ]
-    includes = [folder, firmware / "boot", firmware / "rpc", firmware / "include", others / "libmd"]
-    return [*(f"-I{path}" for path in [*includes, others / "monocypher"]), *map(str, sources)]
+    includes = [folder, firmware / "boot", firmware / "rpc", firmware / "include"]
+    return [*(f"-I{path}" for path in includes), *map(str, sources)]
+
+
+def signature_object(folder: Path) -> Path:
+    """The loader's zig, compiled for this machine."""
+    return compile_zig(data_folder("firmware") / SIGNATURE, folder, HERE)
 
 
 @dataclass(frozen=True)

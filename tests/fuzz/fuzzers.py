@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from boot.native import DEVICE as FLASH_DEVICE
-from boot.native import small_board, tiny_mesh
+from boot.native import signature_object, small_board, tiny_mesh
 from npukit.boot.signed_image import Version, sign_image
 from npukit.data import data_folder
 from npukit.link.events import ReadEvents
@@ -33,9 +33,8 @@ from npukit.project.render import render_board_header, render_flash_header
 FUZZERS = ("server", "loader")
 _HERE = Path(__file__).parent / "device"
 _FIRMWARE = data_folder("firmware")
-_OTHERS = _FIRMWARE / "boot" / "third_party"
 _LOADER = (
-    *("state", "update", "image", "mesh_image", "signature"),
+    *("state", "update", "image", "mesh_image"),
     *("provision", "counter", "requests", "server", "line"),
 )
 _SANITIZERS = ("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
@@ -60,19 +59,17 @@ def build(name: str, clang: str, folder: Path) -> Path:
     render_flash_header(board, folder / "flash_board.h")
     program = folder / name
     includes = [_HERE, folder, *(_FIRMWARE / part for part in ("include", "rpc", "boot"))]
-    includes += [_OTHERS / "libmd", _OTHERS / "monocypher"]
     flags = [*_FLAGS, *(f"-I{path}" for path in includes)]
-    subprocess.run([clang, *flags, *map(str, _sources(name)), "-o", str(program)], check=True, timeout=300)
+    subprocess.run([clang, *flags, *map(str, _sources(name, folder)), "-o", str(program)], check=True, timeout=300)
     return program
 
 
-def _sources(name: str) -> list[Path]:
+def _sources(name: str, folder: Path) -> list[Path]:
     rpc, own = _FIRMWARE / "rpc", [_HERE / "fuzz.c", _HERE / f"{name}.c"]
     if name == "server":
         return [*own, *sorted(rpc.glob("*.c"))]
-    others = [_OTHERS / "libmd" / "sha2.c", _OTHERS / "monocypher" / "monocypher.c"]
     loader = [_FIRMWARE / "boot" / f"{part}.c" for part in _LOADER]
-    return [*own, FLASH_DEVICE, *loader, rpc / "frame.c", rpc / "crc32.c", *others]
+    return [*own, FLASH_DEVICE, *loader, rpc / "frame.c", rpc / "crc32.c", signature_object(folder)]
 
 
 def fuzz(program: Path, corpus: Path, *limits: str) -> subprocess.CompletedProcess[str]:

@@ -17,21 +17,19 @@ from npukit.project.layout import memory_layout
 from npukit.project.render import render_board_header, render_flash_header, render_link_script
 from npukit.project.stack import stack_bound
 from npukit.project.toolchain import Toolchain, find_toolchain
+from npukit.project.zig import compile_zig
 
 _SECONDS = 300
-_MEASURING_STACK = 32 << 10
 _FOLDERS = ("startup", "include", "libc", "rpc", "noc", "boot")
-_THIRD_PARTY = PurePosixPath("boot/third_party")
 _SOURCES: tuple[tuple[str, Tuning], ...] = (
     ("startup/startup.c", "size"),
     ("libc/string.c", "libc"),
     ("rpc/frame.c", "speed"),
     ("rpc/crc32.c", "speed"),
     ("noc/noc.c", "size"),
-    ("boot/third_party/libmd/sha2.c", "speed"),
-    ("boot/third_party/monocypher/monocypher.c", "speed"),
 )
-_OTHERS_WARNINGS = ("-Wno-conversion", "-Wno-sign-conversion", "-Wno-shadow", "-Wno-error")
+SIGNATURE = PurePosixPath("boot/signature.zig")
+"""SHA-256 and Ed25519."""
 
 
 def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None = None) -> bytes:
@@ -75,8 +73,8 @@ class _Build:
     def link(self) -> Path:
         """The linked loader, with as much stack as its call graph asks for."""
         objects = [self._compile(source, tuning) for source, tuning in self._units()]
-        roomy = self._link(objects, _MEASURING_STACK, "measured.elf")
-        stack = stack_bound(roomy, objects, {})
+        objects.append(compile_zig(self.firmware / SIGNATURE, self.folder))
+        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {})
         return self._link(objects, stack.bytes, "loader.elf")
 
     def _units(self) -> list[tuple[PurePosixPath, Tuning]]:
@@ -86,17 +84,10 @@ class _Build:
 
     def _compile(self, source: PurePosixPath, tuning: Tuning) -> Path:
         output = self.folder / source.name.replace(".c", ".o")
-        includes = [PurePosixPath(path.as_posix()) for path in self._includes()]
-        command = self.toolchain.compile_command(source, tuning, includes, self.firmware, output)
-        others = source.is_relative_to(_THIRD_PARTY)
-        self._run([*command, *(_OTHERS_WARNINGS if others else ())], f"compile {source}")
+        folders = [self.folder, *(self.firmware / name for name in _FOLDERS)]
+        includes = [PurePosixPath(path.as_posix()) for path in folders]
+        self._run(self.toolchain.compile_command(source, tuning, includes, self.firmware, output), f"compile {source}")
         return output
-
-    def _includes(self) -> list[Path]:
-        third_party = self.firmware / _THIRD_PARTY
-        own = [self.firmware / name for name in _FOLDERS]
-        libmd = third_party / "libmd"
-        return [self.folder, *own, libmd, libmd / "freestanding", third_party / "monocypher"]
 
     def _link(self, objects: Sequence[Path], stack_bytes: int, name: str) -> Path:
         script = self.folder / f"{name}.ld"

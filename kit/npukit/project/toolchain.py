@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Literal
 
 from npukit.errors import NpukitError
 from npukit.project.files import Tuning
+from npukit.project.zig import CORTEX_M4F, PACKAGE, find_zig
 
 Choice = Literal["gcc", "zig"]
 
@@ -32,8 +32,7 @@ PREFIX_MAPS = ("-ffile-prefix-map={}", "-fdebug-prefix-map={}")
 
 TARGET_FLAGS = {
     "gcc": "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -gno-record-gcc-switches",
-    # cortex_m4 alone means a core without FPU.
-    "zig": "-target thumb-freestanding-eabihf -mcpu=cortex_m4+vfp4d16sp -gdwarf-aranges",
+    "zig": f"{' '.join(CORTEX_M4F)} -gdwarf-aranges",
 }
 
 TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
@@ -50,7 +49,8 @@ TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
 }
 
 LINK_FLAGS = {
-    "gcc": "-nostdlib -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
+    # LLVM's names for functions of a file's own begin with .L, and the stack's bound needs them.
+    "gcc": "-nostdlib -Wl,--gc-sections -Wl,--discard-none -Wl,--build-id=none -Wl,-e,reset_handler",
     "zig": "-g -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
 }
 
@@ -114,12 +114,8 @@ def _find_gcc() -> Toolchain | None:
 
 
 def _find_zig() -> Toolchain | None:
-    package = importlib.util.find_spec("ziglang")
-    for folder in (package.submodule_search_locations or []) if package else []:
-        zig = shutil.which("zig", path=folder)
-        if zig:
-            return Toolchain("zig", _first_line([zig, "version"]), (zig, "cc"))
-    return None
+    zig = find_zig()
+    return Toolchain("zig", _first_line([zig, "version"]), (zig, "cc")) if zig else None
 
 
 def _first_line(command: list[str]) -> str:
@@ -133,7 +129,7 @@ def _first_line(command: list[str]) -> str:
 def _nothing_found(choice: str | None) -> NpukitError:
     remedies = {
         "gcc": "install Arm's GNU toolchain (Debian: apt install gcc-arm-none-eabi)",
-        "zig": "pip install ziglang==0.17.0",
+        "zig": PACKAGE,
     }
     what = {"gcc": GCC, "zig": "the Python package ziglang"}
     names = [choice] if choice else list(what)

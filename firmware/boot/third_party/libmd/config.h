@@ -1,1 +1,0 @@
-/* Ours, not libmd's: there is nothing to configure. */

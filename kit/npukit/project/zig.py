@@ -1,0 +1,55 @@
+"""Zig's standard library as object files, for gcc and zig cc alike to link."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from npukit.errors import NpukitError
+
+CORTEX_M4F = ("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
+"""`cortex_m4` alone means a core without FPU."""
+
+PACKAGE = "pip install ziglang==0.17.0"
+
+_SECONDS = 300
+
+
+def find_zig() -> str | None:
+    """The program that came with the package `ziglang`."""
+    package = importlib.util.find_spec("ziglang")
+    folders = (package.submodule_search_locations or []) if package else []
+    return next((zig for folder in folders if (zig := shutil.which("zig", path=folder))), None)
+
+
+def compile_zig(source: Path, folder: Path, target: Sequence[str] = CORTEX_M4F) -> Path:
+    """The object file in `folder`: the same bytes wherever it is made, without debug information.
+
+    In two steps, as LLVM outlines code and calls through registers in functions that are to be as small as can be,
+    which leaves no call graph to bound the stack by (`project/stack.py`). The second step takes that wish away.
+    """
+    zig = find_zig()
+    if zig is None:
+        raise NpukitError("the Python package ziglang was not found", tries=[PACKAGE, "npukit doctor"])
+    module, output = f"{source.stem}.bc", folder / f"{source.stem}.o"
+    library = ("-O", "ReleaseSmall", "-fstrip", "-fno-unwind-tables", "-fno-emit-bin", f"-femit-llvm-bc={module}")
+    caches = ("--cache-dir", str(folder / "zig-cache"))
+    _run([zig, "build-obj", str(source), *target, *library, *caches], folder)
+    _run([zig, "cc", *target, "-c", module, *_NOT_SMALLEST, *_ITS_FUNCTIONS, "-o", output.name], folder)
+    return output
+
+
+_NOT_SMALLEST = ("-Os", "-mllvm", "-force-remove-attribute=minsize")
+_ITS_FUNCTIONS = ("-ffunction-sections", "-fno-unwind-tables")
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NpukitError(f"zig did not compile: {error}", tries=["npukit doctor"]) from error
+    if done.returncode != 0:
+        raise NpukitError(f"zig did not compile: {done.stderr.strip()[:400]}", tries=[PACKAGE, "npukit doctor"])

@@ -1,0 +1,74 @@
+"""The repository holds code written for it, and nothing borrowed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from helpers import CHECKOUT
+
+LICENCE_TEXTS = {Path("LICENSE"), Path("kit/npukit/emulator/worker/COPYING")}
+"""The Apache License, and the GNU General Public License of the emulator's worker."""
+
+WORKER = Path("kit/npukit/emulator/worker")
+BINARY = {
+    Path("examples/digits") / name
+    for name in ("digits.npz", "digits_float.onnx", "digits_int8.tflite", "digits_qdq.onnx")
+}
+"""Made by examples/digits."""
+
+RIGHTS = re.compile(
+    r"copyright|©|\(c\) *(19|20)\d\d|all rights reserved|permission is hereby|redistribution and use"
+    r"|without warranty|@author|licen[cs]ed under|taken from http",
+    re.IGNORECASE,
+)
+IDENTIFIER = re.compile(r"SPDX-License-Identifier: (\S.*?)(?: \*/)?$", re.MULTILINE)
+LICENCE_NAMES = re.compile(r"(licen[cs]e|copying|notice|patents|authors)(\.\w+)?", re.IGNORECASE)
+OTHERS_FOLDERS = {"third_party", "thirdparty", "3rdparty", "vendor", "external", "contrib", "deps"}
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """What git keeps, and what it would be told to keep; not this module, which names what it looks for."""
+    asked = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(asked, cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout.split("\0")
+    return tuple(Path(name) for name in names if (CHECKOUT / name).is_file() and CHECKOUT / name != Path(__file__))
+
+
+def text_of(file: Path) -> str | None:
+    try:
+        return (CHECKOUT / file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def test_nobody_elses_rights_are_claimed_in_it() -> None:
+    texts = {file: text_of(file) or "" for file in files() if file not in LICENCE_TEXTS}
+    assert {file: found[0] for file, text in texts.items() if (found := RIGHTS.search(text))} == {}
+
+
+def test_licences_are_named_in_the_emulators_worker_alone() -> None:
+    named = {file: IDENTIFIER.findall(text_of(file) or "") for file in files()}
+    of_the_worker = {"GPL-2.0-only", "Apache-2.0 OR GPL-2.0-only"}
+    for file, identifiers in named.items():
+        assert set(identifiers) <= (of_the_worker if file.is_relative_to(WORKER) else set()), file
+
+
+def test_there_are_two_licences_and_no_folder_of_others_code() -> None:
+    assert {file for file in files() if LICENCE_NAMES.fullmatch(file.name)} == LICENCE_TEXTS
+    assert {file for file in files() if OTHERS_FOLDERS & set(file.parts)} == set()
+
+
+def test_nothing_is_there_that_cannot_be_read_but_the_examples_models() -> None:
+    assert {file for file in files() if text_of(file) is None} == BINARY
+
+
+@pytest.mark.parametrize(
+    "line", ["Copyright 2019 somebody", "/* (c) 2004 A. Body */", "Licensed under the MIT licence", "@author somebody"]
+)
+def test_a_line_of_somebody_elses_is_noticed(line: str) -> None:
+    assert RIGHTS.search(line)
