@@ -93,13 +93,13 @@ class TfLite:
         name, shape = tensor.Name().decode(), tuple(map(int, tensor.ShapeAsNumpy()))
         return Input(name, self._given.shapes.get(name, shape), np.dtype(TYPES[tensor.Type()]))
 
-    def run(self, cases: Sequence[Arrays]) -> dict[str, list[Arrays]]:
-        found = {"TFLite Micro": self._on_micro(cases)} if self._given.tflm else {}
+    def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:
+        found = {"TFLite Micro": self._on_micro(cases, remembers)} if self._given.tflm else {}
         with suppress(ValueError, RuntimeError):
-            found["LiteRT"] = self._on_litert(cases)
+            found["LiteRT"] = self._on_litert(cases, remembers)
         return {name: outputs for name, outputs in found.items() if outputs}
 
-    def _on_litert(self, cases: Sequence[Arrays]) -> list[Arrays]:
+    def _on_litert(self, cases: Sequence[Arrays], remembers: bool) -> list[Arrays]:
         from ai_edge_litert import interpreter
 
         kind = interpreter.OpResolverType.BUILTIN_REF
@@ -112,18 +112,20 @@ class TfLite:
         for case in cases:
             for detail, value in zip(run.get_input_details(), case, strict=True):
                 run.set_tensor(detail["index"], value)
-            run.reset_all_variables()
+            if not remembers:
+                run.reset_all_variables()
             run.invoke()
             found.append([np.array(run.get_tensor(each["index"])) for each in run.get_output_details()])
         return found
 
-    def _on_micro(self, cases: Sequence[Arrays]) -> list[Arrays]:
+    def _on_micro(self, cases: Sequence[Arrays], remembers: bool) -> list[Arrays]:
         """In an environment of its own; nothing if it does not take the model."""
         with tempfile.TemporaryDirectory() as scratch:
             arrays = {f"case{at}_in{place}": value for at, case in enumerate(cases) for place, value in enumerate(case)}
             np.savez(Path(scratch) / "in.npz", **arrays)  # pyright: ignore[reportArgumentType]
             script, place = Path(__file__).with_name("zoo_tflm.py"), str(self._given.path)
             command = [str(self._given.tflm), str(script), place, f"{scratch}/in.npz", f"{scratch}/out.npz"]
+            command += ["remembers"] if remembers else []
             if subprocess.run(command, capture_output=True, check=False).returncode:
                 return []
             with np.load(f"{scratch}/out.npz") as file:
@@ -158,7 +160,7 @@ class OnnxRuntime:
         sizes = (size if isinstance(size, int) else 1 for size in each.shape)
         return tuple(self._shapes.get(each.name, tuple(sizes)))
 
-    def run(self, cases: Sequence[Arrays]) -> dict[str, list[Arrays]]:
+    def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:
         names = [each.name for each in self._session.get_inputs()]
         runs = (self._session.run(None, dict(zip(names, case, strict=True))) for case in cases)
         return {"ONNX Runtime": [list(map(np.asarray, found)) for found in runs]}
@@ -182,7 +184,7 @@ class Torch:
         given = self._program.example_inputs[0]
         return [Input(f"in{place}", tuple(each.shape), each.numpy().dtype) for place, each in enumerate(given)]
 
-    def run(self, cases: Sequence[Arrays]) -> dict[str, list[Arrays]]:
+    def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:
         runs = (self._program.module()(*map(self._torch.from_numpy, case)) for case in cases)
         results = (found if isinstance(found, tuple | list) else (found,) for found in runs)
         return {"PyTorch": [[each.detach().numpy() for each in found] for found in results]}
@@ -214,14 +216,26 @@ def _examine(given: Given, found: Found) -> None:
         build = built(given, runtime, folder, found)
         found.built, found.seconds = True, perf_counter() - began
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
-        net = build.net()
-        arrays = {
-            f"in{place}": np.stack([_as_taken(net, place, case[place]) for case in cases])
-            for place in range(len(net.inputs))
-        }
-        np.savez(folder / "inputs.npz", **arrays)  # pyright: ignore[reportArgumentType]
-        ran = api.run(build, inputs=folder / "inputs.npz")
-        compare(runtime, cases, [list(case) for case in zip(*ran, strict=True)], net, found)
+        states = build.manifest.summary.get("states", [])
+        compare(runtime, cases, ran(build, cases, states, folder), build.net(), bool(states), found)
+
+
+def ran(build: Any, cases: Sequence[Arrays], states: Sequence[Mapping[str, Any]], folder: Path) -> list[Arrays]:
+    """The outputs of all cases on the emulator; of a model that remembers, each begins where the one before ended."""
+    net, found = build.net(), list[Arrays]()
+    held = {state["input"]: _begins(net, state) for state in states}
+    for case in cases:
+        arrays = {f"in{place}": _as_taken(net, place, value)[None] for place, value in enumerate(case)}
+        np.savez(folder / "inputs.npz", **arrays, **held)  # pyright: ignore[reportArgumentType]
+        outputs = api.run(build, inputs=folder / "inputs.npz")
+        held = {state["input"]: outputs[int(state["output"][3:])] for state in states}
+        found.append([each[0] for each in outputs[: len(outputs) - len(states)]])
+    return found
+
+
+def _begins(net: Any, state: Mapping[str, Any]) -> np.ndarray:
+    tensor = net.tensor(net.inputs[int(state["input"][2:])])
+    return np.broadcast_to(np.array(state["initial"], tensor.dtype), tensor.shape)[None]
 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
@@ -265,9 +279,11 @@ def _as_taken(net: Any, place: int, value: np.ndarray) -> np.ndarray:
     return np.clip(steps, limits.min, limits.max).astype(tensor.dtype)
 
 
-def compare(runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, found: Found) -> None:
+def compare(
+    runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, remembers: bool, found: Found
+) -> None:
     """Which runtime's outputs these are, and how near; and where types differ from the file's."""
-    wanted = runtime.run(cases)
+    wanted = runtime.run(cases, remembers)
     if not wanted:
         raise NpukitError("no runtime here takes it, to compare with")
     first = next(iter(wanted.values()))[0]

@@ -1,6 +1,8 @@
 """A TFLite model on TFLite Micro, in an environment that has `tflite-micro`: arrays in, arrays out.
 
-python benchmarks/zoo_tflm.py MODEL IN.npz OUT.npz
+python benchmarks/zoo_tflm.py MODEL IN.npz OUT.npz [remembers]
+
+A model that remembers begins each case where the one before ended.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from tflite_micro.python.tflite_micro import runtime  # pyright: ignore[reportMi
 ARENA = 64 * 1024 * 1024
 
 
-def main(model: str, given: str, output: str) -> None:
+def main(model: str, given: str, output: str, remembers: str = "") -> None:
     arrays, found = np.load(given), {}
     inputs = sorted({int(name.partition("_in")[2]) for name in arrays.files})
     with open(model, "rb") as file:
         data = file.read()
+    interpreter = runtime.Interpreter.from_bytes(data, arena_size=ARENA)
     for case in sorted({int(name.partition("_in")[0].removeprefix("case")) for name in arrays.files}):
-        interpreter = runtime.Interpreter.from_bytes(data, arena_size=ARENA)
+        if case and not remembers:
+            interpreter = runtime.Interpreter.from_bytes(data, arena_size=ARENA)
         for place in inputs:
             interpreter.set_input(arrays[f"case{case}_in{place}"], place)
         interpreter.invoke()

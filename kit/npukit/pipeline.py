@@ -69,7 +69,7 @@ from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
 
 BUILD_ID_BYTES = 16
-TOLD = ("dead_channels", "quantization", "accuracy")
+TOLD = ("dead_channels", "quantization", "accuracy", "states")
 """Keys of the summary that come from the model, and stay when a build is made again from its net."""
 
 
@@ -157,6 +157,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
         refuse_cpu_ops(net)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in pruned.removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
+    told |= {"states": [each.to_json() for each in loaded.states]} if loaded.states else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net), *shared)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tflite
 from tflite_models import Model
 
+from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.reference import run_reference
+from npukit.quantize.models import load_model
 
 VALID = tflite.Padding.VALID
 
@@ -35,3 +39,113 @@ def test_scales_of_a_bias_lie_along_its_one_axis_whatever_the_file_says(axis: in
         (tmp_path / "model.tflite").write_bytes(convolution(stated))
         results += run_reference(load_net_from_model(tmp_path / "model.tflite"), [data])
     assert np.array_equal(*results)
+
+
+def ring(*, begins: int, changes: bool = True) -> Model:
+    """A streaming layer: what was there and what comes are joined, and a part of it is kept in a variable."""
+    model, once = Model(), Model()
+    once.constant("zero", np.full((1, 2, 3), begins, np.int8), 0.05, -3)
+    once.op("ASSIGN_VARIABLE", [once.handle("handle", "kept"), "zero"], [])
+    model.op("CALL_ONCE", [], [], "CallOnce", InitSubgraphIndex=model.subgraph(once))
+    model.handle("handle", "kept")
+    model.input("x", (1, 1, 3), 0.05, -3)
+    model.tensor("kept", (1, 2, 3), 0.05, -3)
+    model.tensor("all", (1, 3, 3), 0.05, -3)
+    model.op("READ_VARIABLE", ["handle"], ["kept"])
+    model.op("CONCATENATION", ["kept", "x"], ["all"], "Concatenation", Axis=1)
+    model.constant("begin", np.array([0, 1, 0], np.int32))
+    model.constant("size", np.array([1, 2, 3], np.int32))
+    model.tensor("next", (1, 2, 3), 0.05, -3)
+    model.op("SLICE", ["all", "begin", "size"], ["next"])
+    if changes:
+        model.op("ASSIGN_VARIABLE", ["handle", "next"], [])
+    return model
+
+
+def test_variables_go_from_frame_to_frame_as_inputs_and_outputs(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(ring(begins=5).bytes(["all"]))
+    interpreter = litert(path)
+    loaded = load_model(path)
+    (state,) = loaded.states
+    assert state.to_json() == {"input": "in1", "output": "out1", "initial": 5}
+    kept, random = state.initial, np.random.default_rng(1)
+    for _ in range(3):
+        frame = random.integers(-128, 128, (1, 1, 3), np.int8)
+        got, kept = run_reference(loaded.net, [frame, kept])
+        assert np.array_equal(got, answer(interpreter, frame))
+
+
+def test_a_variable_that_nothing_changes_is_a_constant(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(ring(begins=-7, changes=False).bytes(["all"]))
+    frame, loaded = np.array([[[1, 2, 3]]], np.int8), load_model(path)
+    assert not loaded.states
+    assert np.array_equal(run_reference(loaded.net, [frame])[0], answer(litert(path), frame))
+
+
+def branched() -> Model:
+    """One of two functions of x, as the first number wants."""
+    model = Model()
+    model.inputs += [model.tensor(name, shape, dtype=dtype) for name, shape, dtype in ENDS]
+    graphs = []
+    for code in ("EXP", "NEG"):
+        graph = Model()
+        graph.inputs.append(graph.tensor("given", (2, 3), dtype="float32"))
+        graph.tensor("made", (2, 3), dtype="float32")
+        graph.op(code, ["given"], ["made"])
+        graphs.append(model.subgraph(graph, ["made"]))
+    model.tensor("y", (2, 3), dtype="float32")
+    model.op("IF", ["which", "x"], ["y"], "If", ThenSubgraphIndex=graphs[0], ElseSubgraphIndex=graphs[1])
+    return model
+
+
+ENDS = (("which", (1,), "bool"), ("x", (2, 3), "float32"))
+
+
+@pytest.mark.parametrize("which", [True, False])
+def test_of_two_branches_the_condition_chooses(which: bool, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(branched().bytes(["y"]))
+    inputs = [np.array([which]), np.random.default_rng(2).normal(0, 1, (2, 3)).astype(np.float32)]
+    net = load_model(path, in_float=True).net
+    assert np.allclose(run_reference(net, inputs)[0], answer(litert(path), *inputs), rtol=1e-6)
+
+
+def test_a_branch_that_takes_other_inputs_is_named(tmp_path: Path) -> None:
+    model = branched()
+    model.graphs[0][0].entries[0] = replace(model.graphs[0][0].entries[0], shape=(3, 2))
+    (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
+    with pytest.raises(NpukitError, match=r"op 0 \(IF\) gives its subgraph other inputs than that takes"):
+        load_model(tmp_path / "model.tflite")
+
+
+def test_branches_within_branches_are_bounded(tmp_path: Path) -> None:
+    model = branched()
+    for graph, _ in model.graphs:
+        graph.entries.append(replace(model.entries[0], name="again"))
+        graph.inputs.append("again")
+        graph.ops[:] = [
+            ("IF", ["again", "given", "again"], ["made"], "If", {"ThenSubgraphIndex": 1, "ElseSubgraphIndex": 2})
+        ]
+    model.ops[0] = ("IF", ["which", "x", "which"], *model.ops[0][2:])
+    (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
+    with pytest.raises(NpukitError, match="branches lie more than 8 deep"):
+        load_model(tmp_path / "model.tflite")
+
+
+def litert(path: Path) -> Any:
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
+    made = interpreter.Interpreter(
+        str(path), experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF, num_threads=1
+    )
+    made.allocate_tensors()
+    return made
+
+
+def answer(interpreter: Any, *inputs: np.ndarray) -> np.ndarray:
+    """The first output of the next frame."""
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])

@@ -20,6 +20,8 @@ TYPES = {
     "int32": tflite.TensorType.INT32,
     "int64": tflite.TensorType.INT64,
     "bool": tflite.TensorType.BOOL,
+    "float16": tflite.TensorType.FLOAT16,
+    "resource": tflite.TensorType.RESOURCE,
 }
 BUILTINS = vars(tflite.BuiltinOperator)
 
@@ -46,6 +48,19 @@ class Model:
     entries: list[Entry] = field(default_factory=list)
     ops: list[tuple[str, list[str], list[str], str, Mapping[str, Any]]] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
+    graphs: list[tuple[Model, list[str]]] = field(default_factory=list)
+    """Further subgraphs, and the outputs of each."""
+
+    def subgraph(self, model: Model, outputs: Sequence[str] = ()) -> int:
+        """The number of another graph."""
+        self.graphs.append((model, list(outputs)))
+        return len(self.graphs)
+
+    def handle(self, name: str, variable: str) -> str:
+        """The handle of a variable."""
+        self.tensor(name, (), dtype="resource")
+        self.op("VAR_HANDLE", [], [name], "VarHandle", SharedName=variable)
+        return name
 
     def tensor(
         self,
@@ -111,15 +126,19 @@ def lstm_model(*, time_major: bool = False, clip: float = 0.0) -> tuple[Model, t
 
 class _Writer:
     def __init__(self, model: Model) -> None:
+        self.graphs = [model, *(graph for graph, _ in model.graphs)]
         self.model = model
         self.builder = flatbuffers.Builder(1024)
-        self.index = {entry.name: number for number, entry in enumerate(model.entries)}
+        self.index: dict[str, int] = {}
+        self.first_code = self.first_buffer = 0
 
     def finish(self, outputs: Sequence[str]) -> bytes:
         builder = self.builder
-        codes = self._tables([self._code(op[0]) for op in self.model.ops])
-        buffers = self._tables([self._buffer(None), *(self._buffer(entry.value) for entry in self.model.entries)])
-        graphs = self._tables([self._graph(outputs)])
+        ends = [outputs, *(results for _, results in self.model.graphs)]
+        codes = self._tables([self._code(op[0]) for graph in self.graphs for op in graph.ops])
+        values = [entry.value for graph in self.graphs for entry in graph.entries]
+        buffers = self._tables([self._buffer(None), *map(self._buffer, values)])
+        graphs = self._tables([self._next_graph(*each) for each in zip(self.graphs, ends, strict=True)])
         tflite.ModelStart(builder)
         tflite.ModelAddVersion(builder, 3)
         tflite.ModelAddOperatorCodes(builder, codes)
@@ -152,6 +171,13 @@ class _Writer:
             tflite.BufferAddData(self.builder, data)
         return tflite.BufferEnd(self.builder)
 
+    def _next_graph(self, graph: Model, outputs: Sequence[str]) -> int:
+        self.model = graph
+        self.index = {entry.name: number for number, entry in enumerate(graph.entries)}
+        written = self._graph(outputs)
+        self.first_code, self.first_buffer = self.first_code + len(graph.ops), self.first_buffer + len(graph.entries)
+        return written
+
     def _graph(self, outputs: Sequence[str]) -> int:
         tensors = self._tables([self._tensor(number, entry) for number, entry in enumerate(self.model.entries)])
         operators = self._tables([self._op(number, *op) for number, op in enumerate(self.model.ops)])
@@ -169,7 +195,7 @@ class _Writer:
         tflite.TensorStart(self.builder)
         tflite.TensorAddShape(self.builder, shape)
         tflite.TensorAddType(self.builder, TYPES[entry.dtype])
-        tflite.TensorAddBuffer(self.builder, number + 1)
+        tflite.TensorAddBuffer(self.builder, self.first_buffer + number + 1)
         tflite.TensorAddName(self.builder, name)
         tflite.TensorAddIsVariable(self.builder, entry.variable)
         if quantization is not None:
@@ -192,7 +218,7 @@ class _Writer:
         ]
         fields = self._options(table, options) if table else None
         tflite.OperatorStart(self.builder)
-        tflite.OperatorAddOpcodeIndex(self.builder, number)
+        tflite.OperatorAddOpcodeIndex(self.builder, self.first_code + number)
         tflite.OperatorAddInputs(self.builder, ends[0])
         tflite.OperatorAddOutputs(self.builder, ends[1])
         if fields is not None:
@@ -201,6 +227,9 @@ class _Writer:
         return tflite.OperatorEnd(self.builder)
 
     def _options(self, table: str, options: Mapping[str, Any]) -> int:
+        options = {
+            key: self.builder.CreateString(value) if isinstance(value, str) else value for key, value in options.items()
+        }
         getattr(tflite, f"{table}OptionsStart")(self.builder)
         for key, value in options.items():
             getattr(tflite, f"{table}OptionsAdd{key}")(self.builder, value)

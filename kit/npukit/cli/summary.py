@@ -27,7 +27,15 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(_load(summary))
     if "fullest" in summary:
         terminal.print(_fullest(summary["fullest"]))
+    _show_states(terminal, summary)
     _show_quantization(terminal, summary)
+
+
+def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:
+    """What the application carries from frame to frame."""
+    pairs = [f"{state['output']} to {state['input']}" for state in summary.get("states", ())]
+    if pairs:
+        terminal.print(f"the model remembers: give each frame, from the one before, {', '.join(pairs)}")
 
 
 def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:

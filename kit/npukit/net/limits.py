@@ -41,6 +41,7 @@ TABLES = Limit("fields", 1 << 20)
 """Of a protobuf file; each may take some hundred bytes."""
 TENSORS = Limit("tensors", 50_000)
 OPS = Limit("ops", 10_000)
+GRAPHS = Limit("subgraphs", 1 << 10)
 OPERANDS = Limit("operands", 2_048)
 """Inputs or outputs of one op."""
 AXES = Limit("axes", 16)

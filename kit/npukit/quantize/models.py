@@ -17,6 +17,7 @@ from npukit.application.inputs import by_name, real_numbers, sensor_axes
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
+from npukit.frontend.states import State, states_of
 from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.net import Net
@@ -36,10 +37,11 @@ CUT = {"minmax": 0.0, "percentile": 1e-4}
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model as a Net; `report` if npukit quantised it."""
+    """A model as a Net; `report` if npukit quantised it, `states` if it keeps anything from frame to frame."""
 
     net: Net
     report: Report | None = None
+    states: tuple[State, ...] = ()
 
 
 def load_model(
@@ -56,7 +58,21 @@ def load_model(
 
     A float model is quantised with the calibration data, which are what the network then takes, or computed in float.
     """
-    module, name = import_model(path, input_shapes=input_shapes), name_of(path)
+    module = import_model(path, input_shapes=input_shapes)
+    loaded = _loaded(module, path, calibration, ranges, declared, in_float, keep_float)
+    return replace(loaded, states=states_of(module))
+
+
+def _loaded(
+    module: IRModule,
+    path: Path,
+    calibration: Path | None,
+    ranges: str,
+    declared: Declared,
+    in_float: bool,
+    keep_float: Sequence[str],
+) -> Loaded:
+    name = name_of(path)
     layout = layout_of(path) if declared != NOTHING else "NCHW"
     if keep_float and calibration is None:
         raise NpukitError("--keep-float is for a model that is quantised here", tries=["give --calibration"])

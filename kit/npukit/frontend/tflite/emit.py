@@ -13,6 +13,7 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
+from npukit.frontend.states import State, with_states
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
@@ -130,7 +131,9 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
         builder.emit_func_output(result)
     if fault:
         raise fault
-    return builder.finalize()
+    first, last = (len(ends) - len(model.states) for ends in (model.inputs, model.outputs))
+    states = [State(first + at, last + at, each.initial) for at, each in enumerate(model.states)]
+    return with_states(builder.finalize(), states)
 
 
 def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> relax.Expr:

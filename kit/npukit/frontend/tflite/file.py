@@ -12,8 +12,10 @@ import tflite
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.tflite.fields import Options, refuse_unread
-from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, check_references
+from npukit.frontend.tflite.graphs import flattened
+from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, check_numbers, check_references
 from npukit.net.limits import (
+    GRAPHS,
     NAME_BYTES,
     NAMES_BYTES,
     OPERANDS,
@@ -69,7 +71,7 @@ def is_tflite(data: bytes) -> bool:
 
 
 def read_tflite(data: bytes, name: str) -> TfliteModel:
-    """The model's first subgraph. `name` is what errors call the file."""
+    """The model as one graph. `name` is what errors call the file."""
     if not is_tflite(data):
         raise NpukitError(f"{name} is not a TFLite model: its identifier is not TFL3")
     try:
@@ -84,16 +86,20 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
 def _read(data: bytes, name: str) -> TfliteModel:
     model: Any = tflite.Model.GetRootAs(data)
     refuse_unread(model, MODEL_FIELDS, f"{name}: its header")
-    if model.SubgraphsLength() != 1:
-        raise NpukitError(f"{name} has {model.SubgraphsLength()} subgraphs; npukit reads models with one")
-    graph: Any = model.Subgraphs(0)
-    refuse_unread(graph, GRAPH_FIELDS, f"{name}: its graph")
     codes = [_kind(code) for code in _items(name, OPS, model.OperatorCodesLength(), model.OperatorCodes)]
+    graphs = _items(name, GRAPHS, model.SubgraphsLength(), model.Subgraphs)
+    read = flattened([_graph(data, model, graph, codes, name) for graph in graphs], name)
+    check_references(read, name)
+    return read
+
+
+def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> TfliteModel:
+    refuse_unread(graph, GRAPH_FIELDS, f"{name}: its graph")
     tensors = _tensors(data, model, _items(name, TENSORS, graph.TensorsLength(), graph.Tensors), name)
     operators = _items(name, OPS, graph.OperatorsLength(), graph.Operators)
     ops = tuple(_op(index, op, codes, name) for index, op in enumerate(operators))
     read = TfliteModel(tensors, ops, _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy()))
-    check_references(read, name)
+    check_numbers(read)
     return read
 
 

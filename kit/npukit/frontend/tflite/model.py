@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.frontend.states import State
 from npukit.frontend.tflite.fields import Options
 from npukit.net.tensor import Quantization
 
@@ -36,18 +37,28 @@ class TfliteOp:
 
 @dataclass(frozen=True)
 class TfliteModel:
+    """A graph; `states`, by tensors, are the last of its inputs and outputs."""
+
     tensors: tuple[TfliteTensor, ...]
     ops: tuple[TfliteOp, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    states: tuple[State, ...] = ()
+
+
+def check_numbers(model: TfliteModel) -> None:
+    """An error if a graph names tensors that it has not."""
+    for index in (*model.inputs, *model.outputs):
+        if not 0 <= index < len(model.tensors):
+            raise ValueError(f"the model's inputs or outputs name tensor {index}, which is not there")
+    for op in model.ops:
+        for index in (*op.inputs, *op.outputs):
+            if not -1 <= index < len(model.tensors):
+                raise ValueError(f"op {op.index} names tensor {index}, which is not there")
 
 
 def check_references(model: TfliteModel, file: str) -> None:
     """Each op reads what is there already: constants, inputs, results of earlier ops. Each tensor is written once."""
-    ends = (*model.inputs, *model.outputs)
-    for index in ends:
-        if not 0 <= index < len(model.tensors):
-            raise ValueError(f"the model's inputs or outputs name tensor {index}, which is not there")
     known = {index for index, tensor in enumerate(model.tensors) if tensor.value is not None}
     for index in model.inputs:
         _define(model, known, index, f"{file}: an input")
@@ -59,9 +70,6 @@ def check_references(model: TfliteModel, file: str) -> None:
 
 
 def _check_op(model: TfliteModel, op: TfliteOp, known: set[int], place: str) -> None:
-    for index in (*op.inputs, *op.outputs):
-        if not -1 <= index < len(model.tensors):
-            raise ValueError(f"op {op.index} names tensor {index}, which is not there")
     missing = [model.tensors[index].name for index in op.inputs if index >= 0 and index not in known]
     if missing:
         raise NpukitError(f"{place} reads {missing[0]!r} before anything writes it")

@@ -1,0 +1,176 @@
+"""The subgraphs of a TFLite model as one graph: branches inlined, variables as constants or as inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.frontend.states import State
+from npukit.frontend.tflite.fields import Options
+from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
+from npukit.net.limits import OPS, TENSORS
+
+Variable = tuple[bytes, bytes]
+"""A container and a name in it."""
+ABSENT = -1
+DEEPEST = 8
+"""Levels of branches within branches."""
+
+
+def flattened(graphs: Sequence[TfliteModel], name: str) -> TfliteModel:
+    """The model's first graph, with what it does in the others. `name` is what errors call the file."""
+    flat = _Flat(graphs, name)
+    main = graphs[0]
+    numbers = flat.enter(main, {})
+    flat.run(main, numbers, 0)
+    return flat.finished(main, numbers)
+
+
+@dataclass
+class _Flat:
+    """The one graph as it grows. Tensors of a graph get numbers in it when the graph is entered."""
+
+    graphs: Sequence[TfliteModel]
+    name: str
+    tensors: list[TfliteTensor] = field(default_factory=list)
+    ops: list[TfliteOp] = field(default_factory=list)
+    handles: dict[int, Variable] = field(default_factory=dict)
+    initial: dict[Variable, TfliteTensor] = field(default_factory=dict)
+    current: dict[Variable, int] = field(default_factory=dict)
+    begins: dict[Variable, int] = field(default_factory=dict)
+    """The tensor that each variable is first read as, and what it holds now."""
+    same: dict[int, int] = field(default_factory=dict)
+    """The tensor that a read of a variable stands for."""
+    walked: int = 0
+
+    def enter(self, graph: TfliteModel, given: Mapping[int, int]) -> list[int]:
+        """Numbers for the tensors of a graph, those of `given` known already."""
+        first = len(self.tensors)
+        TENSORS.check(first + len(graph.tensors), self.name)
+        self.tensors += graph.tensors
+        return [given.get(index, first + index) for index in range(len(graph.tensors))]
+
+    def run(self, graph: TfliteModel, numbers: Sequence[int], depth: int) -> None:
+        """The ops of a graph, one after the other."""
+        self.walked += len(graph.ops)
+        OPS.check(self.walked, self.name)
+        for op in graph.ops:
+            inputs = tuple(self._numbered(index, numbers) for index in op.inputs)
+            outputs = tuple(numbers[index] if index >= 0 else ABSENT for index in op.outputs)
+            moved = replace(op, inputs=inputs, outputs=outputs)
+            if op.kind == "IF":
+                self._branches(moved, depth)
+            elif op.kind in _VARIABLES:
+                _VARIABLES[op.kind](self, moved)
+            else:
+                self.ops.append(moved)
+
+    def _numbered(self, index: int, numbers: Sequence[int]) -> int:
+        return self.same.get(numbers[index], numbers[index]) if index >= 0 else ABSENT
+
+    def graph(self, op: TfliteOp, field_name: str) -> TfliteModel:
+        """The graph that an op's option names."""
+        number = int(op.options.of(op.kind)[field_name])
+        if not 0 < number < len(self.graphs):
+            raise NpukitError(f"{self._place(op)} names subgraph {number} of {len(self.graphs)}")
+        return self.graphs[number]
+
+    def _branches(self, op: TfliteOp, depth: int) -> None:
+        """Both branches, and of each result the one that the condition wants."""
+        if depth == DEEPEST:
+            raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
+        held = dict(self.current)
+        results: list[list[int]] = []
+        for branch in ("ThenSubgraphIndex", "ElseSubgraphIndex"):
+            graph = self.graph(op, branch)
+            self._check_fit(op, graph)
+            numbers = self.enter(graph, dict(zip(graph.inputs, op.inputs[1:], strict=True)))
+            self.run(graph, numbers, depth + 1)
+            results.append([self._numbered(index, numbers) for index in graph.outputs])
+        if self.current != held:
+            raise NpukitError(f"{self._place(op)}: a branch changes a variable, which npukit does not read")
+        for output, *parts in zip(op.outputs, *results, strict=True):
+            self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), Options()))
+
+    def _check_fit(self, op: TfliteOp, graph: TfliteModel) -> None:
+        """An error unless a branch takes what the op gives it."""
+        given = [self.tensors[index] for index in op.inputs[1:]]
+        taken = [graph.tensors[index] for index in graph.inputs]
+        alike = [(each.dtype, each.shape) for each in given] == [(each.dtype, each.shape) for each in taken]
+        if not alike or len(graph.outputs) != len(op.outputs):
+            raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
+
+    def call_once(self, op: TfliteOp) -> None:
+        """What variables hold before the first frame."""
+        graph = self.graph(op, "InitSubgraphIndex")
+        handles: dict[int, Variable] = {}
+        for each in graph.ops:
+            if each.kind == "VAR_HANDLE":
+                handles[each.outputs[0]] = _variable(each)
+            elif each.kind == "ASSIGN_VARIABLE" and graph.tensors[each.inputs[1]].value is not None:
+                self.initial[handles[each.inputs[0]]] = graph.tensors[each.inputs[1]]
+            else:
+                raise NpukitError(f"{self._place(op)}: its subgraph does more than give variables constants")
+
+    def var_handle(self, op: TfliteOp) -> None:
+        self.handles[op.outputs[0]] = _variable(op)
+
+    def read_variable(self, op: TfliteOp) -> None:
+        variable, result = self.handles[op.inputs[0]], op.outputs[0]
+        held = self.current.get(variable)
+        if held is None:
+            self.begins[variable] = self.current[variable] = result
+        elif self._alike(held, result):
+            self.same[result] = held
+        else:
+            raise NpukitError(f"{self._place(op)} reads a variable otherwise than it is written")
+
+    def assign_variable(self, op: TfliteOp) -> None:
+        self.current[self.handles[op.inputs[0]]] = op.inputs[1]
+
+    def _alike(self, first: int, second: int) -> bool:
+        one, other = self.tensors[first], self.tensors[second]
+        return (one.dtype, one.shape, one.quantization) == (other.dtype, other.shape, other.quantization)
+
+    def _place(self, op: TfliteOp) -> str:
+        return f"{self.name}: op {op.index} ({op.kind})"
+
+    def finished(self, main: TfliteModel, numbers: Sequence[int]) -> TfliteModel:
+        """Variables that nothing changes are constants; the others become inputs and outputs, after the model's own."""
+        changed = {each: begins for each, begins in self.begins.items() if self.current[each] != begins}
+        for variable, begins in self.begins.items():
+            if variable not in changed:
+                self.tensors[begins] = replace(self.tensors[begins], value=self._held_first(variable, begins))
+        states = tuple(
+            State(begins, self.current[each], self._held_first(each, begins)) for each, begins in changed.items()
+        )
+        inputs = (*(numbers[index] for index in main.inputs), *(state.input for state in states))
+        outputs = (*(self._numbered(index, numbers) for index in main.outputs), *(state.output for state in states))
+        return TfliteModel(tuple(self.tensors), tuple(self.ops), inputs, outputs, states)
+
+    def _held_first(self, variable: Variable, begins: int) -> np.ndarray:
+        """What a variable holds before the first frame: what it is given once, else zero bytes."""
+        tensor, given = self.tensors[begins], self.initial.get(variable)
+        if given is None or given.value is None:
+            return np.zeros(tensor.shape, tensor.dtype)
+        if (given.dtype, given.shape) != (tensor.dtype, tensor.shape):
+            raise NpukitError(f"{self.name}: a variable begins as {list(given.shape)}, not {list(tensor.shape)}")
+        return given.value
+
+
+def _variable(op: TfliteOp) -> Variable:
+    options = op.options.of(op.kind)
+    return options.get("Container") or b"", options.get("SharedName") or b""
+
+
+_VARIABLES: Mapping[str, Callable[[_Flat, TfliteOp], None]] = {
+    "CALL_ONCE": _Flat.call_once,
+    "VAR_HANDLE": _Flat.var_handle,
+    "READ_VARIABLE": _Flat.read_variable,
+    "ASSIGN_VARIABLE": _Flat.assign_variable,
+}
+RESOLVED = ("IF", *_VARIABLES)
+"""Kinds of op that are gone from the one graph."""
