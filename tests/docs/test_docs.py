@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from benchmarks import cortex_m4, golden_metrics, scaling
 
 from docs.pages import PAGES, RUN_ELSEWHERE, commands, run_commands, runs_here, with_outputs, with_tables
+from docs.wrap import pages as markdown
 from helpers import CHECKOUT
 from npukit.cli.reference import reference
+
+PACKAGE = CHECKOUT / "kit/npukit"
+ROOMS = sorted(path.parent.name for house in (PACKAGE, PACKAGE / "plan") for path in house.glob("*/__init__.py"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -84,10 +88,25 @@ def test_the_messages_explained_are_the_kits() -> None:
         assert message in code, message
 
 
-def test_every_link_between_pages_leads_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"`((?:docs|boards|examples|benchmarks)/[\w./-]+)`", page.read_text()):
-            assert "NAME" in target or (CHECKOUT / target).exists(), f"{page.name}: {target}"
+@pytest.mark.parametrize("page", markdown(), ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_path_that_a_page_names_is_there(page: Path) -> None:
+    named = (path for path in _paths(page.read_text()) if "NAME" not in path)
+    roots = (CHECKOUT, PACKAGE, PACKAGE / "plan")
+    assert not [path for path in named if not any((root / path).exists() for root in roots)]
+
+
+def _paths(text: str) -> Iterator[str]:
+    """Files and folders of the repository, and modules of the package or the planner by their room."""
+    yield from re.findall(r"`((?:docs|boards|examples|benchmarks|tests|kit|firmware|templates)/[\w./-]+)`", text)
+    yield from re.findall(rf"`((?:{'|'.join(ROOMS)})/[\w/]+\.py)`", text)
+
+
+def test_a_path_that_is_not_there_is_found_out() -> None:
+    assert [*_paths("`docs/none.md`, `plan/none.py`, `tests/none/`, `out/digits`")] == [
+        "docs/none.md",
+        "tests/none/",
+        "plan/none.py",
+    ]
 
 
 def test_rows_that_two_benchmarks_measure_are_equal() -> None:
