@@ -10,10 +10,10 @@ import numpy as np
 
 from npukit.accel.interface import Address, Commands, Field, Lowered, Operand
 from npukit.board.board import load_board
-from npukit.emulator.mac_array_command import Command, Error, Flag, Kind
-from npukit.emulator.mac_array_model import Array
 from npukit.net.box import Box
 from npukit.net.tensor import Tensor
+from oracles.mac_array_command import Command, Error, Flag, Kind
+from oracles.mac_array_model import Array
 
 SRAM_BYTES = 0x2_0000
 _SLOT = load_board("pe-mesh").accelerator_named("mac_array")

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
+from npukit.board.noc import DESTINATION_BYTES, DRAM
 from npukit.codegen.generate import generate
-from npukit.codegen.messages import DESTINATION_BYTES
 from npukit.codegen.sources import Sources, Spot
 from npukit.codegen.streamed import dram_image
-from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
 from npukit.plan.batch_search.throughput import densest_plan
-from npukit.plan.ir.plan import DRAM, Plan, Send, View
+from npukit.plan.ir.plan import Plan, Send, View
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import control_bytes
 from npukit.plan.tensors.graph import Graph
@@ -181,15 +178,6 @@ def test_the_dram_holds_every_streamed_constant_once() -> None:
     first_block = weights[:16].T.tobytes()
     assert image.count(first_block) == 1
     assert len(image) >= sum(net.constants[op.inputs[1]].nbytes for op in net.ops)
-
-
-def test_buffers_of_several_frames_are_refused() -> None:
-    net = _net()
-    plan = _plan(net)
-    root = plan.pes[0]
-    slots = tuple(replace(buffer, slots=2) for buffer in root.buffers)
-    with pytest.raises(NpukitError, match="2 slots"):
-        _generated(net, replace(plan, pes=(replace(root, buffers=slots), *plan.pes[1:])))
 
 
 def test_messages_sent_one_after_the_other_are_one_chain() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from npukit.emulator.mac_array_command import Command, Flag, Kind
+from oracles.mac_array_command import Command, Flag, Kind
 
 SRAM_BYTES = 0x2_0000
 FIRST_FREE, FIRST_STACK = 0x2000, 0x1_F000

@@ -20,7 +20,7 @@ import numpy as np
 from emulator.commands import FIRST_FREE, FIRST_STACK, SRAM_BYTES, random_command, spoilt
 from emulator.renode.devices import Devices, compile_devices
 from npukit.board.board import load_board
-from npukit.emulator.dma_model import Descriptor
+from oracles.dma_model import Descriptor
 
 FILE = Path(__file__).with_name("device_vectors.json")
 COMMAND, DESCRIPTOR = 0x1000, 0x1_1000

@@ -29,9 +29,9 @@ from emulator.test_mac_array import SERVER
 from emulator.test_mac_array import run as run_command
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.dma_model import copy
-from npukit.emulator.mac_array_command import Error, Kind
-from npukit.emulator.mac_array_model import Array
+from oracles.dma_model import copy
+from oracles.mac_array_command import Error, Kind
+from oracles.mac_array_model import Array
 
 COMMANDS, COPIES = load()
 

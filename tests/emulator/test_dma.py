@@ -12,8 +12,8 @@ import pytest
 from emulator.programs import RESULTS, program, run_to_sleep, running, words
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
-from npukit.emulator.mac_array_command import Command, Kind
+from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
+from oracles.mac_array_command import Command, Kind
 
 DESCRIPTORS = 0x1_1000
 DATA = 0x1_2000

@@ -10,10 +10,10 @@ from emulator.programs import RESULTS, program, run_to_sleep, words
 from npukit.board.board import load_board
 from npukit.emulator import patience
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.dma_model import DRAM
 from npukit.emulator.faults import CoreFault
 from npukit.emulator.waiting import Senders
 from npukit.project.image import Image, Overlay
+from oracles.dma_model import DRAM
 
 PAIR = '__asm volatile("ldrd r2, r3, [%0]" :: "r"(0x10002) : "r2", "r3");'
 DEEP = """

@@ -13,8 +13,8 @@ from emulator.programs import program, running, words
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
-from npukit.emulator.mac_array_command import Command, Error, Flag, Kind
-from npukit.emulator.mac_array_model import Array
+from oracles.mac_array_command import Command, Error, Flag, Kind
+from oracles.mac_array_model import Array
 
 COMMAND = 0x1000
 RESULTS = 0x1F00

@@ -9,13 +9,13 @@ import pytest
 
 from fuzz.splits import BOARD, Example, outcome
 from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.board.noc import DRAM
 from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.net.net import Net
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_emitter import emit_round
 from npukit.plan.ir.assignment import Tile
-from npukit.plan.ir.plan import DRAM
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK

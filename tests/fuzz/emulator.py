@@ -14,11 +14,11 @@ from emulator.commands import random_command, spoilt
 from emulator.programs import program
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor
 from npukit.emulator.fault_plan import Fault, FaultPlan
 from npukit.emulator.faults import CoreFault
 from npukit.errors import NpukitError
 from npukit.project.image import Image
+from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor
 
 PES = (0, 1, 5)
 SCRIPT, DESCRIPTORS, COMMANDS, CODE, MEMORY = 0x1_1000, 0x1_1100, 0x1_2000, 0x1_8000, 0x2_0000

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.emit.regions import in_frame
 from npukit.plan.ir.plan import (
-    DRAM,
     SENT_FLAG,
     Buffer,
     Compute,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from npukit.board.board import Board, Grid, load_board
-from npukit.plan.ir.plan import DRAM
+from npukit.board.noc import DRAM
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, twins
 from npukit.plan.planner import plan_network

@@ -6,11 +6,12 @@ import keyword
 import re
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.net import CORE
+from npukit.templates import templates_in
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = "NAME"
@@ -20,10 +21,8 @@ _TAKEN = (CORE, "mac_array", "npukit")
 def new_accelerator(name: str, folder: Path) -> list[Path]:
     """Write the skeleton of the accelerator `name` into `folder`, which must not be there or be empty."""
     _check(name, folder)
-    templates = data_folder("templates") / "accelerator"
-    paths = sorted(path.relative_to(templates).as_posix() for path in templates.rglob("*.j2"))
-    environment = _environment(templates)
-    return [_write(environment, path, name, folder) for path in paths]
+    environment = _environment()
+    return [_write(environment, path, name, folder) for path in environment.list_templates(["j2"])]
 
 
 def _check(name: str, folder: Path) -> None:
@@ -59,14 +58,7 @@ def _board(name: str) -> str:
     return f"# npukit's board pe-mesh, with {name} in place of its MAC array.\n{text}"
 
 
-def _environment(templates: Path) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(templates),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # C and Python, not HTML
-    )
+def _environment() -> Environment:
+    environment = templates_in("accelerator")
     environment.filters["pascal"] = lambda name: "".join(part.capitalize() for part in name.split("_"))
     return environment

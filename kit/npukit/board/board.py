@@ -242,6 +242,11 @@ class Board(_Part):
         return self.mesh.chips.count * self.mesh.pes.count
 
     @property
+    def root_pe(self) -> int:
+        """The PE with the host link: the first that lives."""
+        return next(pe for pe in range(self.pe_count) if pe not in self.mesh.dead_pes)
+
+    @property
     def as_stored(self) -> Board:
         """Without the places of plug-ins."""
         slots = tuple(slot.model_copy(update={"plugin": None}) for slot in self.accelerator)

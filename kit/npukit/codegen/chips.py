@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from npukit.accel.interface import Address
 from npukit.board.board import Board
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.codegen.constants import Absolute, Fields, Number, Record, Value
 from npukit.codegen.frame import SendStep, WaitStep
-from npukit.codegen.messages import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, DESTINATION_BYTES, NO_FLAG, of_this_chip
+from npukit.codegen.messages import DESCRIPTOR_ALIGN, NO_FLAG, of_this_chip
 from npukit.codegen.program import Program, enclosed
 from npukit.plan.emit.messages import FIRMWARE_FLAGS
 from npukit.plan.ir.plan import Plan

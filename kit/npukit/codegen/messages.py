@@ -9,18 +9,16 @@ from itertools import pairwise
 import numpy as np
 
 from npukit.accel.interface import Address
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.codegen.constants import Absolute, Fields, Foreign, Number, Record, Value
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import link_to
-from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.ir.plan import DRAM, SENT_FLAG, Buffer, Landing, Message, PePlan, Plan
+from npukit.plan.ir.plan import SENT_FLAG, Buffer, Landing, Message, Plan
 from npukit.plan.predict.memory import MANY_TOLD, control_bytes
 from npukit.plan.tensors.dma_copies import Copy, copies
 
-DESCRIPTOR_BYTES = 48
 DESCRIPTOR_ALIGN = 16
-DESTINATION_BYTES = 8
 TAGS = 1 << 16
 SIGNAL_SENT = 1 << 16
 SIGNAL_THIS_CHIP = 1 << 17
@@ -42,16 +40,6 @@ class _Hop:
     """With the offset of the first byte in the buffer of each."""
     flag: int | None
     sent: bool
-
-
-def refuse_what_has_no_descriptors(pe: PePlan) -> None:
-    """An error for what a plan may hold and this generator does not make, so that no program is quietly wrong."""
-    for buffer in pe.buffers:
-        if buffer.slots > 1:
-            raise NpukitError(
-                f"PE {pe.pe}: {buffer.name} has {buffer.slots} slots, and no C is made for that",
-                tries=["--objective latency"],
-            )
 
 
 class Descriptors:

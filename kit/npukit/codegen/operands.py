@@ -21,7 +21,7 @@ class Arena:
         """`places`: the names for the buffers, if they are another PE's."""
         names = Names()
         self._net = net
-        self.bytes = max((aligned(buffer.offset + buffer.slots * buffer.bytes) for buffer in pe.buffers), default=0)
+        self.bytes = max((aligned(buffer.offset + buffer.bytes) for buffer in pe.buffers), default=0)
         self.buffers = {buffer.name: buffer for buffer in pe.buffers}
         named = places or [f"at_{names.identifier(buffer.name)}" for buffer in pe.buffers]
         self.offsets = dict(zip(self.buffers, named, strict=True))

@@ -9,7 +9,7 @@ from functools import cached_property
 from npukit.accel.interface import Accelerator, Call, ConstantArray, Operand, Routine, Routines
 from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, TableStep, WaitStep
-from npukit.codegen.messages import Descriptors, refuse_what_has_no_descriptors
+from npukit.codegen.messages import Descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
 from npukit.codegen.table import TABLE, Long, Piece
@@ -78,7 +78,6 @@ def enclosed(
 
 def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
     """The program of one PE."""
-    refuse_what_has_no_descriptors(pe)
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
@@ -21,6 +21,7 @@ from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 from npukit.net.c_function import C_TYPES, math_functions
+from npukit.templates import templates_in
 
 NETWORK = "net.c"
 FILES = ("constants.c", "fixed_point.h", "kernels.c", "kernels.h", "memory.h", NETWORK)
@@ -174,13 +175,7 @@ def _places(role: Role) -> Places:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(data_folder("templates") / "net"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = templates_in("net")
     environment.filters["comment"] = comment_text
     environment.filters["ranges"] = ranges
     environment.filters["numbers"] = _lines

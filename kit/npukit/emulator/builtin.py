@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from npukit.board.board import AcceleratorSlot, Board
-from npukit.emulator.dma_model import DRAM
+from npukit.board.noc import DRAM
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import explain, in_words
 from npukit.emulator.happenings import Happenings
@@ -84,7 +84,7 @@ class Emulator:
         self._board = board
         self._models = dict(models or {})
         self._strict, self._plan, self._senders = strict, plan, dict(senders or {})
-        self._asked = _root(board) if asked is None else asked
+        self._asked = board.root_pe if asked is None else asked
         self._seed, self._now = seed, 0
         self._patience = Patience(predicted_cycles)
         self._outcome = ""
@@ -215,7 +215,7 @@ class Emulator:
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
-            root=_root(self._board),
+            root=self._board.root_pe,
             programs=[{"pes": image.pes, **stack_and_code(image.elf)} for image in self._images],
             strict=self._strict,
             workers=self._workers,
@@ -294,11 +294,6 @@ def _check(board: Board) -> None:
             f"board {board.name} does not run on the built-in emulator",
             tries=[f"--on {other}" for other in board.runs_on if other != "emulator"],
         )
-
-
-def _root(board: Board) -> int:
-    """The first live PE: it has the UART."""
-    return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
 
 
 def _figures(board: Board) -> dict[str, int]:

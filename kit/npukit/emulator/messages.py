@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from npukit.emulator.dma_model import DRAM
+from npukit.board.noc import DRAM
 
 Note = Mapping[str, int]
 """A message as the worker notes it: `struct note` in worker/core/harm.h."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Noc
-from npukit.emulator.dma_model import DRAM
+from npukit.board.noc import DRAM
 from npukit.emulator.messages import place
 
 Senders = Mapping[tuple[int, int], Sequence[int]]

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from npukit import __version__
 from npukit.accel.cpu import Cpu
@@ -22,7 +22,6 @@ from npukit.codegen.program import gather
 from npukit.codegen.render import library_frame, render_library
 from npukit.codegen.roles import Role, alone
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
-from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import CORE, Net
@@ -32,6 +31,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.search.tuned_choices import Advice
 from npukit.project.build_folder import Build
+from npukit.templates import templates_in
 
 ROOM = 1 << 28
 """What a portable library may take: whether that fits is for the firmware around it to know."""
@@ -190,13 +190,7 @@ def _render(template: str, values: dict[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(data_folder("templates") / "export"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = templates_in("export")
     environment.filters["comment"] = comment_text
     environment.filters["lines"] = lambda text: textwrap.fill(
         text, LINE, initial_indent="    ", subsequent_indent="    "

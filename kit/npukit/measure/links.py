@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.ir.plan import DRAM, Message, Plan
+from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.routes import Link, Routes
 
 

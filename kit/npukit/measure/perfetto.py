@@ -8,9 +8,10 @@ from itertools import pairwise
 from math import inf, nextafter
 from typing import Any
 
+from npukit.board.noc import DRAM
 from npukit.measure.calls import FRAME
 from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
-from npukit.plan.ir.plan import DRAM, Buffer, Plan
+from npukit.plan.ir.plan import Buffer, Plan
 
 Event = dict[str, Any]
 
@@ -188,7 +189,7 @@ def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
 def _alive(buffers: Sequence[Buffer], steps: int) -> list[int]:
     """Bytes in use in each step; buffers that lie on each other count once."""
     live = ([b for b in buffers if b.first <= step <= b.last] for step in range(steps))
-    return [_covered((b.offset, b.offset + b.slots * b.bytes) for b in now) for now in live]
+    return [_covered((b.offset, b.offset + b.bytes) for b in now) for now in live]
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:

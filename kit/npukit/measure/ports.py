@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.ir.plan import DRAM, Message, Plan
+from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 
 

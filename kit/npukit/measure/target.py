@@ -24,7 +24,6 @@ from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
 from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import Build
-from npukit.project.files import root_pe
 
 EMULATED_SECONDS = 3600.0
 """How long an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
@@ -111,7 +110,7 @@ def open_targets(
 
 def network_pe(build: Build) -> int:
     """Whom a session about the build's network is with."""
-    linked = root_pe(build.board)
+    linked = build.board.root_pe
     company = build.manifest.company
     return company.network_pe if company and company.network_pe != linked else LINKED_PE
 

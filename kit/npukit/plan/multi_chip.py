@@ -25,7 +25,7 @@ def chips_alike(board: Board) -> tuple[int, ...]:
     What is dead on one of them none of them uses.
     """
     count = board.mesh.pes.count
-    root = min(set(range(board.pe_count)) - set(board.mesh.dead_pes))
+    root = board.root_pe
     home, leader = divmod(root, count)
     dead = {chip: _dead_on(board, chip) for chip in range(board.mesh.chips.count)}
     others = [chip for chip in dead if chip != home and leader not in dead[chip] and _is_reached(board, chip, root)]

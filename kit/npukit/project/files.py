@@ -116,11 +116,6 @@ class Project:
 _MAIN_WORKER = PurePosixPath("firmware/main_worker.c")
 
 
-def root_pe(board: Board) -> int:
-    """The PE with the host link: the first that lives."""
-    return next(pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes)
-
-
 def roles_of(sources: Sequence[Sources], network_pe: int) -> tuple[Role, ...]:
     """The roles in the order of their numbers; a single one lives in the project's top folder."""
     alone = len(sources) == 1

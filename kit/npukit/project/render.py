@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from npukit import __version__
 from npukit.board.board import Board
@@ -18,8 +18,9 @@ from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
-from npukit.project.files import Company, Project, Role, roles_of, root_pe
+from npukit.project.files import Company, Project, Role, roles_of
 from npukit.project.layout import MemoryLayout
+from npukit.templates import templates_in
 
 ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
@@ -41,7 +42,7 @@ def render_project(
     sources: Sequence[Sources], board: Board, about: About, folder: Path, company: Company | None = None
 ) -> Project:
     """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
-    network_pe = company.network_pe if company else root_pe(board)
+    network_pe = company.network_pe if company else board.root_pe
     project = Project(folder, board, roles_of(sources, network_pe))
     _copy_firmware(board, folder / "firmware")
     if company:
@@ -57,8 +58,7 @@ def render_project(
 
 def render_board_header(board: Board, path: Path, network_pe: int | None = None) -> None:
     """The board file's figures for the firmware. The host talks to `network_pe`, else to the PE with the link."""
-    root = root_pe(board)
-    _write(path, "board.h.j2", board=board, root_pe=root, network_pe=root if network_pe is None else network_pe)
+    _write(path, "board.h.j2", board=board, network_pe=board.root_pe if network_pe is None else network_pe)
 
 
 def render_flash_header(board: Board, path: Path) -> None:
@@ -97,7 +97,7 @@ def _copy_firmware(board: Board, target: Path) -> None:
 
 def _serve_in_company(project: Project, company: Company) -> None:
     """Another main, which passes on what other networks are asked, or answers what is passed on."""
-    firmware, linked = project.folder / "firmware", company.network_pe == root_pe(project.board)
+    firmware, linked = project.folder / "firmware", company.network_pe == project.board.root_pe
     name = "linked" if linked else "beside"
     shutil.copytree(data_folder("firmware") / name, firmware / name, ignore=shutil.ignore_patterns(".*"))
     (firmware / "main.c").unlink()
@@ -156,14 +156,7 @@ def _write(path: Path, template: str, **values: Any) -> None:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(data_folder("templates") / "project"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # C and make, not HTML
-    )
+    environment = templates_in("project")
     environment.filters["comment"] = comment_text
     environment.filters["ranges"] = ranges
     environment.filters["macro"] = lambda name: re.sub(r"[^A-Z0-9]", "_", name.upper())

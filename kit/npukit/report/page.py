@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
+from jinja2 import UndefinedError
 
 from npukit import __version__
-from npukit.data import data_folder
 from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
 from npukit.report.mesh import MeshPicture, mesh_picture
 from npukit.report.sram import sram_maps
+from npukit.templates import templates_in
 from npukit.writing import write_file
 
 RESULTS = "results.json"
@@ -65,13 +65,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
     """The page as text."""
     plan = plan or build.plan()
     validation, bench = results.get("validation"), results.get("bench")
-    environment = Environment(
-        loader=FileSystemLoader(data_folder("templates") / "report"),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_in("report", html=True)
     environment.filters["thousands"] = thousands
     manifest, summary = build.manifest, build.manifest.summary
     return environment.get_template("report.html.j2").render(

@@ -43,7 +43,7 @@ def sram_maps(plan: Plan) -> tuple[SramMap, ...]:
 
 
 def _top(pe: PePlan) -> int:
-    return max((b.offset + b.slots * b.bytes for b in pe.buffers), default=0)
+    return max((b.offset + b.bytes for b in pe.buffers), default=0)
 
 
 def _map(pe: PePlan) -> SramMap:
@@ -54,12 +54,11 @@ def _map(pe: PePlan) -> SramMap:
 def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[Block]:
     names = _shades([b.tensor for b in pe.buffers])
     for buffer in pe.buffers:
-        size = buffer.slots * buffer.bytes
         first, last = max(buffer.first, 0), min(buffer.last, steps - 1)
         x, width = first / steps * WIDTH, (last + 1 - first) / steps * WIDTH
-        y, height = buffer.offset / top * HEIGHT, size / top * HEIGHT
+        y, height = buffer.offset / top * HEIGHT, buffer.bytes / top * HEIGHT
         label = buffer.name.split(" of frame ")[0] if width >= _LABEL_WIDTH and height >= _LABEL_HEIGHT else ""
-        title = f"{buffer.name}: {size:,} bytes at {buffer.offset:,}, steps {first} to {last}"
+        title = f"{buffer.name}: {buffer.bytes:,} bytes at {buffer.offset:,}, steps {first} to {last}"
         yield Block(round(x, 2), round(y, 2), round(width, 2), round(height, 2), names[buffer.tensor], label, title)
 
 

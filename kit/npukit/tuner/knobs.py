@@ -12,7 +12,7 @@ from npukit.accel.engines import plugins_of, with_core
 from npukit.board.board import Board
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
 from npukit.net.importer.loops import Kernel
-from npukit.net.net import Net, Op
+from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
 from npukit.plan.search.alternatives import Alternatives
@@ -81,7 +81,7 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
     plan, options = build.plan(), build.manifest.options
     key = network_key(net, build.board, options.get("objective", "latency"), options.get("pes"))
     what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
-    if layouts and len(plan.pes) == 1 and all(op.engine == "cpu" for op in net.ops):
+    if layouts and len(plan.pes) == 1 and all(op.engine == CORE for op in net.ops):
         yield Knob(key, what.replace(" 1 PEs", " one PE"), THRIFTY, (SPACIOUS,))
     if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
         yield Knob(key, what, OWN_SPLITS, ())

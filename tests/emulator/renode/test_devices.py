@@ -11,9 +11,9 @@ import pytest
 from emulator.commands import SRAM_BYTES, random_command, spoilt
 from emulator.renode.devices import Devices
 from npukit.board.board import Board
-from npukit.emulator.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
-from npukit.emulator.mac_array_command import Command, Error, Kind
-from npukit.emulator.mac_array_model import Array
+from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
+from oracles.mac_array_command import Command, Error, Kind
+from oracles.mac_array_model import Array
 
 COMMAND, DESCRIPTOR, DATA = 0x1000, 0x1_1000, 0x1_2000
 DOORBELL, STATUS, COMPLETED = 0x00, 0x04, 0x08

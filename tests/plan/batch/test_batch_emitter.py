@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npukit.board.board import load_board
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
@@ -20,7 +21,7 @@ from npukit.plan.batch.weight_slices import SLICE_BYTES
 from npukit.plan.batch.weight_streaming import first_that_fits
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.assignment import Assignment, Tile, on_one_pe
-from npukit.plan.ir.plan import DRAM, Plan, Send
+from npukit.plan.ir.plan import Plan, Send
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.search.objectives import fastest_plan

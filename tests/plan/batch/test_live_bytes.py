@@ -4,6 +4,7 @@ import pytest
 
 from fuzz.splits import BOARD
 from npukit.accel.engines import assign_engines, plugins_of, with_core
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_emitter import emit_round
@@ -11,7 +12,7 @@ from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Tile
-from npukit.plan.ir.plan import DRAM, Compute, PePlan
+from npukit.plan.ir.plan import Compute, PePlan
 from npukit.plan.predict.memory import aligned
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK

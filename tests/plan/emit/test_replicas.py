@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from npukit.board.board import load_board
+from npukit.board.noc import DRAM
 from npukit.net.net import Net
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_emitter import emit_round
 from npukit.plan.emit.replicas import NO_OTHERS, groups_alike
-from npukit.plan.ir.plan import DRAM, Message, PePlan, Plan, Send
+from npukit.plan.ir.plan import Message, PePlan, Plan, Send
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.graph import Graph
 from plan.batch.test_batch_emitter import assert_exact, on_groups, on_rows

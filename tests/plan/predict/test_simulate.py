@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from npukit.board.board import Board, Grid, Noc, load_board
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_emitter import emit_round
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile, on_one_pe
-from npukit.plan.ir.plan import DRAM
 from npukit.plan.predict.noc import Network
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes

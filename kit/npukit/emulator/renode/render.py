@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.project.image import Image, Overlay
+from npukit.templates import templates_in
 
 PLATFORM, SCRIPT = "board.repl", "run.resc"
 PORT = 3456
@@ -131,14 +132,7 @@ def own_data_file(overlay: Overlay) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(data_folder("templates") / "renode"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # Renode's languages, not HTML
-    )
+    environment = templates_in("renode")
     environment.filters["line"] = lambda text: re.sub(r"[^\w .,:/()+-]", "", text)
     environment.filters["address"] = lambda value: f"0x{value:08X}"
     environment.filters["pascal"] = _pascal

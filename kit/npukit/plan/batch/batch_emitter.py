@@ -21,6 +21,7 @@ from functools import cache, partial
 from itertools import accumulate, product
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.batch.batch import Round
@@ -44,7 +45,7 @@ from npukit.plan.emit.pe_program import Block
 from npukit.plan.emit.regions import Ends, in_frame
 from npukit.plan.emit.replicas import NO_OTHERS, Alike, groups_alike
 from npukit.plan.ir.assignment import useful
-from npukit.plan.ir.plan import DRAM, Buffer, Plan, streamed_name
+from npukit.plan.ir.plan import Buffer, Plan, streamed_name
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
@@ -108,7 +109,7 @@ class _RoundEmitter:
         alike: Alike,
         usual_flags: UsualFlags,
     ) -> None:
-        root = pes_in_order(board)[0]
+        root = board.root_pe
         self._graph, self._board, self._engines, self._round = graph, board, engines, wanted
         self._apart = alike.count
         """Of the groups that are alike the frames of the first are emitted: so many are between them."""

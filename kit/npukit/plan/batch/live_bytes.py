@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from npukit.board.noc import DRAM
 from npukit.plan.emit.regions import Region, Regions
-from npukit.plan.ir.plan import DRAM
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import Upon

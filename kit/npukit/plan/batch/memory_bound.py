@@ -7,6 +7,7 @@ from functools import partial
 from itertools import accumulate
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Round
@@ -18,7 +19,6 @@ from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, regions_of
 from npukit.plan.emit.transfers import copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, useful
-from npukit.plan.ir.plan import DRAM
 from npukit.plan.predict.memory import (
     CODE_OF_THE_LOOP,
     LAYER_BYTES,

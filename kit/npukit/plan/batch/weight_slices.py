@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile, zip_longest
 
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
-from npukit.plan.emit.messages import DESCRIPTOR_BYTES, DESTINATION_BYTES, SIGNAL, Parcel, Traffic, signal
+from npukit.plan.emit.messages import SIGNAL, Parcel, Traffic, signal
 from npukit.plan.emit.pe_program import Block
 from npukit.plan.ir.assignment import Tile
-from npukit.plan.ir.plan import DRAM
 from npukit.plan.tensors.dma_copies import LARGEST
 
 SLICE_BYTES = 8 << 10

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.batch_search.data_parallel import WELL_USED, round_of
 from npukit.plan.emit.emitter import Engines
 from npukit.plan.emit.regions import Ends, regions_of
-from npukit.plan.ir.plan import DRAM, Plan
+from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch

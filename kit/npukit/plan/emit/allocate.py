@@ -38,7 +38,6 @@ from npukit.plan.predict.memory import (
     table_bytes,
 )
 from npukit.plan.tensors.graph import Graph, reshaped_box
-from npukit.plan.tensors.pe_order import pes_in_order
 
 
 def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str) -> Plan:
@@ -46,8 +45,8 @@ def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignme
 
     It may not fit: see the PEs' memory.
     """
-    root = pes_in_order(board)[0]
-    emitter = Emitter(graph, board, engines, {0: useful(graph, assignment)}, Ends(root, root))
+    ends = Ends(board.root_pe, board.root_pe)
+    emitter = Emitter(graph, board, engines, {0: useful(graph, assignment)}, ends)
     emitter.emit_frame(0)
     emitter.end()
     return finished(graph, board, emitter.traffic, objective)

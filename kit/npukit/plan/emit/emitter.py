@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from npukit.accel.interface import Accelerator, Cost
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
@@ -16,7 +17,7 @@ from npukit.plan.emit.regions import Ends, Region, in_frame, regions_of
 from npukit.plan.emit.replicas import NO_OTHERS, Alike
 from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.ir.plan import DRAM, Compute, View
+from npukit.plan.ir.plan import Compute, View
 from npukit.plan.tensors.graph import Graph
 
 Engines = Mapping[str, Accelerator]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Block, Held, Program, Running, use_of
@@ -20,11 +21,6 @@ FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
 
 NEVER = 1 << 62
 """Later than any step."""
-
-DESCRIPTOR_BYTES = 48
-DESTINATION_BYTES = 8
-"""Of the DMA's descriptors, and of each entry of a multicast's list."""
-
 
 FIRMWARE_FLAGS = 3
 """The last of a PE's flags are the firmware's own (`noc_copy`, `noc_call`); by the third from the end chips that do the

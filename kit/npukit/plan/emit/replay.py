@@ -9,8 +9,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from npukit.board.noc import DRAM
 from npukit.net.net import CORE
-from npukit.plan.ir.plan import DRAM, Compute, Join, Message, PePlan, Plan, Send, Step, View, Wait
+from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Send, Step, View, Wait
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.ir.plan import DRAM, Compute, PePlan, Plan, Send
+from npukit.plan.ir.plan import Compute, PePlan, Plan, Send
 
 MOST_FRAMES = 1 << 16
 """In a round. The largest so far, of 152 PEs of which each takes one, have 152 in each of some waves."""

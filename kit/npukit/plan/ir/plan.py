@@ -20,9 +20,6 @@ from functools import cached_property
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 
-DRAM = 0x8000_0000
-"""Stands for a PE and means the DRAM of the first chip, as in the DMA's descriptors."""
-
 SENT_FLAG = 0
 """The flag a message increments in the PE that sends it, once its source may be overwritten; not if that is DRAM."""
 
@@ -33,7 +30,6 @@ class Buffer:
 
     Densely, unless `arrangement` says otherwise. There may be more bytes than that takes.
     `tensor` is empty for scratch memory of an engine. `offset` counts from the start of the PE's activations.
-    With `slots` > 1 there are as many copies of `bytes`, used by frames in turn.
     Buffers may share bytes on purpose: a reshape lies on its input.
     """
 
@@ -44,7 +40,6 @@ class Buffer:
     offset: int
     first: int
     last: int
-    slots: int = 1
     arrangement: Arrangement | None = None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from npukit.plan.ir.plan import DRAM, SENT_FLAG, Message, PePlan, Plan, Send, Wait
+from npukit.board.noc import DRAM
+from npukit.plan.ir.plan import SENT_FLAG, Message, PePlan, Plan, Send, Wait
 
 
 class Purposes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from npukit.plan.ir.plan import DRAM, Compute, Join, Message, PePlan, Plan, Send, Step, Wait
+from npukit.board.noc import DRAM
+from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Send, Step, Wait
 from npukit.plan.ir.purposes import Purposes
 
 
@@ -75,10 +76,10 @@ def _step_row(index: int, step: Step, purpose: str) -> Sequence[str]:
 
 def _buffer_table(pe: PePlan) -> Iterator[str]:
     rows = [
-        (b.name, str(b.box), f"{b.bytes:,}", f"{b.offset:,}", str(b.slots), f"{b.first} - {b.last}")
+        (b.name, str(b.box), f"{b.bytes:,}", f"{b.offset:,}", f"{b.first} - {b.last}")
         for b in sorted(pe.buffers, key=lambda b: (b.offset, b.first))
     ]
-    return _table(("buffer", "box", "bytes", "offset", "slots", "steps"), rows)
+    return _table(("buffer", "box", "bytes", "offset", "steps"), rows)
 
 
 def _message_table(plan: Plan, numbers: Iterable[int]) -> Iterator[str]:

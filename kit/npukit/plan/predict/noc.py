@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Board
-from npukit.plan.ir.plan import DRAM
+from npukit.board.noc import DRAM
 from npukit.plan.tensors.routes import Link, Routes
 
 START = -1

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.ir.plan import DRAM, Buffer, Message, Plan
+from npukit.plan.ir.plan import Buffer, Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 
 

@@ -13,8 +13,9 @@ from functools import partial
 from itertools import count
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
-from npukit.plan.ir.plan import DRAM, SENT_FLAG, Compute, Join, PePlan, Plan, Send, Step, Wait
+from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Send, Step, Wait
 from npukit.plan.predict.memory import MANY_TOLD, is_table
 from npukit.plan.predict.noc import Network
 from npukit.plan.predict.packets import Packet, packets_of

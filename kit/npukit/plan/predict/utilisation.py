@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.ir.plan import DRAM, Plan
+from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.simulate import simulate
 
 ROUNDS = 2

@@ -16,8 +16,7 @@ def pes_in_order(board: Board) -> list[int]:
     order = [pe for pe in _snake_of_pes(board) if pe not in board.mesh.dead_pes]
     if not order:
         raise DoesNotFit(f"every PE of {board.name} is dead", tries=["another board"])
-    root = min(order)
-    return _all_reachable(board, [root, *(pe for pe in order if pe != root)])
+    return _all_reachable(board, [board.root_pe, *(pe for pe in order if pe != board.root_pe)])
 
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:

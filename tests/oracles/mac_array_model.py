@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npukit.emulator.mac_array_command import (
+from oracles.mac_array_command import (
     COMMAND_BYTES,
     Command,
     Error,

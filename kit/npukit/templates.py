@@ -1,0 +1,19 @@
+"""The templates in the folder `templates`, and how all of them are rendered."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npukit.data import data_folder
+
+
+def templates_in(folder: str, *, html: bool = False) -> Environment:
+    """An environment with the templates of `templates/FOLDER`. Values are escaped in HTML, and in no other language."""
+    return Environment(
+        loader=FileSystemLoader(data_folder("templates") / folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=html,
+    )
