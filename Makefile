@@ -5,6 +5,7 @@
 # make whole-board all 7296 PEs of pe-mesh-7296
 # make dead-parts  a network around each dead PE and each dead link of pe-mesh: make dead-parts MODEL=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
+# make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
 # make wheel       dist/npukit-*.whl
 # make clean       leaves what git knows
@@ -16,7 +17,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test onnx-nodes two-chips whole-board dead-parts figures lint wheel clean
+.PHONY: demo test onnx-nodes two-chips whole-board dead-parts figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -46,6 +47,9 @@ figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/cortex_m4.py $(MODELS) --save benchmarks/cortex_m4
 	PYTHONPATH=kit:tests:. $(BIN)/python tests/docs/pages.py
 
+docs: $(VENV)/installed-for-docs
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html -c docs . out/site
+
 lint: $(VENV)/installed-for-development
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -68,4 +72,8 @@ $(VENV)/installed: pyproject.toml $(VENV)/python-ready
 
 $(VENV)/installed-for-development: pyproject.toml $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint,train]'
+	touch $@
+
+$(VENV)/installed-for-docs: pyproject.toml $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@

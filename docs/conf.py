@@ -1,0 +1,83 @@
+"""The site of the documentation: Sphinx reads the same Markdown files that stand in the repository.
+
+`make docs` leaves it in out/site. A page that another one names becomes a link there; a link that leads nowhere, and
+every other warning, is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[1]
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Use": (
+        *("docs/tutorial", "docs/concepts", "docs/commands", "docs/models", "docs/mesh", "docs/mapping"),
+        *("docs/tuning", "docs/troubleshooting", "examples/digits/README"),
+    ),
+    "Boards": (
+        *("docs/boards", "docs/flash", "docs/farm", "docs/emulators", "docs/renode", "docs/protocol"),
+        *("boards/pe-mesh", "SECURITY"),
+    ),
+    "Extend": (
+        *("CONTRIBUTING", "docs/architecture", "docs/planner", "docs/firmware", "docs/accelerators"),
+        *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8", "vector16")),
+    ),
+    "Measured": (
+        *("docs/results", "benchmarks/scaling", "benchmarks/cortex_m4", "benchmarks/large_networks"),
+        "benchmarks/dead_parts",
+    ),
+    "About": ("docs/licences",),
+}
+
+project = "npukit"
+extensions = ["myst_parser"]
+root_doc = "README"
+include_patterns = ["*.md", "docs/*.md", "boards/*.md", "benchmarks/*.md", "examples/**/*.md"]
+exclude_patterns = [".*", "out", "dist", "build", "kit", "tests", "firmware", "templates"]
+html_theme = "furo"
+html_title = "npukit"
+myst_heading_anchors = 3
+
+_CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*$", re.DOTALL | re.MULTILINE)
+
+
+def contents(pages: Iterable[str]) -> str:
+    """The tables of contents, which the first page has only on the site: those of SECTIONS, and what is in none."""
+    listed = {page for section in SECTIONS.values() for page in section} | {root_doc}
+    more = {"More": sorted({*pages} - listed)}
+    return "".join(_section(title, found) for title, found in (SECTIONS | more).items() if found)
+
+
+def _section(title: str, pages: Iterable[str]) -> str:
+    names = "\n".join(f"/{page}" for page in pages)
+    return f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{names}\n```\n"
+
+
+def with_links(text: str) -> str:
+    """The text with each page that it names as a link to it; code blocks stay as they are."""
+    prose, pieces = _CODE.split(text), _CODE.findall(text)
+    linked = [re.sub(r"(?<!\[)`([\w./-]+\.md)`", _link, part) for part in prose]
+    return "".join(part for pair in zip(linked, [*pieces, ""], strict=True) for part in pair)
+
+
+def _link(found: re.Match[str]) -> str:
+    page = found[1]
+    return f"[`{page}`](/{page})" if "/" in page or (CHECKOUT / page).is_file() else found[0]
+
+
+def setup(app: Any) -> None:
+    """Registers what is done to each page as it is read, and to the site once it is made."""
+    app.connect("source-read", _read)
+    app.connect("build-finished", _finish)
+
+
+def _read(app: Any, name: str, source: list[str]) -> None:
+    source[0] = with_links(source[0]) + (contents(app.env.found_docs) if name == root_doc else "")
+
+
+def _finish(app: Any, error: Exception | None) -> None:
+    if error is None:
+        (Path(app.outdir) / "index.html").write_text(f'<meta http-equiv="refresh" content="0; url={root_doc}.html">\n')
