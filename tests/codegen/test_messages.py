@@ -22,6 +22,7 @@ from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import control_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import heavy
 
 BOARD = load_board("pe-mesh")
@@ -153,7 +154,7 @@ def _places(net: Net, plan: Plan, pe: int, tensor: str, view: View) -> list[int]
 
 def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> None:
     net = heavy()
-    plan = densest_plan(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2])
+    plan = densest_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]))
     made = _generated(net, plan)
     dram = {buffer.name: buffer for buffer in plan.dram}
     streamed = [n for n, message in enumerate(plan.messages) if message.source_pe == DRAM]
@@ -171,7 +172,7 @@ def test_streamed_constants_come_from_where_the_plan_keeps_them_in_dram() -> Non
 def test_the_dram_holds_every_streamed_constant_once() -> None:
     """As many bytes as the layers' weights and parameters, and each layer's weights among them."""
     net = heavy()
-    plan = densest_plan(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2])
+    plan = densest_plan(Problem(Graph(net), BOARD, engines_of(BOARD), pes_in_order(BOARD)[:2]))
     made = generate(net, plan, BOARD, engines_of(BOARD), bytes(16))
     image = dram_image(plan, [piece for sources in made for piece in sources.streamed])
     weights = net.constants[net.ops[-1].inputs[1]]

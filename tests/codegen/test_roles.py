@@ -25,6 +25,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network, plan_with_pins
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)
@@ -101,7 +102,7 @@ def test_pes_whose_data_would_not_fit_together_are_roles_of_their_own() -> None:
 def test_weights_that_several_frames_use_are_counted_once() -> None:
     whole = Box.whole((1, 24, 24, 64))
     groups = tuple({op.name: (Tile(pe, whole),) for op in net().ops} for pe in range(3))
-    plan = emit_round(Graph(net()), BOARD, ENGINES, Round(groups, waves=3))
+    plan = emit_round(Problem(Graph(net()), BOARD, ENGINES), Round(groups, waves=3))
     made = [gather(net(), plan, pe, ENGINES) for pe in plan.pes]
     weights = sum(value.nbytes for value in net().constants.values())
     room = max(program.activation_bytes for program in made) + 2 * weights

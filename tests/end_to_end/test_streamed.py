@@ -22,6 +22,7 @@ from npukit.plan.search.objectives import QUICK
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
+from npukit.plan.tensors.problem import Problem
 from npukit.project.toolchain import find_toolchain
 from plan.batch.test_batch_emitter import on_rows
 from plan.networks import Builder
@@ -44,7 +45,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
     groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
     wanted = Round(groups, lanes=2, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES)
-    plan = emit_round(Graph(net), BOARD, engines, wanted)
+    plan = emit_round(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert sum(buffer.bytes for buffer in plan.dram if not buffer.tensor) == sum(m.source.box.elements for m in slices)
@@ -62,10 +63,12 @@ def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest
     b = Builder("waves")
     x = b.conv(b.conv(b.input(1, 8, 7, 16), 64, 3), 32)
     net = in_overlapping_order(assign_engines(b.net(b.dense(b.flatten(b.mean(x)), 1000)), engines), engines)
-    searches = (LatencySearch(Graph(net), BOARD, engines, pes, QUICK, fetched=True) for pes in ((0, 1), (2, 3)))
+    searches = (
+        LatencySearch(Problem(Graph(net), BOARD, engines, pes), QUICK, fetched=True) for pes in ((0, 1), (2, 3))
+    )
     groups = tuple(search.best() for search in searches)
     wanted = Round(groups, waves=3, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES)
-    plan = emit_round(Graph(net), BOARD, engines, wanted)
+    plan = emit_round(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     again = [dict(row)["count"] for row in table.rows if dict(row)["kind"] == "NET_AGAIN"]
@@ -86,10 +89,10 @@ def test_slices_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest
     for _ in range(2):
         x = b.conv(x, 96, 3)
     net = in_overlapping_order(assign_engines(b.net(b.dense(b.flatten(b.mean(x)), 64)), engines), engines)
-    group = LatencySearch(Graph(net), BOARD, engines, (1, 2), QUICK, fetched=True).best()
+    group = LatencySearch(Problem(Graph(net), BOARD, engines, (1, 2)), QUICK, fetched=True).best()
     small = Round((group,), waves=3, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES, slices=2)
-    plan = emit_round(Graph(net), BOARD, engines, replace(small, room=0, lead=2))
-    plans = emit_round(Graph(net), BOARD, engines, small), plan
+    plan = emit_round(Problem(Graph(net), BOARD, engines), replace(small, room=0, lead=2))
+    plans = emit_round(Problem(Graph(net), BOARD, engines), small), plan
     fewer = [sum(1 for _ in each.pes[1].computes()) for each in plans]
     assert fewer[1] < fewer[0]
     assert plans[1].pes[1].memory.activations <= plans[0].pes[1].memory.activations + 2 * SLICE_BYTES
@@ -112,7 +115,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, (1, 1, 1, 4), (1, 1, 1, 16))) for op in net.ops}
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
     wanted = Round((group,), waves=3, streamed=frozenset(boxes), slice_bytes=SLICE_BYTES)
-    plan = emit_round(Graph(net), BOARD, engines, wanted)
+    plan = emit_round(Problem(Graph(net), BOARD, engines), wanted)
     made = gather(net, plan, plan.pes[1], engines)
     (table,) = [record for record in made.records if record.symbol == TABLE]
     kinds = [dict(row)["kind"] for row in table.rows]
@@ -138,7 +141,7 @@ def test_little_memory_two_lanes_and_layouts_that_change(tmp_path: Path, monkeyp
     everything = frozenset(boxes)
     small = Round((group,), lanes=2, streamed=everything, slice_bytes=1024, slices=2)
     compact = replace(small, room=24 << 10, compact=True)
-    plans = [emit_round(Graph(net), BOARD, engines, wanted) for wanted in (small, compact)]
+    plans = [emit_round(Problem(Graph(net), BOARD, engines), wanted) for wanted in (small, compact)]
     pieces = [len(list(plan.pes[1].computes())) for plan in plans]
     assert pieces[0] > pieces[1] > len(plans[1].pes[1].tiles)
     assert plans[1].pes[1].tile_numbers != tuple(sorted(plans[1].pes[1].tile_numbers)), "lanes take turns"

@@ -40,6 +40,7 @@ from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.receptive import cuttable_axes
 from npukit.progress import Silent
 from npukit.project.compile import build_images
@@ -206,9 +207,9 @@ def _round(
     lanes, waves = random.integers(1, 4, 2).tolist()
     wanted = Round(tuple(groups), lanes, waves, streamed, slice_bytes=1024, cuts=cuts, compact=compact)
     try:
-        plan = emit_round(Graph(net), board, engines, wanted)
+        plan = emit_round(Problem(Graph(net), board, engines), wanted)
     except DoesNotFit:  # its PEs have too few flags for so many frames
-        plan = emit_round(Graph(net), board, engines, replace(wanted, lanes=1, waves=1))
+        plan = emit_round(Problem(Graph(net), board, engines), replace(wanted, lanes=1, waves=1))
     assert not missing_bytes(board, plan)
     return plan
 

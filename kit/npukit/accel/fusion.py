@@ -6,16 +6,14 @@ group and the group on that: it can run where its last op stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from npukit.accel.interface import Accelerator
+from npukit.accel.interface import Accelerator, Engines
 from npukit.net.box import Box
 from npukit.net.net import CORE, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
-
-Engines = Mapping[str, Accelerator]
 
 
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:

@@ -6,6 +6,7 @@ constants the call needs. Nothing here knows TVM: the code generator turns `Call
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -193,6 +194,10 @@ class Accelerator(Protocol):
     def sources(self, board: Board) -> tuple[Path, ...]:
         """The C driver for a board that has the accelerator, or its stand-in on the core for one that has not."""
         ...
+
+
+Engines = Mapping[str, Accelerator]
+"""The engines of a board, the core among them, by name."""
 
 
 class Plugin(Accelerator, Protocol):

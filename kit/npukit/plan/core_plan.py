@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from npukit.accel.core_kernels import USUAL, CoreKernels, Taste, choose_core_kernels, core_kernels_alone
 from npukit.accel.cpu import Cpu
-from npukit.accel.interface import Accelerator
+from npukit.accel.interface import Engines
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
@@ -21,7 +21,6 @@ from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.user_mapping import read_pins
 
-Engines = Mapping[str, Accelerator]
 _MADE = "plain C: made by TVM"
 _PLAIN_C = "plain C: kernels in assembly want the whole op on one PE, and room for code and constants"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from npukit.accel.engines import AS_ASKED
-from npukit.accel.interface import Accelerator
+from npukit.accel.interface import Engines
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
@@ -17,10 +17,8 @@ from npukit.plan.predict.memory import missing_bytes, shortfall
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK, more_pes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.receptive import cuttable_axes
-
-Engines = Mapping[str, Accelerator]
 
 COUNTS = 10
 """Commands, descriptors and table are told if they are this part of the constants."""
@@ -53,7 +51,8 @@ def fit_report(net: Net, board: Board, engines: Engines, plan: Plan) -> FitRepor
     missing = missing_bytes(board, plan)
     if not missing:
         return FitReport(plan, 0, "", ())
-    return FitReport(plan, missing, _fault(net, board, engines, plan), _remedies(net, board, engines, plan))
+    problem = Problem(Graph(net), board, engines)
+    return FitReport(plan, missing, _fault(problem, plan), _remedies(problem, plan))
 
 
 def refuse_what_does_not_fit(net: Net, board: Board, engines: Engines, plan: Plan) -> None:
@@ -63,14 +62,15 @@ def refuse_what_does_not_fit(net: Net, board: Board, engines: Engines, plan: Pla
         raise DoesNotFit(report.fault, tries=[f"{remedy.what}: {remedy.effect}" for remedy in report.remedies])
 
 
-def _fault(net: Net, board: Board, engines: Engines, plan: Plan) -> str:
+def _fault(problem: Problem, plan: Plan) -> str:
+    net, board = problem.net, problem.board
     pe = max(plan.pes, key=lambda pe: shortfall(board, pe.memory))
     use = pe.memory
     number = len(plan.pes)
     return (
         f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {shortfall(board, use):,} bytes more than "
         f"PE {pe.pe} of {board.name} has: "
-        f"constants {use.constants:,} (most: {_largest_constants(net, engines, pe)}{_orders(pe)}), "
+        f"constants {use.constants:,} (most: {_largest_constants(problem, pe)}{_orders(pe)}), "
         f"activations {use.activations:,} (most: {_largest_buffer(net, pe)}), "
         f"code and stack {use.code + use.stack:,}"
     )
@@ -83,11 +83,11 @@ def _orders(pe: PePlan) -> str:
     return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
 
 
-def _largest_constants(net: Net, engines: Engines, pe: PePlan) -> str:
-    ops = {op.name: op for op in net.ops}
+def _largest_constants(problem: Problem, pe: PePlan) -> str:
+    ops = {op.name: op for op in problem.net.ops}
 
     def size(step: Compute) -> int:
-        return engines[step.engine].cost(net, ops[step.op], step.output.box).constant_bytes
+        return problem.cost(ops[step.op], step.output.box).constant_bytes
 
     largest = max(pe.computes(), key=size, default=None)
     return f"{largest.op}, {size(largest):,}" if largest else "none"
@@ -101,33 +101,32 @@ def _largest_buffer(net: Net, pe: PePlan) -> str:
     return f"{largest.name}, {largest.bytes:,}, for {', '.join(consumers) or 'the output'}"
 
 
-def _remedies(net: Net, board: Board, engines: Engines, plan: Plan) -> tuple[Remedy, ...]:
-    graph, order = Graph(net), pes_in_order(board)
+def _remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
     return (
-        *_more_pes(graph, board, engines, order, len(plan.pes)),
-        *_streams(graph, board, engines, plan),
-        *_accelerated(graph, board),
-        Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(board, plan):,} bytes"),
+        *_more_pes(problem, len(plan.pes)),
+        *_streams(problem, plan),
+        *_accelerated(problem),
+        Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(problem.board, plan):,} bytes"),
     )
 
 
-def _more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], used: int) -> Iterator[Remedy]:
-    stuck = _too_large_for_any_pe(graph, board)
+def _more_pes(problem: Problem, used: int) -> Iterator[Remedy]:
+    stuck = _too_large_for_any_pe(problem.graph, problem.board)
     if stuck:
         yield Remedy("more PEs would not help", stuck)
-    elif len(order) > used:
-        larger = more_pes(graph, board, engines, order, used)
+    elif len(problem.order) > used:
+        larger = more_pes(problem, used)
         if len(larger.pes) > used:
-            yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(board, larger))
-        elif any(op.engine == CORE for op in graph.ops):
+            yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(problem.board, larger))
+        elif any(op.engine == CORE for op in problem.graph.ops):
             yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
         else:
-            yield Remedy("more PEs do not help", _effect(board, larger))
+            yield Remedy("more PEs do not help", _effect(problem.board, larger))
 
 
-def _accelerated(graph: Graph, board: Board) -> Iterator[Remedy]:
+def _accelerated(problem: Problem) -> Iterator[Remedy]:
     """Where the user left the accelerators out."""
-    if board.accelerator and any(op.reason == AS_ASKED for op in graph.ops):
+    if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
         yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
 
 
@@ -144,15 +143,15 @@ def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
     return ""
 
 
-def _streams(graph: Graph, board: Board, engines: Engines, plan: Plan) -> Iterator[Remedy]:
+def _streams(problem: Problem, plan: Plan) -> Iterator[Remedy]:
     """What comes of streaming as many constants as can be, which has been tried if the board has a DRAM."""
     pes = [pe.pe for pe in plan.pes]
-    if board.noc is None or plan.streams:
+    if problem.board.noc is None or plan.streams:
         return
-    assignment = LatencySearch(graph, board, engines, pes, QUICK).best(0.0)
-    streamed = most_streamed(graph, board, engines, Round((assignment,)))
+    assignment = LatencySearch(problem.on(pes), QUICK).best(0.0)
+    streamed = most_streamed(problem, Round((assignment,)))
     if streamed:
-        yield Remedy("constants from DRAM: npukit streams them by itself", _effect(board, streamed))
+        yield Remedy("constants from DRAM: npukit streams them by itself", _effect(problem.board, streamed))
 
 
 def _effect(board: Board, plan: Plan) -> str:

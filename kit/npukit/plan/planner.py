@@ -21,6 +21,7 @@ from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
 
@@ -49,13 +50,13 @@ def closest_plan(
     """That plan; if none fits, the one that comes closest."""
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
-    search, graph, order = OBJECTIVES[objective], Graph(net), pes_in_order(board)
+    search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines)
     if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
         return _on_each_chip(net, board, engines, chips)
-    first = len(order) if objective == "throughput" else 1
-    plan = search(graph, board, engines, order[: max_pes or first])
-    if max_pes is None and first < len(order) and (missing_bytes(board, plan) or plan.streams):
-        plan = search(graph, board, engines, order)
+    first = len(problem.order) if objective == "throughput" else 1
+    plan = search(problem.on(problem.order[: max_pes or first]))
+    if max_pes is None and first < len(problem.order) and (missing_bytes(board, plan) or plan.streams):
+        plan = search(problem)
     return plan
 
 
@@ -68,7 +69,7 @@ def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
 
 def _on_each_chip(net: Net, board: Board, engines: Mapping[str, Accelerator], chips: tuple[int, ...]) -> Plan:
     one = board_of_one(board, chips)
-    plan = densest_plan(Graph(net), one, engines, pes_in_order(one))
+    plan = densest_plan(Problem(Graph(net), one, engines, pes_in_order(one)))
     refuse_what_does_not_fit(net, one, engines, plan)
     return on_chips(board, plan, chips)
 
@@ -77,14 +78,14 @@ def plan_as_split(
     net: Net, board: Board, engines: Mapping[str, Accelerator], splits: tuple[Split, ...], max_pes: int | None
 ) -> Plan | None:
     """The plan of a frame with the ops split so, or None if they cannot be or it does not fit."""
-    return Alternatives(Graph(net), board, engines, pes_in_order(board)[:max_pes]).plan(splits)
+    return Alternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes])).plan(splits)
 
 
 def plan_as_round(
     net: Net, board: Board, engines: Mapping[str, Accelerator], choice: RoundChoice, max_pes: int | None
 ) -> Plan | None:
     """The plan of such a round, or None if it is none of this net or does not fit."""
-    return RoundAlternatives(Graph(net), board, engines, pes_in_order(board)[:max_pes], None).plan(choice)
+    return RoundAlternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes]), None).plan(choice)
 
 
 def plan_with_pins(
@@ -94,6 +95,6 @@ def plan_with_pins(
     order = pes_in_order(board)
     named = {tile.pe for tiles in pins.values() for tile in tiles}
     free = order[:max_pes] if max_pes else [pe for pe in order if pe in named] or order[:1]
-    plan = completed_plan(Graph(net), board, engines, free, pins)
+    plan = completed_plan(Problem(Graph(net), board, engines, free), pins)
     refuse_what_does_not_fit(net, board, engines, plan)
     return plan

@@ -29,6 +29,7 @@ from npukit.plan.search.tuned_choices import (
 )
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))
@@ -94,8 +95,8 @@ def alternatives_of(build: Build, net: Net) -> Alternatives | RoundAlternatives:
     order = pes_in_order(build.board)[: build.manifest.options.get("pes")]
     engines, plan = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}, build.plan()
     if plan.objective == "throughput":
-        return RoundAlternatives(Graph(net), build.board, engines, order, plan)
-    return Alternatives(Graph(net), build.board, engines, order)
+        return RoundAlternatives(Problem(Graph(net), build.board, engines, order), plan)
+    return Alternatives(Problem(Graph(net), build.board, engines, order))
 
 
 @dataclass(frozen=True)

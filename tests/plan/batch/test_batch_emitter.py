@@ -28,6 +28,7 @@ from npukit.plan.search.objectives import fastest_plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution
 from plan.emit.test_allocate import assignments, small_nets
 from plan.engines import engines
@@ -69,7 +70,7 @@ def test_any_round_computes_what_the_net_computes(data: st.DataObject) -> None:
     lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
     cuts = tuple(sorted(data.draw(st.sets(st.integers(1, len(net.ops)), max_size=3)) - {len(net.ops)}))
     wanted = Round(groups, lanes, waves, streamed, feeders=feeders, cuts=cuts)
-    assert_exact(net, emit_round(Graph(net), BOARD, engines(BOARD), wanted), data.draw(st.integers(0, 99)))
+    assert_exact(net, emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
 
 
 def heavy() -> Net:
@@ -83,12 +84,12 @@ def heavy() -> Net:
 
 def test_what_does_not_fit_is_streamed_in_slices_to_all_groups_at_once() -> None:
     net = heavy()
-    alone = fastest_plan(Graph(net), BOARD, engines(BOARD), [0])
+    alone = fastest_plan(Problem(Graph(net), BOARD, engines(BOARD), [0]))
     assert alone.streams
     assert missing_bytes(BOARD, alone) == 0
     assert_exact(net, alone)
     groups = tuple(on_one_pe(Graph(net), pe) for pe in pes_in_order(BOARD)[:2])
-    plan = first_that_fits(Graph(net), BOARD, engines(BOARD), Round(groups))
+    plan = first_that_fits(Problem(Graph(net), BOARD, engines(BOARD)), Round(groups))
     assert plan is not None
     assert missing_bytes(BOARD, plan) == 0
     slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
@@ -104,7 +105,7 @@ def test_tiles_of_other_pixels_share_a_slice() -> None:
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))
     streamed = frozenset(op.name for op in net.ops)
-    plan = emit_round(Graph(net), BOARD, engines(BOARD), Round(groups, streamed=streamed, slice_bytes=4096))
+    plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), Round(groups, streamed=streamed, slice_bytes=4096))
     slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert len({message.source.buffer for message in slices}) == len(slices) > len(net.ops)
     assert all(len(message.landings) == 4 for message in slices)
@@ -114,7 +115,7 @@ def test_tiles_of_other_pixels_share_a_slice() -> None:
 def asked_by(net: Net, feeders: tuple[int, ...]) -> dict[int, int]:
     """How often each PE asks DRAM for a slice, of two that compute and these."""
     wanted = Round((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024)
-    plan = emit_round(Graph(net), BOARD, engines(BOARD), replace(wanted, feeders=feeders))
+    plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, feeders=feeders))
     assert_exact(net, plan)
     numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}
     messages = {pe: [plan.messages[n] for n in sent] for pe, sent in numbers.items()}
@@ -141,7 +142,7 @@ def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() 
     group = on_rows(net, (0, 1))
 
     def activations(wanted: Round) -> int:
-        plan = emit_round(graph, BOARD, engines(BOARD), wanted)
+        plan = emit_round(Problem(graph, BOARD, engines(BOARD)), wanted)
         assert_exact(net, plan)
         assert any(m.tensor == net.ops[1].output for m in plan.messages)  # rows of each band go to the neighbour
         return max(pe.memory.activations for pe in plan.pes)
@@ -165,7 +166,9 @@ def test_any_bands_compute_what_the_net_computes(data: st.DataObject) -> None:
     streamed = frozenset(data.draw(st.sets(st.sampled_from([op.name for op in net.ops]))))
     bands = {net.ops[0].name: data.draw(st.integers(1, 3))}
     lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
-    assert_exact(net, emit_round(graph, BOARD, engines(BOARD), Round((group,), lanes, waves, streamed, bands=bands)))
+    assert_exact(
+        net, emit_round(Problem(graph, BOARD, engines(BOARD)), Round((group,), lanes, waves, streamed, bands=bands))
+    )
 
 
 def test_bands_are_for_what_would_crowd_a_pe() -> None:
@@ -190,7 +193,7 @@ def on_rows(net: Net, pes: tuple[int, int]) -> Assignment:
 
 @pytest.mark.parametrize(("net", "cycles"), [(keyword_net(), 5_000)], ids=["kws"])
 def test_replicas_on_sixteen_pes_reach_the_throughput_asked_for(net: Net, cycles: int) -> None:
-    one = emit_round(Graph(net), BOARD, engines(BOARD), Round(replicas(net)))
+    one = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), Round(replicas(net)))
     interval = simulate(net, BOARD, one, 3).interval_cycles / one.frames
     assert interval <= cycles
     assert_exact(net, one)
@@ -209,8 +212,8 @@ def small() -> Net:
 
 def test_throughput_beats_one_frame_at_a_time() -> None:
     net, order = small(), pes_in_order(BOARD)[:4]
-    one = fastest_plan(Graph(net), BOARD, engines(BOARD), order)
-    many = densest_plan(Graph(net), BOARD, engines(BOARD), order)
+    one = fastest_plan(Problem(Graph(net), BOARD, engines(BOARD), order))
+    many = densest_plan(Problem(Graph(net), BOARD, engines(BOARD), order))
     assert many.frames > 1
     assert many.predicted.interval_cycles < one.predicted.interval_cycles
     assert_exact(net, many)

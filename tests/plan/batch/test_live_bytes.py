@@ -19,6 +19,7 @@ from npukit.plan.search.objectives import QUICK
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.problem import Problem
 from plan.networks import Builder
 
 
@@ -39,7 +40,7 @@ def test_no_pe_holds_more_than_foreseen(compact: bool) -> None:
     cuts = [((1, 2, 2, 1), (1, 1, 1, 1)), ((1, 1, 1, 2), (1, 1, 1, 16))]
     boxes = [to_boxes(grid(graph.shape(op.output), *cuts[place % 2])) for place, op in enumerate(graph.ops)]
     group = {op.name: tuple(map(Tile, range(4), cut)) for op, cut in zip(graph.ops, boxes, strict=True)}
-    plan = emit_round(graph, BOARD, engines, Round((group,), compact=compact))
+    plan = emit_round(Problem(graph, BOARD, engines), Round((group,), compact=compact))
     regions = regions_of(graph, group, Ends(-1, 0), 0, compact=compact)
     foreseen = most_held(graph, [regions], upon(graph, engines), late=compact)
     for op, bytes_foreseen in zip(graph.ops, foreseen, strict=True):
@@ -71,7 +72,9 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     graph = Graph(assign_engines(b.net(b.conv(b.add(b.conv(b.conv(x, 64), 256), x), 64)), engines))
     room = 60 << 10
     order = range(1, 9)
-    search = LatencySearch(graph, BOARD, engines, order, QUICK, fetched=True, room=room, slices=2, slice_size=4096)
+    search = LatencySearch(
+        Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, slices=2, slice_size=4096
+    )
     regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, compact=True))
     (output,) = graph.outputs
     regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds it whole in any case

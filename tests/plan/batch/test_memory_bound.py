@@ -16,6 +16,7 @@ from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from plan.batch_search.test_data_parallel import small_mobilenet
 from plan.engines import engines
 from plan.networks import Builder
@@ -34,7 +35,7 @@ def inverted() -> Net:
 def rounds(net: Net, size: int) -> list[Round]:
     """With and without bands, of a group that streams all it can."""
     graph = Graph(net)
-    group = LatencySearch(graph, BOARD, engines(BOARD), PES[:size], QUICK, fetched=True).best()
+    group = LatencySearch(Problem(graph, BOARD, engines(BOARD), PES[:size]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3)
     whole = Round((group,), streamed=streamed, slice_bytes=2048, slices=2, feeders=(0,))
     return [whole, replace(whole, bands=bands_for(graph, BOARD, group))]
@@ -44,13 +45,13 @@ def rounds(net: Net, size: int) -> list[Round]:
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_what_fits_may_fit(net: Net, size: int) -> None:
     for wanted in rounds(net, size):
-        plan = emit_round(Graph(net), BOARD, engines(BOARD), wanted)
-        assert may_fit(Graph(net), BOARD, engines(BOARD), wanted) or missing_bytes(BOARD, plan)
+        plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
+        assert may_fit(Problem(Graph(net), BOARD, engines(BOARD)), wanted) or missing_bytes(BOARD, plan)
 
 
 def test_tensors_that_are_too_large_for_a_pe_do_not_fit() -> None:
     b = Builder("wide")
     net = b.net(b.conv(b.conv(b.input(1, 96, 96, 16), 64, 1), 16, 1))
     (whole, *_) = rounds(net, 2)
-    assert missing_bytes(BOARD, emit_round(Graph(net), BOARD, engines(BOARD), whole))
-    assert not may_fit(Graph(net), BOARD, engines(BOARD), whole)
+    assert missing_bytes(BOARD, emit_round(Problem(Graph(net), BOARD, engines(BOARD)), whole))
+    assert not may_fit(Problem(Graph(net), BOARD, engines(BOARD)), whole)

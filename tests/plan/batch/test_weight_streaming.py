@@ -9,7 +9,7 @@ from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.objectives import smallest_plan
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact, heavy
 from plan.engines import engines
 from plan.networks import Builder, keyword_net
@@ -57,6 +57,6 @@ def test_what_fits_is_not_streamed() -> None:
 
 
 def test_the_fewest_pes_are_those_that_hold_the_net() -> None:
-    plan = smallest_plan(Graph(heavy()), BOARD, engines(BOARD), pes_in_order(BOARD))
+    plan = smallest_plan(Problem(Graph(heavy()), BOARD, engines(BOARD)))
     assert not plan.streams
     assert plan.objective == "memory"

@@ -18,6 +18,7 @@ from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
 from npukit.plan.search.tuned_choices import network_key
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from npukit.quantize.models import load_model
 from npukit.tuning import VARIABLE, Database, Finding
 
@@ -42,7 +43,7 @@ def on_two() -> RoundAlternatives:
     board = load_board("pe-mesh")
     engines = with_core(plugins_of(board))
     net = assign_engines(load_model(MODEL).net, engines)
-    return RoundAlternatives(Graph(net), board, engines, pes_in_order(board)[:2], None)
+    return RoundAlternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:2]), None)
 
 
 def test_the_first_rounds_are_on_groups_of_any_size_and_more_lanes_help(on_two: RoundAlternatives) -> None:

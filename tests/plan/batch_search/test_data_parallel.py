@@ -13,7 +13,7 @@ from npukit.plan.ir.assignment import Tile
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.engines import engines
 from plan.networks import Builder
@@ -39,7 +39,7 @@ def small_mobilenet() -> Net:
 
 def test_a_small_mobilenet_in_groups_in_lock_step_is_exact() -> None:
     board, net = wide_board(), small_mobilenet()
-    plan = lockstep_plan(Graph(net), board, engines(board), pes_in_order(board))
+    plan = lockstep_plan(Problem(Graph(net), board, engines(board)))
     assert plan
     assert plan.frames > 1
     assert plan.streams

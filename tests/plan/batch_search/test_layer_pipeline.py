@@ -17,6 +17,7 @@ from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.engines import engines
 from plan.networks import Builder
@@ -35,14 +36,14 @@ def deep(layers: int = 6, features: int = 256) -> Net:
 
 
 def stages_of(net: Net, pes: int) -> tuple[PipelineSearch, Stages]:
-    search = PipelineSearch(Graph(net), BOARD, engines(BOARD), pes)
+    search = PipelineSearch(Problem(Graph(net), BOARD, engines(BOARD)), pes)
     return search, search.best(pes)
 
 
 def pipelined(net: Net, pes: int, waves: int = 6, lanes: int = 1) -> Plan:
     search, stages = stages_of(net, pes)
     wanted = Round((search.assignment(stages, ORDER),), lanes, waves, cuts=cuts_of(stages))
-    return emit_round(Graph(net), BOARD, engines(BOARD), wanted)
+    return emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
 
 @pytest.mark.parametrize("pes", [4, 5, 7, 16])

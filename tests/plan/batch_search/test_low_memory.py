@@ -3,7 +3,7 @@ from __future__ import annotations
 from npukit.plan.batch_search.low_memory import compact_plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.batch_search.test_data_parallel import small_mobilenet, wide_board
 from plan.engines import engines
@@ -12,7 +12,7 @@ from plan.networks import Builder
 
 def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
     board, net = wide_board(), small_mobilenet()
-    plan = compact_plan(Graph(net), board, engines(board), pes_in_order(board))
+    plan = compact_plan(Problem(Graph(net), board, engines(board)))
     assert plan
     assert plan.streams
     assert not missing_bytes(board, plan)
@@ -22,4 +22,4 @@ def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
 def test_tensors_that_no_group_holds_are_told_apart_at_once() -> None:
     board, b = wide_board(), Builder("wide")
     net = b.net(b.conv(b.conv(b.input(1, 160, 160, 16), 128, 1), 128, 1))
-    assert compact_plan(Graph(net), board, engines(board), pes_in_order(board)) is None
+    assert compact_plan(Problem(Graph(net), board, engines(board))) is None

@@ -17,6 +17,7 @@ from npukit.plan.ir.assignment import Assignment, Tile, check_assignment, on_one
 from npukit.plan.ir.plan import SENT_FLAG, Buffer, Compute, Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.receptive import cuttable_axes
 from oracles.plan_execution import Execution
 from plan.engines import engines
@@ -70,7 +71,7 @@ def planned(net: Net, assignment: Assignment, first: int = 0) -> Plan:
     board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": tuple(range(first))})})
     moved = {name: tuple(Tile(tile.pe + first, tile.box) for tile in tiles) for name, tiles in assignment.items()}
     check_assignment(Graph(net), moved, range(first, board.pe_count))
-    return emit_plan(Graph(net), board, engines(board), moved, "latency")
+    return emit_plan(Problem(Graph(net), board, engines(board)), moved, "latency")
 
 
 def frame(net: Net, seed: int) -> list[np.ndarray]:

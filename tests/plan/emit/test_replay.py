@@ -15,6 +15,7 @@ from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import BOARD, assert_exact
 from plan.engines import engines
 from plan.networks import Builder
@@ -65,7 +66,7 @@ def three_waves() -> tuple[Net, Round]:
     x = b.conv(b.input(1, 16, 16, 3), 32, 3, 2)
     net = b.net(b.dense(b.flatten(b.mean(b.conv(b.depthwise(x, 3, 1), 64, 1))), 40))
     order = pes_in_order(BOARD)
-    assignment = LatencySearch(Graph(net), BOARD, engines(BOARD), order[1:4], QUICK, fetched=True).best()
+    assignment = LatencySearch(Problem(Graph(net), BOARD, engines(BOARD), order[1:4]), QUICK, fetched=True).best()
     return net, Round((assignment,), waves=3, streamed=frozenset(op.name for op in net.ops if "conv" in op.name))
 
 
@@ -73,7 +74,7 @@ def test_waves_are_alike_to_the_last_address(monkeypatch: pytest.MonkeyPatch) ->
     """Of a program that is a table the third wave is nearly all what the second was."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     net, wanted = three_waves()
-    plan = emit_round(Graph(net), BOARD, engines(BOARD), wanted)
+    plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
     assert_exact(net, plan, rounds=2)
     for pe in plan.pes[1:]:
         likes = likes_of(plan, pe)

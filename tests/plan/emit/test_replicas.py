@@ -16,6 +16,7 @@ from npukit.plan.emit.replicas import NO_OTHERS, groups_alike
 from npukit.plan.ir.plan import Message, PePlan, Plan, Send
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact, on_groups, on_rows
 from plan.engines import engines
 from plan.networks import Builder
@@ -33,7 +34,7 @@ def planned(net: Net, lanes: int = 1, waves: int = 2) -> Plan:
     """Three groups of two PEs, and the root, which asks for the constants."""
     groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
     wanted = Round(groups, lanes, waves, streamed, slice_bytes=1024, feeders=(ROOT,))
-    return emit_round(Graph(net), BOARD, engines(BOARD), wanted)
+    return emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
 
 def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, lanes: int, waves: int) -> Plan:

@@ -16,6 +16,7 @@ from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -64,7 +65,7 @@ def _frame(first: Boxes, second: Boxes) -> int:
         op.name: tuple(Tile(pe, box) for pe, box in enumerate(to_boxes(boxes)))
         for op, boxes in zip(graph.ops, (first, second), strict=True)
     }
-    plan = emit_plan(graph, BOARD, engines(BOARD), assignment, "latency")
+    plan = emit_plan(Problem(graph, BOARD, engines(BOARD)), assignment, "latency")
     return simulate(graph.net, BOARD, plan).latency_cycles
 
 

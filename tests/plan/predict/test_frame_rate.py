@@ -15,6 +15,7 @@ from npukit.plan.planner import plan_network
 from npukit.plan.predict.frame_rate import reaches, refuse_missed_rate
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import heavy
 from plan.engines import engines
 from plan.networks import Builder
@@ -89,4 +90,4 @@ def _alternating(net: Net, board: Board) -> Plan:
     """Every second op on the other chip."""
     graph = Graph(net)
     tiles = {op.name: (Tile(n % 2, Box.whole(graph.shape(op.output))),) for n, op in enumerate(graph.ops)}
-    return with_predictions(net, board, emit_plan(graph, board, engines(board), tiles, "latency"))
+    return with_predictions(net, board, emit_plan(Problem(graph, board, engines(board)), tiles, "latency"))

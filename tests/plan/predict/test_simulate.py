@@ -15,6 +15,7 @@ from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, ROW_CYCLES, SEND_CYCLES, SIGNAL_CYCLES, WAIT_CYCLES
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import Routes
 from plan.engines import engines
 from plan.networks import Builder
@@ -39,7 +40,7 @@ def chips(columns: int, rows: int) -> Board:
 def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
     b = Builder("two")
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
+    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0), "latency")
     cycles = sum(step.cycles for step in plan.pes[0].computes())
     assert simulate(net, BOARD, plan).latency_cycles == CHAIN_CYCLES + cycles
 
@@ -47,7 +48,7 @@ def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
 def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     b = Builder("two")
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), on_one_pe(Graph(net), 0), "latency")
+    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0), "latency")
     straight = simulate(net, BOARD, plan).latency_cycles
     monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_: True)
     assert simulate(net, BOARD, plan).latency_cycles == straight + ROW_CYCLES, "one chain is one row that waits"
@@ -59,7 +60,7 @@ def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     graph = Graph(b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3)))
     rows = [tuple(map(Tile, range(4), to_boxes(grid((1, 8, 8, 16), (1, 4, 1, 1), (1, 1, 1, 1)))))] * 2
     assignment = dict(zip([op.name for op in graph.ops], rows, strict=True))
-    plan = emit_round(graph, BOARD, engines(BOARD), Round((assignment,)))
+    plan = emit_round(Problem(graph, BOARD, engines(BOARD)), Round((assignment,)))
     straight = simulate(graph.net, BOARD, plan).latency_cycles
     monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_: True)
     told = [message for message in plan.messages if not message.tensor]
@@ -73,7 +74,7 @@ def test_one_message_there_and_one_back() -> None:
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     (op,) = net.ops
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {op.name: (tile,)}, "latency")
+    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)}, "latency")
     (compute,) = plan.pes[1].computes()
     there = SEND_CYCLES + SETUP + NOC.hop_cycles + 4 + WAIT_CYCLES
     back = SEND_CYCLES + SETUP + NOC.hop_cycles + 16 + WAIT_CYCLES
@@ -85,7 +86,7 @@ def test_frames_follow_each_other() -> None:
     b = Builder("away")
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    plan = emit_plan(Graph(net), BOARD, engines(BOARD), {net.ops[0].name: (tile,)}, "latency")
+    plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {net.ops[0].name: (tile,)}, "latency")
     result = simulate(net, BOARD, plan, frames=4)
     assert len(result.frame_ends) == 4
     assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)

@@ -12,6 +12,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.engines import engines
 from plan.networks import Builder
@@ -40,7 +41,7 @@ def of_slices(net: Net, *, compact: bool) -> Plan:
     wanted = Round(
         (in_rows(net),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024, waves=2, compact=compact
     )
-    plan = emit_round(Graph(net), BOARD, ENGINES, wanted)
+    plan = emit_round(Problem(Graph(net), BOARD, ENGINES), wanted)
     assert_exact(net, plan, rounds=2)
     return plan
 
@@ -80,4 +81,6 @@ def test_a_sum_may_be_cut_otherwise_than_its_operand() -> None:
         boxes = to_boxes(grid(net.tensor(op.output).shape, cut, (1, 1, 1, 1)))
         group = {**in_rows(net), op.name: tuple(map(Tile, (2, 1), boxes))}
         for compact in (False, True):
-            assert_exact(net, emit_round(Graph(net), BOARD, ENGINES, Round((group,), compact=compact)), rounds=2)
+            assert_exact(
+                net, emit_round(Problem(Graph(net), BOARD, ENGINES), Round((group,), compact=compact)), rounds=2
+            )

@@ -20,6 +20,7 @@ from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.receptive import cuttable_axes
 from oracles.plan_execution import Execution, PlanError
 from plan.engines import SimpleCore, engines
@@ -72,7 +73,7 @@ def planned(net: Net, pes: int) -> Plan:
             shape = net.tensor(op.output).shape
             boxes = to_boxes(grid(shape, (1, min(pes, shape[1]), 1, 1), (1,) * 4))
             assignment[op.name] = tuple(Tile(pe, box) for pe, box in enumerate(boxes))
-    return emit_plan(graph, BOARD, ENGINES, assignment, "latency")
+    return emit_plan(Problem(graph, BOARD, ENGINES), assignment, "latency")
 
 
 def joins(plan: Plan) -> int:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate, product
 
-from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
@@ -39,7 +38,7 @@ from npukit.plan.batch.weight_slices import (
     slices_of,
 )
 from npukit.plan.emit.allocate import finished
-from npukit.plan.emit.emitter import Emitter, Engines
+from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import SIGNAL, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block
 from npukit.plan.emit.regions import Ends, in_frame
@@ -49,44 +48,44 @@ from npukit.plan.ir.plan import Buffer, Plan, streamed_name
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
 """Parts in which a wave's inputs are fetched during the wave before."""
 
 
-def emit_round(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan:
+def emit_round(problem: Problem, wanted: Round) -> Plan:
     """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
-    return settled_round(graph, board, engines, wanted, {})
+    return settled_round(problem, wanted, {})
 
 
-def settled_round(graph: Graph, board: Board, engines: Engines, wanted: Round, settled: UsualFlags) -> Plan:
+def settled_round(problem: Problem, wanted: Round, settled: UsualFlags) -> Plan:
     """That plan. Of several waves it is emitted twice: then also the first has the flags on which later ones settle.
 
     Once is enough if those of one of its groups are known, `settled`, and all groups are alike.
     """
-    emitter = _emitted(graph, board, engines, wanted, settled)
+    emitter = _emitted(problem, wanted, settled)
     if wanted.waves > 1 and not (settled and emitter.emits_one_group):
-        emitter = _emitted(graph, board, engines, wanted, emitter.usual_flags)
+        emitter = _emitted(problem, wanted, emitter.usual_flags)
     return emitter.plan()
 
 
-def round_with(
-    graph: Graph, board: Board, engines: Engines, wanted: Round, flags: UsualFlags
-) -> tuple[Plan, UsualFlags]:
+def round_with(problem: Problem, wanted: Round, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
     """The plan with these flags where they are free, and those on which its later waves settle."""
-    emitter = _emitted(graph, board, engines, wanted, flags)
+    emitter = _emitted(problem, wanted, flags)
     return emitter.plan(), emitter.usual_flags
 
 
-def _emitted(graph: Graph, board: Board, engines: Engines, wanted: Round, flags: UsualFlags) -> _RoundEmitter:
+def _emitted(problem: Problem, wanted: Round, flags: UsualFlags) -> _RoundEmitter:
     """Of groups that are alike one, unless their own PEs must ask for slices."""
-    useful_groups = tuple(in_bands(graph, useful(graph, group), wanted.bands) for group in wanted.groups)
+    useful_groups = tuple(
+        in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups
+    )
     wanted = replace(wanted, groups=useful_groups)
-    alike = groups_alike(wanted.groups, wanted.feeders, pes_in_order(board)[0])
-    emitter = _RoundEmitter(graph, board, engines, wanted, alike, flags)
+    alike = groups_alike(wanted.groups, wanted.feeders, problem.board.root_pe)
+    emitter = _RoundEmitter(problem, wanted, alike, flags)
     if not emitter.streams.are_listed_apart and alike.count > 1:
-        emitter = _RoundEmitter(graph, board, engines, wanted, NO_OTHERS, flags)
+        emitter = _RoundEmitter(problem, wanted, NO_OTHERS, flags)
     emitter.emit()
     return emitter
 
@@ -102,23 +101,19 @@ class _Place:
 class _RoundEmitter:
     def __init__(
         self,
-        graph: Graph,
-        board: Board,
-        engines: Engines,
+        problem: Problem,
         wanted: Round,
         alike: Alike,
         usual_flags: UsualFlags,
     ) -> None:
-        root = board.root_pe
-        self._graph, self._board, self._engines, self._round = graph, board, engines, wanted
+        root = problem.board.root_pe
+        self._graph, self._board, self._engines, self._round = problem.graph, problem.board, problem.engines, wanted
         self._apart = alike.count
         """Of the groups that are alike the frames of the first are emitted: so many are between them."""
         frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
-        ends, apart = _ends(wanted, root), between(graph, wanted.bands)
+        ends, apart = _ends(wanted, root), between(problem.graph, wanted.bands)
         self.emitter = Emitter(
-            graph,
-            board,
-            engines,
+            problem,
             frames,
             ends,
             wanted.feeders,
@@ -128,11 +123,11 @@ class _RoundEmitter:
             alike,
             compact=wanted.compact,
         )
-        self._traffic, self._upon = self.emitter.traffic, upon(graph, engines)
-        self._lazy = lazy_from(graph, board, engines, wanted)
-        self._calm = min(_calm_from(graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
-        self._places = list(self._in_order(turns_of(graph, wanted.bands)))
-        self._due = Due(graph, wanted.bands, compact=wanted.compact)
+        self._traffic, self._upon = self.emitter.traffic, upon(problem.graph, problem.engines)
+        self._lazy = lazy_from(problem, wanted)
+        self._calm = min(_calm_from(problem.graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
+        self._places = list(self._in_order(turns_of(problem.graph, wanted.bands)))
+        self._due = Due(problem.graph, wanted.bands, compact=wanted.compact)
         self._rooms = self._rooms_for_slices()
         self._cut = cache(self._cut_anew)
         self._to_compute: dict[int, list[Slice]] = {}

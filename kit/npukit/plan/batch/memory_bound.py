@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 from itertools import accumulate
 
-from npukit.board.board import Board
+from npukit.accel.interface import Engines
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
@@ -14,7 +14,7 @@ from npukit.plan.batch.batch import Round
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
 from npukit.plan.batch.weight_slices import LARGEST_SLICE, MOST_SLICE_BYTES, cut_in_slices
-from npukit.plan.emit.emitter import Engines, command_bytes
+from npukit.plan.emit.emitter import command_bytes
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, regions_of
 from npukit.plan.emit.transfers import copies_to, transfers_of
@@ -30,6 +30,7 @@ from npukit.plan.predict.memory import (
 )
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_SLICE = 2
 """Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
@@ -40,19 +41,19 @@ ROWS_OF_A_COMMAND = 3
 lie. With several slices no two that follow each other lie in the same place."""
 
 
-def may_fit(graph: Graph, board: Board, engines: Engines, wanted: Round) -> bool:
+def may_fit(problem: Problem, wanted: Round) -> bool:
     """Whether a round whose constants are all streamed may, of which the last group neither has the root nor gets its
     places late."""
-    group = in_bands(graph, useful(graph, wanted.groups[-1]), wanted.bands)
-    thin = between(graph, wanted.bands)
-    regions = regions_of(graph, group, Ends(DRAM, DRAM), 0, thin)
-    slices = _Slices(graph, engines, wanted)
-    in_place = _in_place(graph, engines, group)
-    beside = {op.output: slices.at_once(op, group) for op in graph.ops}
-    held = most_at_once(graph, regions, upon(graph, engines), in_place, thin, beside)
-    held += _orders(graph, engines, group, slices)
-    room = board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
-    rest = (_descriptors(graph, regions, tensor) for tensor in regions)  # which take longest to find
+    group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
+    thin = between(problem.graph, wanted.bands)
+    regions = regions_of(problem.graph, group, Ends(DRAM, DRAM), 0, thin)
+    slices = _Slices(problem.graph, problem.engines, wanted)
+    in_place = _in_place(problem.graph, problem.engines, group)
+    beside = {op.output: slices.at_once(op, group) for op in problem.graph.ops}
+    held = most_at_once(problem.graph, regions, upon(problem.graph, problem.engines), in_place, thin, beside)
+    held += _orders(problem.graph, problem.engines, group, slices)
+    room = problem.board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
+    rest = (_descriptors(problem.graph, regions, tensor) for tensor in regions)  # which take longest to find
     return all(max(each.values()) <= room for each in accumulate(rest, Counter.__add__, initial=held))
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from npukit.accel.interface import Accelerator
-from npukit.board.board import Board
+from npukit.accel.interface import Engines
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
 from npukit.plan.batch.batch import Round
@@ -21,8 +20,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.graph import Graph
-
-Engines = Mapping[str, Accelerator]
+from npukit.plan.tensors.problem import Problem
 
 SLICES = (SLICE_BYTES, 2 * SLICE_BYTES, 4 * SLICE_BYTES)
 """Sizes of slices worth trying: small ones leave more memory, large ones keep the engines at work."""
@@ -34,80 +32,78 @@ HELD = (SLICES_IN_MEMORY, 2)
 """Slices of a frame for which there is room at once, worth trying."""
 
 
-def first_that_fits(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
+def first_that_fits(problem: Problem, wanted: Round) -> Plan | None:
     """The round with as few ops streamed as will do, or None if it fits in no way.
 
     In a pipeline, whose stages keep their constants, none are streamed.
     """
-    heaviest = [] if wanted.cuts else _heaviest(graph, engines, wanted.groups[0])
+    heaviest = [] if wanted.cuts else _heaviest(problem.graph, problem.engines, wanted.groups[0])
 
     @cache
     def emitted(count: int) -> Plan | None:
         try:
-            plan = emit_round(graph, board, engines, replace(wanted, streamed=frozenset(heaviest[:count])))
+            plan = emit_round(problem, replace(wanted, streamed=frozenset(heaviest[:count])))
         except DoesNotFit:
             return None
-        return None if missing_bytes(board, plan) else plan
+        return None if missing_bytes(problem.board, plan) else plan
 
-    least = _least_count(graph, board, engines, wanted.groups[0], heaviest)
+    least = _least_count(problem, wanted.groups[0], heaviest)
     if emitted(least) or emitted(len(heaviest)) is None:
         return emitted(least)
     counts = range(least, len(heaviest))
     return emitted(least + bisect_left(counts, True, key=lambda count: emitted(count) is not None))
 
 
-def none_or_all_streamed(graph: Graph, board: Board, engines: Engines, wanted: Round) -> tuple[Round, Plan] | None:
+def none_or_all_streamed(problem: Problem, wanted: Round) -> tuple[Round, Plan] | None:
     """The round with all constants kept if that fits, else with all streamed that can be, or None."""
-    heaviest = _heaviest(graph, engines, wanted.groups[0])
-    least = _least_count(graph, board, engines, wanted.groups[0], heaviest)
+    heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
+    least = _least_count(problem, wanted.groups[0], heaviest)
     for count in [len(heaviest)] if least else [0, len(heaviest)]:
         tried = replace(wanted, streamed=frozenset(heaviest[:count]))
         try:
-            plan = emit_round(graph, board, engines, tried)
+            plan = emit_round(problem, tried)
         except DoesNotFit:
             continue
-        if not missing_bytes(board, plan):
+        if not missing_bytes(problem.board, plan):
             return tried, plan
     return None
 
 
-def frame_with_streams(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan | None:
+def frame_with_streams(problem: Problem, assignment: Assignment) -> Plan | None:
     """The fastest frame of an assignment whose constants do not fit, or None if it fits in no way."""
     for fetched in (False, True):  # an input that the root cannot hold may lie in DRAM as well
-        plans = list(_frames_with_streams(graph, board, engines, assignment, fetched))
+        plans = list(_frames_with_streams(problem, assignment, fetched))
         if plans:
             return min(plans, key=lambda plan: plan.predicted.latency_cycles)
     return None
 
 
-def most_streamed(graph: Graph, board: Board, engines: Engines, wanted: Round) -> Plan | None:
+def most_streamed(problem: Problem, wanted: Round) -> Plan | None:
     """The round with all constants streamed that can be, whether it fits or not; None if none can."""
-    streamed = frozenset(_heaviest(graph, engines, wanted.groups[0]))
+    streamed = frozenset(_heaviest(problem.graph, problem.engines, wanted.groups[0]))
     try:
-        return emit_round(graph, board, engines, replace(wanted, streamed=streamed)) if streamed else None
+        return emit_round(problem, replace(wanted, streamed=streamed)) if streamed else None
     except DoesNotFit:
         return None
 
 
-def _frames_with_streams(
-    graph: Graph, board: Board, engines: Engines, assignment: Assignment, fetched: bool
-) -> Iterator[Plan]:
+def _frames_with_streams(problem: Problem, assignment: Assignment, fetched: bool) -> Iterator[Plan]:
     for size, held in product(SLICES, HELD):
         wanted = Round((assignment,), slice_bytes=size, slices=held, fetched=fetched)
-        plan = first_that_fits(graph, board, engines, wanted)
+        plan = first_that_fits(problem, wanted)
         if plan:
-            yield replace(with_predictions(graph.net, board, plan), objective="latency")
+            yield replace(with_predictions(problem.net, problem.board, plan), objective="latency")
 
 
-def _least_count(graph: Graph, board: Board, engines: Engines, assignment: Assignment, heaviest: Sequence[str]) -> int:
+def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[str]) -> int:
     """How many of the heaviest ops must be streamed at least, as the constants of the others would fill a PE."""
     held: Counter[int] = Counter()
     sizes: dict[str, dict[int, int]] = {}
-    for op in graph.ops:
+    for op in problem.graph.ops:
         tiles = assignment[op.name]
-        sizes[op.name] = {tile.pe: engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in tiles}
+        sizes[op.name] = {tile.pe: problem.cost(op, tile.box).constant_bytes for tile in tiles}
         held.update(sizes[op.name])
-    room, count = board.memory_for("constants").size, 0
+    room, count = problem.board.memory_for("constants").size, 0
     while count < len(heaviest) and max(held.values()) > room:
         held.subtract(sizes[heaviest[count]])
         count += 1

@@ -6,13 +6,11 @@ rounds of large meshes, whose simulation takes minutes, are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from npukit.accel.interface import Accelerator
-from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_spec import RoundChoice
@@ -25,7 +23,7 @@ from npukit.plan.search.alternatives import Candidate, Neighbours, are_possible
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import Splits
-from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 MOST_LANES, MOST_WAVES = 8, 16
 
@@ -35,22 +33,22 @@ class RoundAlternatives:
 
     spelled = staticmethod(str)
 
-    def __init__(
-        self, graph: Graph, board: Board, engines: Mapping[str, Accelerator], order: Sequence[int], own: Plan | None
-    ) -> None:
-        self._graph, self._board, self._engines, self._order = graph, board, engines, order
+    def __init__(self, problem: Problem, own: Plan | None) -> None:
+        self._problem = problem
         self._own = own
-        self._splits = cache(lambda pes: Splits(graph, engines, pes))
+        self._splits = cache(lambda pes: Splits(problem.graph, problem.engines, pes))
 
     def plan(self, choice: RoundChoice) -> Plan | None:
         """The plan of a round, or None if it is none of this net or does not fit."""
-        if choice.pes > len(self._order) or not are_possible(self._graph, self._splits(choice.pes), choice.splits):
+        if choice.pes > len(self._problem.order) or not are_possible(
+            self._problem.graph, self._splits(choice.pes), choice.splits
+        ):
             return None
         try:
-            plan = first_that_fits(self._graph, self._board, self._engines, self._round(choice))
+            plan = first_that_fits(self._problem, self._round(choice))
         except DoesNotFit:
             return None
-        return plan and with_predictions(self._graph.net, self._board, plan, ROUNDS)
+        return plan and with_predictions(self._problem.net, self._problem.board, plan, ROUNDS)
 
     def searched(self) -> Iterator[Candidate[RoundChoice]]:
         """What the planner compares, on groups of any size that leaves few PEs over; the least busy engines first."""
@@ -79,23 +77,22 @@ class RoundAlternatives:
                 yield replace(choice, lanes=lanes)
         for slice_bytes, slices in product({size for size, _ in SLICED}, {held for _, held in SLICED}):
             yield replace(choice, slice_bytes=slice_bytes, slices=slices)
-        for splits in Neighbours(self._graph, self._splits(choice.pes)).of(choice.splits):
+        for splits in Neighbours(self._problem.graph, self._splits(choice.pes)).of(choice.splits):
             yield replace(choice, splits=splits)
 
     def _starts(self) -> Iterator[RoundChoice]:
-        most = len(self._order)
+        most = len(self._problem.order)
         for pes in (pes for pes in range(1, most + 1) if most // pes * pes >= WELL_USED * most):
-            order = self._order[:pes]
-            search = LatencySearch(self._graph, self._board, self._engines, order, QUICK, fetched=True)
+            search = LatencySearch(self._problem.on(self._problem.order[:pes]), QUICK, fetched=True)
             slice_bytes, slices = SLICED[0]
             for splits in dict.fromkeys(search.best_splits(price) for price in PRICES):
                 yield RoundChoice(pes, splits, 1, 1, slices, slice_bytes)
 
     def _busy(self, choice: RoundChoice) -> float:
-        return engine_cycles(self._graph, self._engines, self._round(choice))
+        return engine_cycles(self._problem, self._round(choice))
 
     def _round(self, choice: RoundChoice) -> Round:
-        order, pes = self._order, choice.pes
+        order, pes = self._problem.order, choice.pes
         assignment = self._splits(pes).assignment(order[:pes], choice.splits)
         return Round(
             tuple(groups_of(assignment, order, pes)),

@@ -13,14 +13,12 @@ from functools import partial
 from itertools import chain
 from math import inf
 
-from npukit.board.board import Board
 from npukit.parallel import in_order
 from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_emitter import emit_round, settled_round
 from npukit.plan.batch.channel_bands import bands_for, narrowed
 from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.batch_search.group_trials import MOST_WAVES, Trials, Tried
-from npukit.plan.emit.emitter import Engines
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
@@ -29,6 +27,7 @@ from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 WELL_USED = 0.92
 """Of the PEs, what the groups of a size must take together."""
@@ -72,18 +71,18 @@ FORESEEN = 0.02
 """Part by which a whole round may take longer than one group of it lets expect."""
 
 
-def lockstep_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan | None:
+def lockstep_plan(problem: Problem) -> Plan | None:
     """The most frames a cycle that groups in lock step give, or None if none fit."""
-    trials = Trials(graph, board, engines)
-    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, slices=2)
-    tried = _in_waves(trials, _of_all_sizes(trials, graph, board, engines, order, search))
+    trials = Trials(problem)
+    search = LatencySearch(problem, QUICK, fetched=True, slices=2)
+    tried = _in_waves(trials, _of_all_sizes(problem, trials, search))
     if tried:
         best, moving_less = min(map(_by_interval, tried)), search.weighing(HEAVY_MOVES)
-        sizes = sorted({_size(order, each) for each in tried if each.interval < best * (1 + FORESEEN)})
-        heavy = in_order(lambda size: trials.first(*_of_size(graph, board, order, size, moving_less, ROOMS[:1])), sizes)
+        sizes = sorted({_size(problem.order, each) for each in tried if each.interval < best * (1 + FORESEEN)})
+        heavy = in_order(lambda size: trials.first(*_of_size(problem, size, moving_less, ROOMS[:1])), sizes)
         tried += _in_waves(trials, list(filter(None, heavy)), best)
         tried += _in_other_ways(trials, min(tried, key=_by_interval))
-    return _best_whole(graph, board, engines, tried)
+    return _best_whole(problem, tried)
 
 
 def _by_interval(tried: Tried) -> float:
@@ -95,9 +94,7 @@ def _size(order: Sequence[int], tried: Tried) -> int:
     return (len(order) - len(tried.wanted.feeders)) // len(tried.wanted.groups)
 
 
-def _of_all_sizes(
-    trials: Trials, graph: Graph, board: Board, engines: Engines, order: Sequence[int], search: LatencySearch
-) -> list[Tried]:
+def _of_all_sizes(problem: Problem, trials: Trials, search: LatencySearch) -> list[Tried]:
     """Groups of each size in one wave, those that fit; but for those whose engines alone take longer than the best."""
     found: list[Tried] = []
     worse = 0
@@ -106,13 +103,13 @@ def _of_all_sizes(
         return min((each.interval for each in found), default=inf)
 
     def of_size(size: int) -> list[Tried]:
-        rounds = _of_size(graph, board, order, size, search)
-        possible = [wanted for wanted in rounds if engine_cycles(graph, engines, wanted) < least()]
+        rounds = _of_size(problem, size, search)
+        possible = [wanted for wanted in rounds if engine_cycles(problem, wanted) < least()]
         return [each for each in map(trials.first, possible) if each]
 
-    for tried in in_order(of_size, _sizes(graph, board, order)):
+    for tried in in_order(of_size, _sizes(problem)):
         # Which were worse than the least when they were begun depends on the clock, which are now does not.
-        better = [each for each in tried if engine_cycles(graph, engines, each.wanted) < least()]
+        better = [each for each in tried if engine_cycles(problem, each.wanted) < least()]
         worse = 0 if not found or any(each.interval < least() for each in better) else worse + 1
         found += better
         if worse == WORSE:
@@ -120,27 +117,27 @@ def _of_all_sizes(
     return found
 
 
-def _best_whole(graph: Graph, board: Board, engines: Engines, every: Sequence[Tried]) -> Plan | None:
+def _best_whole(problem: Problem, every: Sequence[Tried]) -> Plan | None:
     """The best of the whole rounds that may be, those first that let expect most."""
     found: list[Plan] = []
     for tried in sorted(every, key=_by_interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
         if len(found) == COMPARED or (best is not None and tried.interval >= best * (1 - FORESEEN)):
             break
-        plan = settled_round(graph, board, engines, tried.wanted, tried.settled)
-        if not missing_bytes(board, plan):
-            found.append(with_predictions(graph.net, board, plan))
+        plan = settled_round(problem, tried.wanted, tried.settled)
+        if not missing_bytes(problem.board, plan):
+            found.append(with_predictions(problem.net, problem.board, plan))
     return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
 
 
-def closest_frame(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+def closest_frame(problem: Problem) -> Plan:
     """One frame on all PEs, with whatever leaves most memory: small tiles, all constants streamed that can be."""
-    room = int(ROOMS[-1] * board.memory_for("activations").size)
-    search = LatencySearch(graph, board, engines, order, QUICK, fetched=True, room=room, slices=2)
+    room = int(ROOMS[-1] * problem.board.memory_for("activations").size)
+    search = LatencySearch(problem, QUICK, fetched=True, room=room, slices=2)
     assignment = search.best(PRICE)
     wanted = Round((assignment,), slice_bytes=SLICES[0][0], slices=SLICES[0][1])
-    plan = most_streamed(graph, board, engines, wanted) or emit_round(graph, board, engines, wanted)
-    return with_predictions(graph.net, board, plan)
+    plan = most_streamed(problem, wanted) or emit_round(problem, wanted)
+    return with_predictions(problem.net, problem.board, plan)
 
 
 def _in_waves(trials: Trials, firsts: Sequence[Tried], best: float = inf) -> list[Tried]:
@@ -171,31 +168,24 @@ def _in_other_ways(trials: Trials, best: Tried) -> Iterator[Tried]:
     return chain.from_iterable(in_order(partial(trials.otherwise, best), rounds))
 
 
-def _sizes(graph: Graph, board: Board, order: Sequence[int]) -> Iterator[int]:
-    """Of groups, those worth it: of several sizes of which there are as many groups the largest."""
-    memory = board.memory_for("activations").size
+def _sizes(problem: Problem) -> Iterator[int]:
+    """Sizes of groups worth trying: of several of which there are as many groups the largest."""
+    memory, order = problem.board.memory_for("activations").size, problem.order
     largest = {len(order) // size: size for size in SIZES if size <= len(order)}
     for size in sorted(largest.values()):
-        crowded = _least_bytes(graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
+        crowded = _least_bytes(problem.graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
         if not crowded and len(order) // size * size >= WELL_USED * len(order):
             yield size
 
 
-def _of_size(
-    graph: Graph,
-    board: Board,
-    order: Sequence[int],
-    size: int,
-    search: LatencySearch,
-    rooms: Sequence[float | None] = ROOMS,
-) -> list[Round]:
+def _of_size(problem: Problem, size: int, search: LatencySearch, rooms: Sequence[float | None] = ROOMS) -> list[Round]:
     """The best groups of a size in each room, those that differ."""
-    memory, of_size = board.memory_for("activations").size, search.on(order[:size])
+    memory, of_size = problem.board.memory_for("activations").size, search.on(problem.order[:size])
     found: list[Round] = []
     for room in rooms:
         assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
-        bands, (slice_bytes, slices) = bands_for(graph, board, assignment), SLICES[0]
-        whole = round_of(assignment, order, size)
+        bands, (slice_bytes, slices) = bands_for(problem.graph, problem.board, assignment), SLICES[0]
+        whole = round_of(assignment, problem.order, size)
         wanted = replace(whole, bands=bands, slice_bytes=slice_bytes, slices=slices, room=0)
         if wanted not in found:
             found.append(wanted)
@@ -228,12 +218,12 @@ def root_last(order: Sequence[int], size: int) -> list[int]:
     return list(order) if len(order) % size else [*reversed(order[:size]), *order[size:]]
 
 
-def engine_cycles(graph: Graph, engines: Engines, wanted: Round) -> float:
+def engine_cycles(problem: Problem, wanted: Round) -> float:
     """Cycles a frame of the busiest PE's engines."""
     busy: Counter[int] = Counter()
-    for op in graph.ops:
+    for op in problem.graph.ops:
         for tile in wanted.groups[0][op.name]:
-            busy[tile.pe] += engines[op.engine].cost(graph.net, op, tile.box).cycles
+            busy[tile.pe] += problem.cost(op, tile.box).cycles
     return max(busy.values()) / len(wanted.groups)
 
 

@@ -13,13 +13,13 @@ from npukit.plan.batch.batch import Round
 from npukit.plan.batch.batch_emitter import round_with
 from npukit.plan.batch.memory_bound import may_fit
 from npukit.plan.batch.weight_streaming import none_or_all_streamed
-from npukit.plan.emit.emitter import Engines
 from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 MOST_WAVES = 4
 
@@ -63,8 +63,8 @@ class Tried:
 class Trials:
     """Of one net on one board."""
 
-    def __init__(self, graph: Graph, board: Board, engines: Engines) -> None:
-        self._graph, self._board, self._engines = graph, board, engines
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
 
     def first(self, wanted: Round) -> Tried | None:
         """In one wave, if a group of it fits: with all constants kept or all streamed, in bands only if it must."""
@@ -72,14 +72,14 @@ class Trials:
         if found is None:
             return None
         fitting, plan = found
-        later = (len(wanted.groups) - 1) * _input_cycles(self._graph, self._board)
+        later = (len(wanted.groups) - 1) * _input_cycles(self._problem.graph, self._problem.board)
         return Tried(replace(fitting, groups=wanted.groups), self._cycles(plan), later, _free(plan))
 
     def _fitting(self, wanted: Round) -> tuple[Round, Plan] | None:
         alone = replace(wanted, groups=_one_of(wanted))
-        if not may_fit(self._graph, self._board, self._engines, alone):
+        if not may_fit(self._problem, alone):
             return None
-        return none_or_all_streamed(self._graph, self._board, self._engines, alone)
+        return none_or_all_streamed(self._problem, alone)
 
     def longest(self, tried: Tried, best: float) -> list[Tried]:
         """Of one wave in more, as many as fit, as long as that may be better than the best interval."""
@@ -114,9 +114,9 @@ class Trials:
         as_before = _ways(wanted) == _ways(tried.wanted)
         alone = replace(wanted, groups=_one_of(wanted))
         plan, settled = self._round_with(alone, tried.settled if as_before else {})
-        if wanted.waves > 1 and 0 < missing_bytes(self._board, plan) < NEARLY_FITS:  # its own flags may do
+        if wanted.waves > 1 and 0 < missing_bytes(self._problem.board, plan) < NEARLY_FITS:  # its own flags may do
             plan, settled = self._round_with(alone, settled)
-        if missing_bytes(self._board, plan):
+        if missing_bytes(self._problem.board, plan):
             return None
         cycles, more = self._cycles(plan), wanted.waves - tried.wanted.waves
         wave = (cycles - tried.cycles) / more if more and as_before else tried.wave
@@ -124,10 +124,10 @@ class Trials:
         return replace(tried, wanted=wanted, cycles=cycles, free=_free(plan), wave=wave, settled=settled)
 
     def _round_with(self, alone: Round, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
-        return round_with(self._graph, self._board, self._engines, alone, flags)
+        return round_with(self._problem, alone, flags)
 
     def _cycles(self, plan: Plan) -> int:
-        return simulate(self._graph.net, self._board, plan).latency_cycles
+        return simulate(self._problem.net, self._problem.board, plan).latency_cycles
 
 
 def _free(plan: Plan) -> int:

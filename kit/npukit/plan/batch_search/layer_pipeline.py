@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from npukit.board.board import Board
-from npukit.plan.emit.emitter import Engines
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import to_boxes
-from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 EXCHANGE_CYCLES = 250
 """About what an op on several PEs takes besides its engine, which need parts of its inputs from each other."""
@@ -37,9 +35,9 @@ Stages = tuple[Stage, ...]
 class PipelineSearch:
     """The pipelines of one net on at most so many PEs."""
 
-    def __init__(self, graph: Graph, board: Board, engines: Engines, pes: int) -> None:
-        self._graph, self._memory = graph, board.memory_for("constants").size
-        self._splits = {count: Splits(graph, engines, count) for count in range(1, pes + 1)}
+    def __init__(self, problem: Problem, pes: int) -> None:
+        self._graph, self._memory = problem.graph, problem.board.memory_for("constants").size
+        self._splits = {count: Splits(problem.graph, problem.engines, count) for count in range(1, pes + 1)}
         self._chosen = {count: [each[0] for each in splits.candidates(1)] for count, splits in self._splits.items()}
         self._cycles_to = {count: [0.0, *accumulate(self._cycles(count))] for count in self._splits}
         self._constants_to = {count: [0, *accumulate(self._constants(count))] for count in self._splits}

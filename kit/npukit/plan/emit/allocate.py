@@ -11,7 +11,7 @@ from npukit.accel.interface import Cost
 from npukit.board.board import Board
 from npukit.net.arrangement import Arrangement
 from npukit.net.net import CORE
-from npukit.plan.emit.emitter import Emitter, Engines
+from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import Traffic
 from npukit.plan.emit.pe_program import Block, Held, Program, use_of
 from npukit.plan.emit.regions import Ends, Region, in_frame
@@ -38,18 +38,19 @@ from npukit.plan.predict.memory import (
     table_bytes,
 )
 from npukit.plan.tensors.graph import Graph, reshaped_box
+from npukit.plan.tensors.problem import Problem
 
 
-def emit_plan(graph: Graph, board: Board, engines: Engines, assignment: Assignment, objective: str) -> Plan:
+def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
     """The plan of an assignment, one frame at a time, without its predicted cycles.
 
     It may not fit: see the PEs' memory.
     """
-    ends = Ends(board.root_pe, board.root_pe)
-    emitter = Emitter(graph, board, engines, {0: useful(graph, assignment)}, ends)
+    root = problem.board.root_pe
+    emitter = Emitter(problem, {0: useful(problem.graph, assignment)}, Ends(root, root))
     emitter.emit_frame(0)
     emitter.end()
-    return finished(graph, board, emitter.traffic, objective)
+    return finished(problem.graph, problem.board, emitter.traffic, objective)
 
 
 def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frames: int = 1) -> Plan:

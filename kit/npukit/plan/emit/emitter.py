@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from npukit.accel.interface import Accelerator, Cost
-from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
@@ -18,9 +17,7 @@ from npukit.plan.emit.replicas import NO_OTHERS, Alike
 from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Compute, View
-from npukit.plan.tensors.graph import Graph
-
-Engines = Mapping[str, Accelerator]
+from npukit.plan.tensors.problem import Problem
 
 Chosen = Callable[[Transfer], bool]
 """Which transfers of a tensor are meant."""
@@ -36,9 +33,7 @@ class Emitter:
 
     def __init__(
         self,
-        graph: Graph,
-        board: Board,
-        engines: Engines,
+        problem: Problem,
         assignments: Mapping[int, Assignment],
         ends: Ends,
         others: Collection[int] = (),
@@ -54,18 +49,18 @@ class Emitter:
 
         `compact`: where tiles lie when memory is short (`regions_of`).
         """
-        self.graph, self.engines, self.assignments, self.ends = graph, engines, assignments, ends
+        self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
         every = assignments.values()
         pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
         self._compact = compact
-        flags, frames = board.noc.flags if board.noc else 0, alike.count * len(assignments) // waves
+        flags, frames = problem.board.noc.flags if problem.board.noc else 0, alike.count * len(assignments) // waves
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
         self._costs: dict[tuple[str, Box], Cost] = {}
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
         self.regions = {
-            frame: regions_of(graph, assignment, ends, frame, between, compact=compact)
+            frame: regions_of(problem.graph, assignment, ends, frame, between, compact=compact)
             for frame, assignment in assignments.items()
         }
 

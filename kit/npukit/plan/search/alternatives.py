@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from npukit.accel.interface import Accelerator
-from npukit.board.board import Board
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
@@ -16,6 +14,7 @@ from npukit.plan.search.splits import Splits
 from npukit.plan.search.tuned_choices import spelled
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 WEIGHTS = (1.0, 1.2, 0.8, 1.5, 0.5)
 """What moving data weighs in searches for alternatives; the first is the planner's own."""
@@ -78,24 +77,23 @@ class Alternatives:
 
     spelled = staticmethod(spelled)
 
-    def __init__(self, graph: Graph, board: Board, engines: Mapping[str, Accelerator], order: Sequence[int]) -> None:
-        self._graph, self._board, self._engines, self._order = graph, board, engines, order
-        self._splits = Splits(graph, engines, len(order))
-        self._neighbours = Neighbours(graph, self._splits)
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._splits = Splits(problem.graph, problem.engines, len(problem.order))
+        self._neighbours = Neighbours(problem.graph, self._splits)
 
     def plan(self, splits: MappingOf) -> Plan | None:
         """The plan with these splits, or None if they are not this net's or do not fit."""
-        if not are_possible(self._graph, self._splits, splits):
+        if not are_possible(self._problem.graph, self._splits, splits):
             return None
-        assignment = self._splits.assignment(self._order, splits)
-        plan = planned(self._graph, self._board, self._engines, assignment)
-        return None if missing_bytes(self._board, plan) else plan
+        assignment = self._splits.assignment(self._problem.order, splits)
+        plan = planned(self._problem, assignment)
+        return None if missing_bytes(self._problem.board, plan) else plan
 
     def searched(self) -> Iterator[Candidate[MappingOf]]:
         """What the planner's search finds where moving data weighs more or less; its own answer first."""
         for weight in WEIGHTS:
-            effort = effort_on(self._order)
-            search = LatencySearch(self._graph, self._board, self._engines, self._order, effort, moves_weigh=weight)
+            search = LatencySearch(self._problem, effort_on(self._problem.order), moves_weigh=weight)
             yield from self._candidate(search.best_splits())
 
     def neighbours(self, splits: MappingOf, known: Callable[[MappingOf], bool]) -> Iterator[Candidate[MappingOf]]:

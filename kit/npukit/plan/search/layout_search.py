@@ -7,13 +7,11 @@ enters as a price on constants, raised until the plan fits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from npukit.accel.interface import Accelerator
-from npukit.board.board import Board
 from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.predict.exchange_cycles import exchanges_on
@@ -21,8 +19,8 @@ from npukit.plan.search.layout_bytes import Layout, Occupied
 from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
-from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -58,10 +56,7 @@ class LatencySearch:
 
     def __init__(
         self,
-        graph: Graph,
-        board: Board,
-        engines: Mapping[str, Accelerator],
-        order: Sequence[int],
+        problem: Problem,
         effort: Effort,
         *,
         fetched: bool = False,
@@ -70,15 +65,17 @@ class LatencySearch:
         slice_size: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
-        self._free = graph.net.inputs if fetched else ()
-        self._graph, self._board, self._order, self._effort = graph, board, order, effort
+        self._free = problem.net.inputs if fetched else ()
+        self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
-        self._splits = Splits(graph, engines, len(order), room, slices, slice_size, narrowed(graph))
+        self._splits = Splits(
+            problem.graph, problem.engines, len(problem.order), room, slices, slice_size, narrowed(problem.graph)
+        )
         self._crowded_from = room if slice_size else None
-        self._upon = upon(graph, engines)
-        self._occupied = Occupied(graph, self._splits, self._free, self._upon)
-        self._exchanges = exchanges_on(board, order)
-        self._live_after = graph.live_after()
+        self._upon = upon(problem.graph, problem.engines)
+        self._occupied = Occupied(problem.graph, self._splits, self._free, self._upon)
+        self._exchanges = exchanges_on(problem.board, problem.order)
+        self._live_after = problem.graph.live_after()
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
 
     def within(self, room: int | None) -> LatencySearch:

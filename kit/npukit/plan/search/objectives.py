@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.plan.batch.weight_streaming import frame_with_streams
@@ -17,9 +16,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
-from npukit.plan.tensors.graph import Graph
-
-Engines = Mapping[str, Accelerator]
+from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles a byte of constants costs: raised until the plan fits."""
@@ -37,31 +34,31 @@ THOROUGH, QUICK = Effort(14, 60), Effort(6, 20)
 """Efforts for meshes of up to SMALL_MESH PEs, and of more."""
 
 
-def fastest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+def fastest_plan(problem: Problem) -> Plan:
     """One frame as fast as possible on these PEs, with constants streamed from DRAM if the PEs cannot hold them all.
 
     If nothing fits, the plan that comes closest.
     """
-    search = _search(graph, board, engines, order)
-    plan = _resident(graph, board, engines, search)
-    if not missing_bytes(board, plan):
-        return _faster_on_fewer(graph, board, engines, order, plan)
-    if board.noc is None:
+    search = _search(problem)
+    plan = _resident(problem, search)
+    if not missing_bytes(problem.board, plan):
+        return _faster_on_fewer(problem, plan)
+    if problem.board.noc is None:
         return plan
-    streamed = _streamed(graph, board, engines, search)
+    streamed = _streamed(problem, search)
     if streamed is None:
-        room = board.memory_for("activations").size // FRUGAL
-        frugal = LatencySearch(graph, board, engines, order, effort_on(order), room=room)
-        streamed = _streamed(graph, board, engines, frugal)
+        room = problem.board.memory_for("activations").size // FRUGAL
+        frugal = LatencySearch(problem, effort_on(problem.order), room=room)
+        streamed = _streamed(problem, frugal)
     return streamed or plan
 
 
-def _faster_on_fewer(graph: Graph, board: Board, engines: Engines, order: Sequence[int], best: Plan) -> Plan:
+def _faster_on_fewer(problem: Problem, best: Plan) -> Plan:
     """The plan, or a faster one on half of these PEs, or a quarter, while they mostly wait for each other."""
-    while len(order) > 1 and _computing(best) < IDLE:
-        order = order[: len(order) // 2]
-        plan = _resident(graph, board, engines, _search(graph, board, engines, order))
-        if missing_bytes(board, plan) or plan.predicted.latency_cycles >= best.predicted.latency_cycles:
+    while len(problem.order) > 1 and _computing(best) < IDLE:
+        problem = problem.on(problem.order[: len(problem.order) // 2])
+        plan = _resident(problem, _search(problem))
+        if missing_bytes(problem.board, plan) or plan.predicted.latency_cycles >= best.predicted.latency_cycles:
             break
         best = plan
     return best
@@ -73,30 +70,30 @@ def _computing(plan: Plan) -> float:
     return cycles / (len(plan.pes) * max(plan.predicted.latency_cycles, 1))
 
 
-def _streamed(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan | None:
+def _streamed(problem: Problem, search: LatencySearch) -> Plan | None:
     """The fastest frame with as few constants streamed as will do, if one fits."""
-    tried = (frame_with_streams(graph, board, engines, search.best(price)) for price in STREAMING_PRICES)
+    tried = (frame_with_streams(problem, search.best(price)) for price in STREAMING_PRICES)
     return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=None)
 
 
-def completed_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int], pins: Assignment) -> Plan:
+def completed_plan(problem: Problem, pins: Assignment) -> Plan:
     """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
-    search = _search(graph, board, engines, order)
+    search = _search(problem)
     assignments = ({**search.best(price), **pins} for price in PRICES)
-    return _first_that_fits(board, (planned(graph, board, engines, each) for each in assignments))
+    return _first_that_fits(problem.board, (planned(problem, each) for each in assignments))
 
 
-def smallest_plan(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> Plan:
+def smallest_plan(problem: Problem) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
-    counts = _counts(graph, board, engines, len(order))
-    searches = (_search(graph, board, engines, order[:count]) for count in counts)
-    plan = _first_that_fits(board, (_resident(graph, board, engines, search) for search in searches))
-    if missing_bytes(board, plan):
-        plan = fastest_plan(graph, board, engines, order)
+    counts = _counts(problem, len(problem.order))
+    searches = (_search(problem.on(problem.order[:count])) for count in counts)
+    plan = _first_that_fits(problem.board, (_resident(problem, search) for search in searches))
+    if missing_bytes(problem.board, plan):
+        plan = fastest_plan(problem)
     return replace(plan, objective="memory")
 
 
-def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int], above: int) -> Plan:
+def more_pes(problem: Problem, above: int) -> Plan:
     """The plan on the fewest PEs, but more than `above` of these, that hold the net; if none do, what comes closest.
 
     Streams, which take minutes to search on a large mesh, are tried on a small one.
@@ -104,25 +101,27 @@ def more_pes(graph: Graph, board: Board, engines: Engines, order: Sequence[int],
 
     @cache
     def resident(count: int) -> Plan:
-        return _resident(graph, board, engines, LatencySearch(graph, board, engines, order[:count], QUICK))
+        return _resident(problem, LatencySearch(problem.on(problem.order[:count]), QUICK))
 
-    counts = range(above + 1, len(order) + 1)
-    if missing_bytes(board, resident(counts[-1])):
-        return fastest_plan(graph, board, engines, order) if len(order) <= SMALL_MESH else resident(counts[-1])
-    return resident(counts[bisect_left(counts, True, key=lambda count: not missing_bytes(board, resident(count)))])
+    counts = range(above + 1, len(problem.order) + 1)
+    if missing_bytes(problem.board, resident(counts[-1])):
+        return fastest_plan(problem) if len(problem.order) <= SMALL_MESH else resident(counts[-1])
+    return resident(
+        counts[bisect_left(counts, True, key=lambda count: not missing_bytes(problem.board, resident(count)))]
+    )
 
 
-def _search(graph: Graph, board: Board, engines: Engines, order: Sequence[int]) -> LatencySearch:
-    return LatencySearch(graph, board, engines, order, effort_on(order))
+def _search(problem: Problem) -> LatencySearch:
+    return LatencySearch(problem, effort_on(problem.order))
 
 
 def effort_on(order: Sequence[int]) -> Effort:
     return THOROUGH if len(order) <= SMALL_MESH else QUICK
 
 
-def _resident(graph: Graph, board: Board, engines: Engines, search: LatencySearch) -> Plan:
+def _resident(problem: Problem, search: LatencySearch) -> Plan:
     """The fastest frame with all constants in the PEs, or what comes closest."""
-    return _first_that_fits(board, (planned(graph, board, engines, each) for each in _priced(search)))
+    return _first_that_fits(problem.board, (planned(problem, each) for each in _priced(search)))
 
 
 def _priced(search: LatencySearch) -> Iterator[Assignment]:
@@ -135,11 +134,11 @@ def _priced(search: LatencySearch) -> Iterator[Assignment]:
         last = found
 
 
-def _counts(graph: Graph, board: Board, engines: Engines, most: int) -> list[int]:
+def _counts(problem: Problem, most: int) -> list[int]:
     """Numbers of PEs worth trying: each small one, larger ones in steps, none that cannot hold the constants."""
-    wholes = ((op, Box.whole(graph.shape(op.output))) for op in graph.ops)
-    constants = sum(engines[op.engine].cost(graph.net, op, box).constant_bytes for op, box in wholes)
-    least = -(-constants // board.memory_for("constants").size)
+    wholes = ((op, Box.whole(problem.graph.shape(op.output))) for op in problem.graph.ops)
+    constants = sum(problem.cost(op, box).constant_bytes for op, box in wholes)
+    least = -(-constants // problem.board.memory_for("constants").size)
     counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
     return [*(count for count in counts if count >= least), most]
 
@@ -155,6 +154,6 @@ def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:
     return closest
 
 
-def planned(graph: Graph, board: Board, engines: Engines, assignment: Assignment) -> Plan:
+def planned(problem: Problem, assignment: Assignment) -> Plan:
     """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
-    return with_predictions(graph.net, board, emit_plan(graph, board, engines, assignment, "latency"))
+    return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from npukit.accel.interface import Accelerator
+from npukit.accel.interface import Engines
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
-
-Engines = Mapping[str, Accelerator]
 
 
 def in_overlapping_order(net: Net, engines: Engines) -> Net:

@@ -1,0 +1,41 @@
+"""The planning problem: what every search, emission and prediction of the planner is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from npukit.accel.interface import Cost, Engines
+from npukit.board.board import Board
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_in_order
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A graph of ops, the board and the engines that run them, and the PEs they may use: all live ones unless given.
+
+    PEs that follow each other in `order` are neighbours on the mesh.
+    """
+
+    graph: Graph
+    board: Board
+    engines: Engines
+    order: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", tuple(self.order or pes_in_order(self.board)))
+
+    @property
+    def net(self) -> Net:
+        return self.graph.net
+
+    def on(self, order: Sequence[int]) -> Problem:
+        """The same on other PEs."""
+        return replace(self, order=order)
+
+    def cost(self, op: Op, box: Box) -> Cost:
+        """What a tile of an op costs on its engine."""
+        return self.engines[op.engine].cost(self.net, op, box)
