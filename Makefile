@@ -4,6 +4,7 @@
 # make two-chips   two full chips, every PE and every frame; CI runs it
 # make whole-board all 7296 PEs of pe-mesh-7296
 # make dead-parts  a network around each dead PE and each dead link of pe-mesh: make dead-parts MODEL=FILE
+# make large-networks  MobileNetV1, MobileNetV2 and ResNet-50 on a chip of 152 PEs
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
@@ -17,7 +18,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test onnx-nodes two-chips whole-board dead-parts figures docs lint wheel clean
+.PHONY: demo test onnx-nodes two-chips whole-board dead-parts large-networks figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -40,6 +41,10 @@ whole-board: $(VENV)/installed-for-development
 
 dead-parts: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/dead_parts.py $(MODEL)
+
+large-networks: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/imagenet_models.py out/imagenet
+	$(BIN)/python benchmarks/large_networks.py out/imagenet
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write

@@ -16,6 +16,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,7 +116,8 @@ def page(found: Mapping[str, Any]) -> str:
 
 def _note(found: Mapping[str, Any]) -> str:
     tools = ", ".join(f"{name} {version}" for name, version in found["tools"].items())
-    return f"Measured at {found['commit']}: {tools}."
+    note = f"Measured at {found['commit']} by `python benchmarks/cortex_m4.py`, with {tools}."
+    return textwrap.fill(note, 100, break_on_hyphens=False)
 
 
 def _explanation() -> list[str]:

@@ -31,7 +31,8 @@ def serve(
 ) -> None:
     """Make a board a TVM RPC server: any TVM client runs and times the network, until Ctrl-C.
 
-    TVM's servers trust their clients wholly: they may run any code on this machine. Listen where you trust everybody.
+    TVM's servers trust their clients wholly: they may run any code on this machine.
+    Listen only where you trust every client.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     with open_terminal(as_json, verbose, quiet, board) as terminal, suppress(KeyboardInterrupt):
