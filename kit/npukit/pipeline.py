@@ -255,7 +255,7 @@ def _if_long(board: Board, options: Options) -> str:
     pes = min(options.pes or board.pe_count, board.mesh.pes.count)
     if options.objective != "throughput" or pes <= SMALL_MESH:
         return ""
-    return f": rounds of frames on {pes} PEs are compared, which may take minutes; --pes N compares fewer"
+    return f": batches on {pes} PEs are compared, which may take minutes; --pes N compares fewer"
 
 
 def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:

@@ -158,7 +158,7 @@ NETWORKS = {
     "a mesh": ("digits_int8.tflite", api.Options(pes=8)),
     "one PE": ("digits_int8.tflite", api.Options(pes=1)),
     "the core alone": ("digits_qdq.onnx", api.Options(pes=4, engine="cpu")),
-    "rounds of frames": ("digits_int8.tflite", api.Options(pes=3, objective="throughput")),
+    "batches": ("digits_int8.tflite", api.Options(pes=3, objective="throughput")),
 }
 
 

@@ -221,6 +221,6 @@ def test_a_round_is_called_one(measured: tuple[Build, Bench]) -> None:
     summary = {**built.manifest.summary, "frames": 16}
     rounds = replace(built, manifest=built.manifest.model_copy(update={"summary": summary}))
     page = render(rounds, results(bench))
-    assert "One round of 16 frames, PE by PE" in page
+    assert "One batch of 16 frames, PE by PE" in page
     assert f"<b>{bench.interval_cycles:,}</b><span>cycles between frames</span>" in page
     assert "between layers" not in page

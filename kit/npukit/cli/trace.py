@@ -39,7 +39,8 @@ def trace(
         terminal.result({**traced.to_json(), **told_of(built)})
         if traced.overwritten:
             terminal.note(f"{traced.overwritten:,} events before these were overwritten: trace fewer frames at a time")
-        what = f"{traced.frames} {'frame' if traced.together == 1 else 'round'}{'s' * (traced.frames > 1)}"
+        one, several = ("frame", "frames") if traced.together == 1 else ("batch", "batches")
+        what = f"{traced.frames} {several if traced.frames > 1 else one}"
         what += f" of {traced.together} frames" if traced.together > 1 else ""
         terminal.print(
             f"{what}, {traced.cycles:,} {traced.unit}, {len(traced.pes)} of {traced.pes_used} PEs:"

@@ -185,7 +185,7 @@ def _between_frames(told: dict[str, Any], frames: int) -> float:
 
 def _unit(frames: int) -> str:
     """What the host asks for at once."""
-    return "frame" if frames == 1 else f"round of {frames:,} frames"
+    return "frame" if frames == 1 else f"batch of {frames:,} frames"
 
 
 def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:

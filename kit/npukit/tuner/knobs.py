@@ -87,7 +87,7 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
     if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
         yield Knob(key, what, OWN_SPLITS, ())
     if 1 < len(plan.pes) <= SMALL_MESH and plan.objective == "throughput" and plan.frames > 1 and len(plan.chips) <= 1:
-        yield Knob(key, f"rounds of {what}", OWN_ROUND, ())
+        yield Knob(key, f"batches of {what}", OWN_ROUND, ())
 
 
 def alternatives_of(build: Build, net: Net) -> Alternatives | RoundAlternatives:

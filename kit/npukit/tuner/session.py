@@ -231,7 +231,7 @@ def _check(kernels: Mapping[str, Kernel], build: Build) -> None:
 def _no_mapping(build: Build) -> str:
     """Why the mapping is not searched."""
     if build.plan().frames > 1:
-        return "and rounds of frames on so many PEs were compared by simulation while they were planned"
+        return "and batches on so many PEs were compared by simulation while they were planned"
     return "no mesh"
 
 

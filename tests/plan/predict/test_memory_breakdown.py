@@ -30,7 +30,7 @@ def test_one_pe_has_commands_and_nothing_of_a_mesh() -> None:
     check(plan)
     kinds = kinds_of(plan, plan.pes[0])
     assert kinds.commands == 96 * sum(1 for step in plan.pes[0].computes() if step.engine == "mac_array")
-    assert kinds.descriptors == kinds.table == kinds.receive_buffers == kinds.slices == 0
+    assert kinds.descriptors == kinds.table == kinds.receive_buffers == kinds.weight_tiles == 0
     weights = sum(net.constants[op.inputs[1]].nbytes for op in net.ops if len(op.inputs) > 1)
     assert kinds.constants >= weights
 
@@ -44,9 +44,9 @@ def test_a_mesh_has_descriptors_and_receives() -> None:
 
 
 @pytest.mark.parametrize("objective", ["latency", "throughput"])
-def test_streams_have_slices(objective: str) -> None:
+def test_streams_have_weight_tiles(objective: str) -> None:
     net = heavy()
     plan = plan_network(net, BOARD, engines(BOARD), max_pes=2, objective=objective)
     check(plan)
     if plan.streams:
-        assert max(kinds_of(plan, pe).slices for pe in plan.pes) > 0
+        assert max(kinds_of(plan, pe).weight_tiles for pe in plan.pes) > 0

@@ -29,7 +29,7 @@ class Kinds:
     """Tiles that the PE computes, what the host writes and reads."""
     receive_buffers: int
     """What others send or DRAM has: halos and other parts of the buffers of tiles, too."""
-    slices: int
+    weight_tiles: int
     """Of streamed constants."""
     scratch: int
     stack: int
@@ -38,7 +38,7 @@ class Kinds:
 def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     """The bytes of one of the plan's PEs by kind."""
     use, orders, records = pe.memory, pe.orders, control_bytes(len(pe.tiles))
-    received, slices, scratch = _apart(plan, pe)
+    received, weight_tiles, scratch = _apart(plan, pe)
     return Kinds(
         code=use.code,
         constants=use.constants - orders.bytes,
@@ -46,16 +46,16 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
         descriptors=orders.descriptors,
         table=orders.table,
         records=records,
-        activations=use.activations - records - received - slices - scratch,
+        activations=use.activations - records - received - weight_tiles - scratch,
         receive_buffers=received,
-        slices=slices,
+        weight_tiles=weight_tiles,
         scratch=scratch,
         stack=use.stack,
     )
 
 
 def _apart(plan: Plan, pe: PePlan) -> tuple[int, int, int]:
-    """At the fullest step: bytes that only receive, of slices, of scratch memory."""
+    """At the fullest step: bytes that only receive, of weight tiles, of scratch memory."""
     computes = list(pe.computes())
     slices = {step.constants for step in computes if step.constants}
     scratch = {step.scratch for step in computes if step.scratch}
