@@ -1,1 +1,1 @@
-"""What the sensor gives and what the application wants, declared beside the model and compiled into the network."""
+"""The sensor's values and the application's wishes, declared beside the model and compiled into the network."""

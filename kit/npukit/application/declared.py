@@ -1,4 +1,4 @@
-"""What is declared of a network's inputs and outputs: in a TOML file beside the model, or on the command line."""
+"""Declarations of a network's inputs and outputs: in a TOML file beside the model, or on the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Part(BaseModel):
 
 
 class SensorInput(_Part):
-    """What the application gives: the model sees (value * scale - mean) / std.
+    """The application's input: the model sees (value * scale - mean) / std.
 
     `mean` and `std` are one number, or one a channel. Without a type, it gives what the model takes.
     """
@@ -45,7 +45,7 @@ class SensorInput(_Part):
     mean: Numbers = (0.0,)
     std: PositiveNumbers = (1.0,)
     layout: Layout | None = None
-    """In which order an image's axes come, if not in the model's own."""
+    """The order of an image's axes, if not the model's own."""
 
     @model_validator(mode="after")
     def _numbers_need_a_type(self) -> SensorInput:
@@ -55,7 +55,7 @@ class SensorInput(_Part):
 
 
 class WantedOutput(_Part):
-    """What the application wants of an output: `softmax`, then perhaps `argmax` or the `top` so many."""
+    """The application's output: `softmax`, then perhaps `argmax` or the `top` largest."""
 
     output: int = Field(default=0, ge=0)
     """Its place among the model's outputs."""
@@ -112,7 +112,7 @@ def parsed_output(text: str) -> WantedOutput:
 
 
 def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Declared:
-    """What the command line says; where it says nothing, what the file MODEL.toml beside the model says."""
+    """The command line's declarations; where it has none, those of the file MODEL.toml beside the model."""
     beside = file_beside(model)
     found = load_declared(beside) if beside else NOTHING
     given = tuple(map(parsed_input, inputs)), tuple(map(parsed_output, outputs))

@@ -79,7 +79,7 @@ class Draft:
         self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names))
 
     def replace_reads(self, old: str, new: str) -> None:
-        """Whoever reads `old` reads `new`."""
+        """Makes every reader of `old` read `new`."""
         ops = tuple(replace(op, inputs=_renamed(op.inputs, {old: new})) for op in self.net.ops)
         self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, {old: new}))
 

@@ -16,7 +16,7 @@ from npukit.net.tensor import Quantization, Tensor
 
 
 def by_name(declared: Sequence[SensorInput], model: str, names: Sequence[str]) -> dict[str, SensorInput]:
-    """What is declared of each input."""
+    """The declaration of each input, by its name."""
     found: dict[str, SensorInput] = {}
     for each in declared:
         name = each.input or (names[0] if len(names) == 1 else "")
@@ -37,7 +37,7 @@ def sensor_axes(declared: SensorInput, shape: Sequence[int], layout: Layout) -> 
 
 
 def real_numbers(declared: SensorInput, values: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray:
-    """What the model sees of the sensor's values, which have a leading axis of cases, in the model's layout."""
+    """The model's view of the sensor's values, which have a leading axis of cases, in the model's layout."""
     axes = sensor_axes(declared, shape, layout)
     given = values.reshape(len(values), *(shape[axis] for axis in axes)).astype(np.float32)
     mean, std = (_by_channel(declared, numbers, given.shape[1:], layout) for numbers in (declared.mean, declared.std))

@@ -26,9 +26,9 @@ CONTRADICTION = "contradiction"
 LONGEST_SHOWN = 40
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
-"""What becomes a name in C, in a linker script or in a file's path."""
+"""Text that becomes a name in C, in a linker script or in a file's path."""
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=400)]
-"""What becomes a comment."""
+"""Text that becomes a comment."""
 
 Holds = Literal["code", "constants", "activations", "stack"]
 RunsOn = Literal["emulator", "renode", "qemu", "serial"]
@@ -39,10 +39,10 @@ Count = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 """Bytes, cycles or links, as the firmware's 32 bits hold them."""
 Positive = Annotated[int, Field(gt=0, le=0xFFFF_FFFF)]
 Side = Annotated[int, Field(gt=0, le=1024)]
-"""Of a grid: the largest known boards have 48 chips of 8 x 19."""
+"""Columns or rows of a grid: the largest known boards have 48 chips of 8 x 19."""
 
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*"
-"""Of a file that comes with a tool: it leads nowhere else."""
+"""The path of a file that comes with a tool: it leads nowhere else."""
 
 
 class _Part(BaseModel):
@@ -179,7 +179,7 @@ class AcceleratorSlot(_Part):
 
 
 class Energy(_Part):
-    """What operations take, in picojoules: of an accelerator's product, a core's instruction, a byte over one link."""
+    """Energy of operations, in picojoules: of an accelerator's product, a core's instruction, a byte over one link."""
 
     pj_per_mac: float = Field(ge=0)
     pj_per_instruction: float = Field(ge=0)
@@ -248,7 +248,7 @@ class Board(_Part):
 
     @property
     def as_stored(self) -> Board:
-        """Without the places of plug-ins."""
+        """The board without the places of plug-ins."""
         slots = tuple(slot.model_copy(update={"plugin": None}) for slot in self.accelerator)
         return self.model_copy(update={"accelerator": slots})
 

@@ -1,4 +1,4 @@
-"""What no board file changes of the network-on-chip: hardware manual, section 4.2."""
+"""Facts of the network-on-chip that no board file changes: hardware manual, section 4.2."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
 
 
 def _show(terminal: Terminal, measured: Bench) -> None:
-    """What tells PEs apart is shown where there are several, and cycles where they are counted."""
+    """Prints the figures: columns that differ by PE where there are several, cycles where they are counted."""
     if measured.latency_cycles is None:
         rows = [(layer.name, layer.engine, _number(layer.instructions)) for layer in measured.layers]
         terminal.table(("layer", "engine", ">instructions"), rows)

@@ -19,12 +19,12 @@ def networks_of(models: Sequence[Path], pes: Sequence[int] | None) -> list[Netwo
 
 
 def one_of(models: Sequence[Path]) -> bool:
-    """Whether that is one network that has the board for itself."""
+    """True for a single network, which has the board for itself."""
     return len(models) == 1 and _named(models[0])[1] == models[0]
 
 
 def show_networks(terminal: Terminal, told: Mapping[str, Any]) -> None:
-    """What each network is, or would be."""
+    """Prints each network as it is, or would be."""
     for network in told["networks"]:
         terminal.print(f"network {network['name']}")
         show_summary(terminal, network)

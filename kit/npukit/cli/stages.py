@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 _SHORTEST_SECONDS = 0.1
-"""What took less has no time worth telling."""
+"""Stages that took less are printed without their time."""
 
 
 class Stages:

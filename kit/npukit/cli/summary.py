@@ -1,4 +1,4 @@
-"""What a build is, or would be, as a table."""
+"""A build, or what it would be, as a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 WORST = 3
-"""How many of the layers with the largest errors are named."""
+"""The number of layers that are named, those with the largest errors."""
 
 
 def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
@@ -32,14 +32,14 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """What the application carries from frame to frame."""
+    """Prints the states that the application carries from frame to frame."""
     pairs = [f"{state['output']} to {state['input']}" for state in summary.get("states", ())]
     if pairs:
         terminal.print(f"the model remembers: give each frame, from the one before, {', '.join(pairs)}")
 
 
 def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """What more PEs do not help, to whoever asked for more."""
+    """Prints which layers more PEs do not help, if more were allowed."""
     undivided, several = summary["undivided"], max(summary["pes_used"], summary["pes_allowed"] or 1) > 1
     if undivided and several:
         layers = f"{len(undivided)} of {len(summary['ops'])} layers"
@@ -47,7 +47,7 @@ def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _load(summary: dict[str, Any]) -> str:
-    """What the plan keeps busy."""
+    """The load of PEs, links and DRAM under the plan."""
     load, interval = summary["load"], summary["predicted"]["interval_cycles"]
     parts = [f"{interval:,} cycles between frames", f"PEs compute {load['computing']:.0%} of the time"]
     if load["busiest_link"]:
@@ -59,7 +59,7 @@ def _load(summary: dict[str, Any]) -> str:
 
 
 def _fullest(told: dict[str, int]) -> str:
-    """What the memory of the fullest PE is for."""
+    """The memory of the fullest PE by kind."""
     kinds = {kind: size for kind, size in told.items() if kind != "pe" and size}
     parts = (f"{kind.replace('_', ' ')} {size:,}" for kind, size in kinds.items())
     return f"bytes of PE {told['pe']}, the fullest: {', '.join(parts)}"

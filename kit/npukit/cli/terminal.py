@@ -1,4 +1,4 @@
-"""What a verb says, and where: results on stdout, everything else on stderr."""
+"""The output of a verb: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 PIPE_WIDTH = 240
 
 TRACEBACKS_FROM = 2
-"""How many -v it takes to see a traceback."""
+"""The number of -v from which on tracebacks are shown."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Terminal:
             _console(stderr=False).print(_table(headings, rows))
 
     def note(self, text: str, style: str = "") -> None:
-        """What is worth saying beside the result."""
+        """Prints a remark beside the result."""
         self.finish()
         if self.verbosity >= 0:
             _console(stderr=True).print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)

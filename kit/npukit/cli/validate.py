@@ -80,7 +80,7 @@ def _validate_networks(builds: Mapping[str, Build], on: str | None, cases: int |
 
 
 def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
-    """What was found, or the error that it differs."""
+    """Prints the result, or raises the error that outputs differ."""
     from npukit.errors import DoesNotFit
 
     if not found.passed:

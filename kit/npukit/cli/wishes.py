@@ -1,4 +1,4 @@
-"""What a build may be asked for, in the words of the command line: the options that `build` and `fit` share."""
+"""The options that `build` and `fit` share, from the words of the command line."""
 
 from __future__ import annotations
 

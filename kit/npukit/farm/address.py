@@ -1,4 +1,4 @@
-"""Where a tracker listens."""
+"""The address at which a tracker listens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Address:
         return cls(match[1], int(match[2]))
 
     def check(self) -> None:
-        """Whether anybody listens there: TVM itself would try for a minute."""
+        """Raises an error if nothing listens there: TVM itself would try for a minute."""
         try:
             socket.create_connection((self.host, self.port), _CONNECT_SECONDS).close()
         except OSError as error:

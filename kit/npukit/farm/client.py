@@ -18,7 +18,7 @@ from npukit.measure.bench import Bench
 
 @dataclass(frozen=True)
 class BoardBench:
-    """What one board of a farm measured, in so many frames."""
+    """The measurement of one board of a farm, over a number of frames."""
 
     host: str
     on: str

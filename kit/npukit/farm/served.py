@@ -38,7 +38,7 @@ class ServedBoard:
         self._open = ExitStack()
 
     def describe(self) -> dict[str, Any]:
-        """What a client needs to know to call the network."""
+        """Facts that a client needs to call the network."""
         net, board = self._net, self._build.board
         return {
             "model": net.name,

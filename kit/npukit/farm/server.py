@@ -30,7 +30,7 @@ from npukit.farm.served import ServedBoard
 
 RUN = "run"
 _PORTS = 100
-"""If a port is taken, one of the next so many."""
+"""Ports that are tried, one after the other, where the first is taken."""
 _POLL_SECONDS = 0.5
 
 
@@ -49,7 +49,7 @@ class Server:
         self.key = key
 
     def wait(self) -> None:
-        """Until the server ends, which it does not by itself."""
+        """Returns when the server ends, which it does not by itself."""
         process = self._server.proc
         while process is not None and process.is_alive():
             sleep(_POLL_SECONDS)
@@ -60,7 +60,7 @@ class Server:
 
 
 def register_board(folder: str, on: str | None, plugins: Mapping[str, Path]) -> None:
-    """In the server's process, before it forks one for each client: what clients may call."""
+    """Registers what clients may call, in the server's process, before it forks one for each client."""
     name_plugins(plugins)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     board = ServedBoard(Path(folder), on)

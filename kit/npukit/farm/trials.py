@@ -1,4 +1,4 @@
-"""Where trials run: here, one after the other, or on all boards that a tracker has for a key, side by side."""
+"""Places where trials run: here, one after the other, or on all boards that a tracker has for a key, side by side."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Measurer:
 
 @contextmanager
 def local(on: str | None) -> Iterator[Measurer]:
-    """Where the build runs by itself, or where `on` says."""
+    """A measurer where the build runs by itself, or where `on` says."""
     yield Measurer(1, lambda builds: [run_trial(build, on) for build in builds])
 
 

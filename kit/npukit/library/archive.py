@@ -12,7 +12,7 @@ from npukit.library.sources import CORTEX_M, EXAMPLE, Library
 from npukit.project.build_folder import Build
 
 VERSION = 7
-"""Of the format."""
+"""The version of the format."""
 _WHEN = "1980-01-01 00:00:00Z"
 """No clock goes into the archive."""
 

@@ -34,12 +34,12 @@ from npukit.project.build_folder import Build
 from npukit.templates import templates_in
 
 ROOM = 1 << 28
-"""What a portable library may take: whether that fits is for the firmware around it to know."""
+"""Bytes that a portable library may take: whether they fit is for the firmware around it to know."""
 
 LINE = 116
 
 EXAMPLE = "examples/selftest/main.c"
-"""In a folder of its own: an Arduino library compiles all C beside its header, and has a main already."""
+"""The example, in a folder of its own: an Arduino library compiles all C beside its header, and has a main already."""
 
 CORTEX_M, PORTABLE = "Cortex-M4", "portable C"
 
@@ -56,7 +56,7 @@ class Library:
 
 
 def library(build: Build, portable: bool) -> Library:
-    """What runs the build's network: in plain C, or with the kernels in assembly that the build has."""
+    """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
     net, plan, engines = _portable(build) if portable else _as_built(build)
     role = alone(gather(net, plan, plan.pes[0], engines))
     name = _plain(net.name, "network")
@@ -180,7 +180,7 @@ def _meaning(tensor: Tensor) -> str:
 
 
 def _listed(values: np.ndarray) -> str:
-    """As an initialiser of C."""
+    """The values as an initialiser of C."""
     return ", ".join(float(v).hex() if values.dtype.kind == "f" else str(int(v)) for v in values.ravel())
 
 

@@ -19,7 +19,7 @@ ARCHIVE = ".tar"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """The files that were written."""
 
     output: str
     name: str

@@ -12,7 +12,7 @@ MOST_ROWS = 32
 WIDTH = 1000
 """Units of the chart from the start of the first frame to the end of the last."""
 _LEAST_WIDTH = 0.4
-"""What is narrower is drawn as part of what stands before it."""
+"""The least width of a bar; a narrower piece is drawn as part of the one before it."""
 _LABEL_WIDTH = 46
 _KINDS = {"noc_wait": "wait", "noc_send": "send"}
 

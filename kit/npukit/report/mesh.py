@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Arrow:
-    """What a frame moves over one link. `weight` is 0 to 1, of the busiest link."""
+    """A frame's traffic over one link. `weight` is 0 to 1, of the busiest link."""
 
     x1: float
     y1: float
@@ -133,7 +133,7 @@ def _arrow(board: Board, link: Link, count: int, most: int) -> Arrow:
 
 
 def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, float]]:
-    """From the edge of one square, or chip, to that of the next, shifted so that both directions are seen."""
+    """The line from the edge of one square, or chip, to that of the next, shifted so that both directions are seen."""
     scale = board.mesh.pes.count if link.border else 1
     here, there = (_middle(board, end * scale, link.border) for end in (link.source, link.destination))
     dx, dy = there[0] - here[0], there[1] - here[1]
@@ -145,7 +145,7 @@ def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, f
 
 
 def _half(board: Board, of_chip: bool, across: bool) -> float:
-    """From the middle of a square or a chip to its edge."""
+    """The distance from the middle of a square or a chip to its edge."""
     pes = board.mesh.pes
     return (pes.columns if across else pes.rows) / 2 if of_chip else SQUARE / 2
 

@@ -93,14 +93,14 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
 
 
 def _picture(build: Build, plan: Plan, bench: dict[str, Any] | None) -> MeshPicture | None:
-    """Nothing to draw where there is one PE."""
+    """The mesh with its traffic; None where there is one PE."""
     if build.board.pe_count == 1:
         return None
     return mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), _unit(plan.frames))
 
 
 def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
-    """By PE, how much of a frame its core or its accelerator is at work: measured, or predicted."""
+    """The share of a frame in which each PE's core or accelerator is at work: measured, or predicted."""
     if bench and bench["pes"]:
         return {pe["pe"]: 1 - pe["wait"] / max(bench["latency_cycles"], 1) for pe in bench["pes"]}
     latency = max(plan.predicted.latency_cycles, 1)
@@ -108,7 +108,7 @@ def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
 
 
 def _spending(bench: dict[str, Any] | None) -> list[Part]:
-    """How all PEs together spend a frame."""
+    """The cycles of all PEs in a frame, by what they are spent on."""
     if not bench or not bench["pes"]:
         return []
     whole = bench["latency_cycles"] * len(bench["pes"])
@@ -161,7 +161,7 @@ def _figures(
 
 
 def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) -> list[Figure]:
-    """How long a frame takes, or how often one comes out of a round; instructions where cycles cannot be counted."""
+    """The time of a frame, or the interval in a batch; instructions where cycles cannot be counted."""
     if bench and bench["latency_cycles"] is None:
         return [Figure(f"instructions a frame, on {bench['engine']}", thousands(bench["instructions"]))]
     told, said = bench or summary["predicted"], "" if bench else ", predicted"
@@ -184,12 +184,12 @@ def _between_frames(told: dict[str, Any], frames: int) -> float:
 
 
 def _unit(frames: int) -> str:
-    """What the host asks for at once."""
+    """The unit of work that the host starts: a frame or a batch."""
     return "frame" if frames == 1 else f"batch of {frames:,} frames"
 
 
 def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
-    """Where the time goes, in a sentence or two: as measured, or as predicted; empty where only instructions count."""
+    """A sentence or two on where the time goes, measured or predicted; empty where only instructions count."""
     times = _layer_cycles(summary, bench)
     if not times:
         return ""
@@ -206,7 +206,7 @@ def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
 
 
 def _layer_cycles(summary: dict[str, Any], bench: dict[str, Any] | None) -> dict[str, int]:
-    """By layer; nothing if only instructions are known."""
+    """The cycles of each layer; none if only instructions are known."""
     if bench is None:
         return {op["name"]: op["predicted_cycles"] for op in summary["ops"]}
     return {} if bench["latency_cycles"] is None else {each["name"]: each["cycles"] for each in bench["layers"]}
@@ -261,7 +261,7 @@ _BETWEEN = {
 
 
 def _column(bench: dict[str, Any] | None) -> str:
-    """What the shares are shares of."""
+    """The column whose values the shares are parts of."""
     if not bench:
         return "predicted_cycles"
     return "instructions" if bench["latency_cycles"] is None else "cycles"

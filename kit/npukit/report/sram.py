@@ -36,7 +36,7 @@ class SramMap:
 
 
 def sram_maps(plan: Plan) -> tuple[SramMap, ...]:
-    """Of the root and of the PEs whose activations take most."""
+    """Maps of the root and of the PEs whose activations take most."""
     root, *others = plan.pes
     fullest = sorted(others, key=lambda pe: -_top(pe))[: MOST_MAPS - 1]
     return tuple(_map(pe) for pe in (root, *fullest) if pe.buffers)

@@ -1,4 +1,4 @@
-"""What can be chosen in a build: the loops of TVM's kernels, the code of the core's, layouts, the mapping."""
+"""The search space of a build: the loops of TVM's kernels, the code of the core's, layouts, the mapping."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from npukit.plan.tensors.problem import Problem
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))
-"""What is often good and fits most loops; whence MetaSchedule goes on, kernel by kernel."""
+"""Blockings that are often good and fit most loops; MetaSchedule goes on from there, kernel by kernel."""
 USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
-"""How many times as much as usual a byte of code must save."""
+"""Prices of a byte of code, as multiples of the usual one."""
 THRIFTY = "thrifty"
-"""Of a network on one core: layouts that save memory. The alternative is `spacious`."""
+"""The layouts of a network on one core that save memory. The alternative is `spacious`."""
 OWN_SPLITS, OWN_ROUND = "the planner's own splits", "the planner's own round"
 
 
@@ -53,7 +53,7 @@ class Knob:
 
 
 def knobs_of(build: Build, kernels: Mapping[str, Kernel]) -> list[Knob]:
-    """Those of a build with these kernels of TVM's; none if there is nothing to choose."""
+    """The choices of a build with these kernels of TVM's; none if there is nothing to choose."""
     net = build.net()
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
     if build.manifest.options.get("objective") != "memory":
@@ -91,7 +91,7 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
 
 
 def alternatives_of(build: Build, net: Net) -> Alternatives | RoundAlternatives:
-    """Of a frame, or a round of frames, whose ops on the core have their kernels in assembly."""
+    """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
     order = pes_in_order(build.board)[: build.manifest.options.get("pes")]
     engines, plan = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}, build.plan()
     if plan.objective == "throughput":

@@ -1,4 +1,4 @@
-"""What an arrangement of a kernel's loops lets expect on the core: instructions a term of a sum, before any trial.
+"""The expected cost of an arrangement of a kernel's loops on the core: instructions a term of a sum, before any trial.
 
 A term is a product and a sum; what it reads is loaded once for all terms written out side by side that share it. More
 sums side by side than the core has registers for are loaded and stored again and again. The numbers are those that fit
@@ -20,7 +20,7 @@ from npukit.net.importer.arrangements import Nest, Tiling
 from npukit.net.importer.schedules import extents, is_cheap, loops_of, sums_of
 
 REGISTERS = 29
-"""For sums and what they read; the others hold what is on its way."""
+"""Registers for sums and their operands; the others hold intermediate values."""
 TURN = 3
 """Instructions of a turn of the innermost loop besides its terms."""
 COSTLY = 6

@@ -21,7 +21,7 @@ WORTH_IT = 0.02
 
 
 class LoopSearches:
-    """Of those kernels that take a part of a frame worth the search, as their findings have them."""
+    """The loop searches of those kernels that take a part of a frame worth it, from their tuning records on."""
 
     def __init__(self, kernels: Mapping[str, Kernel], found: Callable[[str], Finding], frame: int) -> None:
         costs = {key: found(key).cost for key in kernels}
@@ -43,7 +43,7 @@ class LoopSearches:
             yield wanted
 
     def tell(self, key: str, choice: str, cost: int) -> None:
-        """What a proposal cost; nothing is told of other choices."""
+        """Passes on the cost of a proposal; other choices are ignored."""
         search = self._asked.get((key, choice))
         if search:
             search.tell(choice, cost)

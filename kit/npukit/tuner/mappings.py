@@ -10,11 +10,11 @@ from npukit.plan.search.alternatives import Candidate
 from npukit.progress import Progress
 
 CLOSE = 1.02
-"""What is predicted to take longer than this times the best is not measured."""
+"""The factor over the best prediction up to which a mapping is measured."""
 AT_ONCE = 40
 """Neighbours simulated before the best of all is measured."""
 MEASURED_LAST = 4
-"""Of the best predicted when no neighbour is better."""
+"""The number of best predictions that are measured when no neighbour is better."""
 
 
 class Choosable(Protocol):
@@ -48,7 +48,7 @@ class MappingSearch:
         yield from self._best(MEASURED_LAST)
 
     def _improved(self) -> bool:
-        """Whether any of the next neighbours of the best is better still."""
+        """True if any of the next neighbours of the best is better still."""
         start = self._ranked()[0]
         self._progress.stage(f"simulate mappings; the best of {len(self._found):,} takes {self._found[start]:,} cycles")
         for count, candidate in enumerate(self._unseen(start)):
@@ -71,7 +71,7 @@ class MappingSearch:
         return sorted(self._found, key=lambda choice: (self._found[choice], self._alternatives.spelled(choice)))
 
     def _best(self, count: int) -> Iterator[str]:
-        """So many of the best predicted that were not proposed."""
+        """The best predictions that were not proposed, `count` of them."""
         ranked = self._ranked()
         least = self._found[ranked[0]]
         for choice in [each for each in ranked if each not in self._proposed][:count]:

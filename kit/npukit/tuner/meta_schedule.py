@@ -53,7 +53,9 @@ def searches_for(kernel: Kernel, best: Arrangement, cost: int, known: Iterable[s
 
 
 class LoopSearch:
-    """Of a kernel whose sums read what is made where it is read, or before. `known` is not proposed again."""
+    """The search over one kernel's loops, whose operands are made where they are read, or before.
+
+    Choices in `known` are not proposed again."""
 
     def __init__(self, function: Any, apart: bool, known: set[str]) -> None:
         schedule = opened(function)
@@ -64,7 +66,7 @@ class LoopSearch:
         self._asked: dict[str, Any] = {}
 
     def begin(self, best: Arrangement, cost: int) -> None:
-        """From the best that is known."""
+        """Begins at the best choice that is known."""
         space = self._space(None)
         self._context = self._opened(space)
         self._database = ms.database.MemoryDatabase()
@@ -90,7 +92,7 @@ class LoopSearch:
             )
 
     def ask(self) -> str | None:
-        """What to try next, or None at the end."""
+        """The next choice to try, or None at the end."""
         for _ in range(IN_VAIN):
             if not self._waiting and not self._generate():
                 return None
@@ -101,18 +103,18 @@ class LoopSearch:
         return None
 
     def tell(self, choice: str, cost: int) -> None:
-        """What a proposal cost."""
+        """Records the cost of a proposal."""
         self._record(self._asked[choice], cost)
 
     def _module(self) -> Any:
-        """Of its own each time: a schedule may change the module that it is made of."""
+        """A module of its own each time: a schedule may change the module that it is made of."""
         return tvm.ir.load_json(self._inlined)
 
     def expected(self, trace: Any) -> float:
         return predicted(self.sums, self._tiling(trace))
 
     def _generate(self) -> bool:
-        """Whether there is more. The search asks for results in its own order, but looks only at what is recorded."""
+        """True if there is more. The search asks for results in its own order, but looks only at what is recorded."""
         try:
             candidates = self._context.generate_measure_candidates()
         except RuntimeError:  # TVM gives up: a kernel keeps what was found until then
@@ -132,7 +134,7 @@ class LoopSearch:
         self._database.commit_tuning_record(record)
 
     def _space(self, decided: Arrangement | None) -> Any:
-        """What may be chosen, as a schedule: how each loop of each sum is cut in two."""
+        """The search space as a schedule: how each loop of each sum is cut in two."""
         schedule = opened(self._module()[ISLAND])
         for number, each in enumerate(self.sums):
             nest = decided.nest(number, each.around, each.over) if decided else None
@@ -164,14 +166,14 @@ def _without_intrinsics() -> Iterator[None]:
 
 
 def _in_order(terms: Sequence[int], over: Sequence[int]) -> tuple[int, ...]:
-    """As many terms as can be inside with the others in their order: a loop is cut only if those in it are whole."""
+    """The most terms inside that leave the others in their order: a loop is cut only if those in it are whole."""
     whole = [tuple(terms[place + 1 :]) == tuple(over[place + 1 :]) for place in range(len(terms))]
     return tuple(turns if able else 1 for turns, able in zip(terms, whole, strict=True))
 
 
 @derived_object
 class _Expected(ms.cost_model.PyCostModel):
-    """What the core's instructions let expect, in place of a model that must first be taught by thousands of trials."""
+    """The cost that the core's instructions let expect, in place of a model that thousands of trials must teach."""
 
     def __init__(self, search: LoopSearch) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ from npukit.tuning import Database, Finding, load_database
 
 BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
 Choices = Mapping[str, str]
-"""By the keys of knobs."""
+"""The choice of each knob, by its key."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning came to. `unit`: cycles, or instructions where the target counts no cycles."""
+    """The result of tuning. `unit`: cycles, or instructions where the target counts no cycles."""
 
     unit: str
     before: int
@@ -104,7 +104,7 @@ class Tuner:
         return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
 
     def _proposals(self, deadline: float, baseline: Trial) -> Iterator[Choices]:
-        """What was not tried: the next choice of all that layers are measured by at once, then the whole frame's."""
+        """Proposals not tried yet: the next choice of all knobs that layers measure, at once; then the frame's."""
         yield from self._together([knob for knob in self._knobs.values() if knob.layers])
         if self._loops:
             self._searches = LoopSearches(
@@ -156,12 +156,12 @@ class Tuner:
         return [self._trials[build.build_id] for build in builds]
 
     def _is_same(self, build: Build) -> bool:
-        """Whether a trial's reference, which runs the code of its own loops, is that of the build as it was."""
+        """True if a trial's reference, which runs the code of its own loops, is that of the build as it was."""
         ours, theirs = (load_cases(each.folder / GOLDEN, self._net, None).expected for each in (self._build, build))
         return all(ours[index].tobytes() == theirs[index].tobytes() for index in ours)
 
     def _built(self, choices: Choices, folder: Path) -> Build:
-        """With these choices, and the best known of the others."""
+        """The build with these choices, and the best known of the others."""
         recipe = Recipe({key: choices.get(key) or self._best(knob) for key, knob in self._knobs.items()})
         net = recipe.net(self._net, self._loops)
         return self._build_again(self._build, net, recipe.advice(self._knobs.values()), folder, Silent())
@@ -170,7 +170,7 @@ class Tuner:
         return self._database.choice(knob.key) or knob.usual
 
     def _learn(self, baseline: Trial, choices: Choices, trial: Trial) -> None:
-        """What a trial says of each knob; kept at once, so that nothing is lost when the search is broken off."""
+        """Records a trial's cost for each knob; kept at once, so that nothing is lost when the search is broken off."""
         learnt = {}
         for key, choice in choices.items():
             knob = self._knobs[key]
@@ -202,7 +202,7 @@ class Tuner:
         return baseline.cost
 
     def _forget(self) -> None:
-        """What was tried stays known."""
+        """Forgets the choices; what was tried stays known."""
         kept = {
             key: replace(each, choice=self._knobs[key].usual, cost=each.before) if key in self._knobs else each
             for key, each in self._database.findings.items()
@@ -215,7 +215,7 @@ class Tuner:
 
 
 def _checked_kernels(build: Build) -> Mapping[str, Kernel]:
-    """Of a folder that anybody may have made: TVM sees them first where it can do no harm."""
+    """The kernels of a folder of unknown origin: TVM sees them first where it can do no harm."""
     kernels = load_kernels(build.folder)
     if kernels:
         apart(partial(_check, kernels, build), str(build.folder), IMPORT_MEMORY.most)

@@ -1,0 +1,56 @@
+"""Docstrings begin with a noun phrase or a verb and name their subject: no genitive, no clause without its noun.
+
+A room is added to ROOMS once all of its docstrings do.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from helpers import CHECKOUT
+
+PACKAGE = CHECKOUT / "kit/npukit"
+ROOMS = ("application", "board", "cli", "farm", "library", "report", "tuner")
+NO_SUBJECT = re.compile(
+    r"(and|as|at|beside|by|for|from|how|if|in|nobody|of|on|or|so|somebody|than|that|those|to|what|when|where|whether|"
+    r"which|who|whoever|whom|whose|with|without)\b",
+    re.IGNORECASE,
+)
+
+
+def docstrings(source: str) -> Iterator[str]:
+    """Docstrings of a module, its classes and functions, and those below its constants and fields."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+        body = getattr(node, "body", None)
+        for before, after in pairwise(body if isinstance(body, list) else []):
+            if isinstance(before, ast.Assign | ast.AnnAssign) and isinstance(after, ast.Expr):
+                yield ast.literal_eval(after.value) if isinstance(after.value, ast.Constant) else ""
+
+
+def without_subject(source: str) -> list[str]:
+    """The first lines of docstrings that begin with a word that is no subject."""
+    texts = (text.strip() for text in docstrings(source) if text.strip())
+    return [text.splitlines()[0] for text in texts if NO_SUBJECT.match(text)]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_name_their_subject(room: str) -> None:
+    modules = sorted((PACKAGE / room).rglob("*.py"))
+    wrong = {str(path.relative_to(PACKAGE)): found for path in modules if (found := without_subject(path.read_text()))}
+    assert not wrong
+
+
+def test_a_docstring_without_a_subject_is_found_out() -> None:
+    source = '"""Of a plan."""\nLEAST = 3\n"""So many."""\n\n\ndef wait() -> None:\n    """Waits for a flag."""\n'
+    assert without_subject(source) == ["Of a plan.", "So many."]
+
+
+def test_every_room_in_the_list_is_one() -> None:
+    assert all((PACKAGE / room / "__init__.py").is_file() for room in ROOMS)
