@@ -15,7 +15,7 @@ import pytest
 from helpers import CHECKOUT
 
 PACKAGE = CHECKOUT / "kit/npukit"
-ROOMS = ("application", "board", "cli", "farm", "library", "report", "tuner")
+ROOMS = ("application", "board", "cli", "farm", "library", "link", "measure", "report", "tuner")
 NO_SUBJECT = re.compile(
     r"(and|as|at|beside|by|for|from|how|if|in|nobody|of|on|or|so|somebody|than|that|those|to|what|when|where|whether|"
     r"which|who|whoever|whom|whose|with|without)\b",

@@ -87,10 +87,10 @@ class Conversation:
         self._earlier_fault: DeviceFault | None = None
         self.window = 1
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
-        """What the device has said unasked."""
+        """Lines that the device has sent by itself."""
 
     def ask(self, request: Request[Answer], seconds: float | None = None, pe: int | None = None) -> Answer:
-        """What the device answers within so many seconds, or the usual number of them, to a request to `pe`."""
+        """The device's answer to a request to `pe`, within so many seconds, or the usual number of them."""
         return self.converse(request, seconds, pe)[0]
 
     def converse(
@@ -113,7 +113,7 @@ class Conversation:
         return _answer_in(begun.request, reply)
 
     def insist(self, request: Request[Answer]) -> Answer:
-        """What the device answers, as soon as it hears the request: it may be busy, and its UART may hold one byte."""
+        """The device's answer, as soon as it hears the request: it may be busy, and its UART may hold one byte."""
         ((_, reply),) = self._exchange([request], self._answer_seconds, None, _INSISTENT_PAUSES)
         return _answer_in(request, reply)
 

@@ -1,4 +1,4 @@
-"""What happened on a PE and when, as the firmware of a build that traces writes it down."""
+"""Events of a PE and their cycles, as the firmware of a build that traces writes them down."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Events:
 
 @dataclass(frozen=True)
 class ReadEvents(Request[Events]):
-    """What happened on a PE, from event number `first` on: as many as are still there and fit a packet."""
+    """Reads a PE's events from number `first` on: as many as are still there and fit a packet."""
 
     kind, does = 15, "read its events"
     first: int

@@ -1,4 +1,4 @@
-"""What a PE that has stopped tells about it."""
+"""The fault of a PE that has stopped, in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CAUSES = {
     24: "unaligned access",
     25: "division by zero",
 }
-"""By bit of the Configurable Fault Status Register (Armv7-M Architecture Reference Manual, B3.2.15)."""
+"""Causes by bit of the Configurable Fault Status Register (Armv7-M Architecture Reference Manual, B3.2.15)."""
 
 
 class DeviceFault(NpukitError):

@@ -36,7 +36,7 @@ class RestartableTransport(Transport, Protocol):
 
 
 class Verdict(IntEnum):
-    """What the loader makes of a slot."""
+    """The loader's verdict on a slot."""
 
     GOOD = 0
     ABSENT = 1
@@ -80,7 +80,7 @@ class SlotState:
 
 @dataclass(frozen=True)
 class Written:
-    """What a transfer has changed."""
+    """Pages and bytes that a transfer has changed."""
 
     slot: int
     pages: int
@@ -246,7 +246,7 @@ class LoaderSession:
         self._conversation.ask(_Provision(takes.record()))
 
     def abandon(self) -> None:
-        """Nothing is on trial any more."""
+        """Gives the trial up: no image is on trial any more."""
         self._conversation.ask(_Abandon())
 
     def boot(self) -> None:

@@ -1,4 +1,4 @@
-"""From a build and a port to a board that can be flashed, and to what goes onto it."""
+"""Opening a port as a board that can be flashed, and making what goes onto it from a build."""
 
 from __future__ import annotations
 

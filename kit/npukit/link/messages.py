@@ -1,4 +1,4 @@
-"""What host and device say to each other: requests, and the answers each of them gets (`docs/protocol.md`)."""
+"""Messages between host and device: requests, and the answers each of them gets (`docs/protocol.md`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Malformed(ValueError):
 
 
 class Status(IntEnum):
-    """How a request ended."""
+    """The status with which a request ended."""
 
     OK = 0
     OTHER_PROTOCOL = 1
@@ -72,7 +72,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a device says of itself in the handshake."""
+    """A device's description of itself in the handshake."""
 
     largest_packet: int
     window: int
@@ -110,7 +110,7 @@ class LayerRecord(Counters):
 
 @dataclass(frozen=True)
 class PeState(Counters):
-    """How a PE of the network is doing: whether it runs, how many layers it computes, frames since reset, and the
+    """The state of a PE of the network: whether it runs, how many layers it computes, frames since reset, and the
     counters and the status at the last one's end. A PE that has stopped says at which instruction and why.
     """
 
@@ -137,7 +137,7 @@ class Request(Generic[Answer]):
         return b""
 
     def parse(self, payload: bytes) -> Answer:
-        """What the reply's payload says; `Malformed` or `struct.error` if it cannot be that."""
+        """The answer in the reply's payload; `Malformed` or `struct.error` if there is none."""
         raise NotImplementedError
 
 
@@ -341,7 +341,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """What the device says about its status."""
+        """The device's text about its status."""
         return self.payload.decode("utf-8", "replace")
 
     def answers(self, request: Request, sequence: int, session: int) -> bool:

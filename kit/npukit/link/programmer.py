@@ -24,7 +24,7 @@ _HOW_TO_GET = {"openocd": "apt install openocd", "pyocd": "pip install pyocd"}
 
 @dataclass(frozen=True)
 class Programmed:
-    """What was written into a board's flash, or with `dry_run` would be, and by which command."""
+    """The image written into a board's flash, or with `dry_run` to be written, and the command for it."""
 
     board: str
     command: tuple[str, ...]
@@ -64,7 +64,7 @@ def tool_command(programmer: Programmer, image: str) -> tuple[str, ...]:
 
 
 def _run(command: tuple[str, ...], image: Path) -> None:
-    """In a folder with nothing but the image: both tools obey files that lie where they run."""
+    """Runs the tool in a folder with nothing but the image: both tools obey files that lie where they run."""
     tool = command[0]
     if shutil.which(tool) is None:
         raise NpukitError(f"{tool} is not here, and writes this board's flash", tries=[_HOW_TO_GET[tool]])

@@ -12,11 +12,11 @@ from npukit.link.conversation import Conversation
 from npukit.link.messages import Counters, Malformed, Request
 
 _LOOK_SECONDS = 0.2
-"""Between two looks at a run that is waited for."""
+"""Seconds between two looks at a run that is waited for."""
 
 
 class Stage(IntEnum):
-    """Where a run that was started stands."""
+    """The stage of a run that was started."""
 
     OVER = 0
     UNDER_WAY = 1
@@ -25,7 +25,7 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True)
 class RunState(Counters):
-    """How far a run that was started has come: so many `ran` of so many `frames`, and what those alone took."""
+    """The progress of a run that was started: `ran` of `frames` frames, and what those alone took."""
 
     stage: Stage
     status: int
@@ -88,7 +88,7 @@ class StartedRun:
         self._ask(Start(number, 0, frames))
 
     def state(self) -> RunState:
-        """How far it has come."""
+        """The run's progress."""
         return self._ask(ReadRun(self._number))
 
     def stop(self) -> RunState:
@@ -100,7 +100,7 @@ class StartedRun:
         return self._ask(Start(self._number, self.state().ran, self._frames))
 
     def wait(self) -> RunState:
-        """How it stands once it is over or stopped."""
+        """The run's state once it is over or stopped."""
         while (state := self.state()).stage == Stage.UNDER_WAY:
             self._conversation.listen(_LOOK_SECONDS)
         return state

@@ -65,7 +65,7 @@ class Device:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     layers: tuple[str, ...]
-    """Of the PE that has the link."""
+    """Names of the layers of the PE that has the link."""
     pe_count: int
     """PEs that run the network."""
     largest_packet: int
@@ -206,15 +206,15 @@ class Session:
         return b"".join(self._conversation.ask_all(ReadOutput(size, index, at) for at, size in pieces))
 
     def pes(self) -> tuple[PeState, ...]:
-        """How each PE of the network is doing, the one that has the link first."""
+        """The state of each PE of the network, the one that has the link first."""
         return self._collect(ReadPes, self.device.pe_count)
 
     def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
-        """What a PE recorded of each of its `count` layers in the last observed run, which must have succeeded."""
+        """A PE's records of its `count` layers in the last observed run, which must have succeeded."""
         return self._collect(ReadLayers, count, pe)
 
     def events(self, pe: int, first: int) -> Events:
-        """What happened on a PE from its event number `first` on: all that is still there."""
+        """A PE's events from number `first` on: all that are still there."""
         ask = partial(self._conversation.ask, pe=pe)
         told = ask(ReadEvents(first))
         start, found = told.first, list(told.events)
@@ -278,7 +278,7 @@ class Session:
     def _collect(
         self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int | None = None
     ) -> tuple[Item, ...]:
-        """So many items, asked for from the first still missing on."""
+        """`count` items, requested from the first still missing on."""
         items: tuple[Item, ...] = ()
         while len(items) < count:
             items += self._conversation.ask(request(len(items)), pe=pe)

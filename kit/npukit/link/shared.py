@@ -6,7 +6,7 @@ from npukit.link.transport import Transport, Witness
 
 
 class SharedLink:
-    """What arrives over the transport is for every line to read; each session takes what is its own."""
+    """One transport for several sessions: each line reads all that arrives, each session takes what is its own."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -49,7 +49,7 @@ class _Line:
 
 
 class _SeeingLine(_Line):
-    """Of a transport that sees more of the board than its bytes."""
+    """The line of a transport that sees more of the board than its bytes."""
 
     def __init__(self, link: SharedLink, witness: Witness) -> None:
         super().__init__(link)

@@ -1,4 +1,4 @@
-"""What a link runs over: a serial device, a socket, an emulator."""
+"""Transports that a link runs over: a serial device, a socket, an emulator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Transport(Protocol):
         ...
 
     def read(self, timeout: float) -> bytes:
-        """What has arrived: at least one byte, or nothing once `timeout` seconds have passed without any.
+        """Bytes that have arrived: at least one, or none once `timeout` seconds have passed without any.
 
         An emulator runs until its UART has sent something, and returns nothing at once when the
         firmware sleeps with nothing left to wake it.

@@ -12,10 +12,10 @@ from npukit.errors import NpukitError
 _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
 _BROKEN_SECONDS = 5.0
-"""How long a line that broke has to come back."""
+"""Seconds that a broken line has to come back."""
 _TROUBLE = (serial.SerialException, OSError, ValueError)
 _BREAK_BAUD = 1200
-"""So slow that the zeros of one byte are a break to the board. Adapters that cannot send breaks can do that."""
+"""A baud rate so low that the zeros of one byte are a break to the board, for adapters that cannot send breaks."""
 _BREAK_SECONDS = 0.25
 """More than the byte takes, by much: an adapter may still have others before it."""
 

@@ -15,12 +15,12 @@ from npukit.link.session import Session
 from npukit.progress import Progress, Silent
 
 _ANSWER_SECONDS = 1.5
-"""For firmware that may not be there: it answers in milliseconds, or not at all."""
+"""Seconds for firmware that may not be there: it answers in milliseconds, or not at all."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What to put onto a board. `build_id` is what the image's firmware answers with once it runs.
+    """An image to put onto a board. `build_id` is the answer of its firmware once it runs.
 
     `provisions`: a board that has been told nothing is told to take images of this one's key, or any if it has none.
     `told_at`: where the board's memory shows what it has been told. `load_seconds`: from power to the firmware, as
@@ -38,7 +38,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Flashed:
-    """What an update has done, or with `dry_run` would do."""
+    """The effect of an update, or with `dry_run` what it would be."""
 
     board: str
     slot: int
@@ -99,7 +99,7 @@ def flash(transport: RestartableTransport, update: Update, progress: Progress | 
 
 
 def dry_run(transport: RestartableTransport, update: Update) -> Flashed:
-    """What `flash` would write. The board is restarted, and starts what it started before."""
+    """The pages that `flash` would write. The board is restarted, and starts what it started before."""
     _ask_firmware(transport, update)
     with _loader_of(transport) as loader:
         check_match(loader.state, update)
@@ -111,7 +111,7 @@ def dry_run(transport: RestartableTransport, update: Update) -> Flashed:
 
 
 def check_match(state: LoaderState, update: Update) -> None:
-    """Whether this board would take the image at all, as far as that can be known before anything is written."""
+    """Raises an error if the board would refuse the image, as far as that can be known before anything is written."""
     image = update.image
     if state.board != update.board:
         raise DoesNotFit(
@@ -133,7 +133,7 @@ def check_match(state: LoaderState, update: Update) -> None:
 
 
 def _check_key(takes: Takes, update: Update) -> None:
-    """Whether a board that takes such images takes this one, or may be told to."""
+    """Raises an error if a board that takes such images refuses this one, and may not be provisioned for it."""
     signer = update.image.signer
     if takes.policy is Policy.NONE and not update.provisions:
         raise NpukitError(

@@ -58,7 +58,7 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class PeCost:
-    """How one PE spends a frame, in cycles: its core awake, its accelerators at work, neither of both.
+    """The cycles of one PE in a frame: its core awake, its accelerators at work, neither of both.
 
     `send` are the cycles in which its SRAM's port feeds or takes messages, by the plan, whatever else goes on.
     """
@@ -92,7 +92,7 @@ class Bench:
     utilisation: float | None = None
     """The part of all PEs' time in which a core or an accelerator is at work."""
     energy_estimate_nj: float | None = None
-    """By the figures of the board file's `[energy]`, if it has any."""
+    """An estimate by the figures of the board file's `[energy]`, if it has any."""
     timeline: Timeline | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Bench:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Bench:
-        """What `to_json` gave."""
+        """The measurement that `to_json` gave."""
         layers = tuple(LayerCost(**layer) for layer in found["layers"])
         pes = tuple(PeCost(**pe) for pe in found["pes"])
         return cls(**{**found, "layers": layers, "pes": pes})
@@ -215,7 +215,7 @@ def _pes(run: _Run, tiles: Sequence[Tile], ports: Mapping[int, int]) -> tuple[Pe
 
 
 def _ports(board: Board, net: Net, plan: Plan) -> Mapping[int, int]:
-    """By PE, on all chips."""
+    """Cycles of each PE's port, on all chips."""
     of_one = port_cycles(net, plan)
     return {pe: of_one.get(like, 0) for pe, like in twins(board, plan)}
 
@@ -227,7 +227,7 @@ def _pe_cost(pe: int, run: _Run, npu_busy: int, send: int) -> PeCost:
 
 
 def _layer(target: Target, op: Op, tiles: Sequence[Tile], timeline: Timeline | None) -> LayerCost:
-    """As long as the PE that takes longest; instructions of all."""
+    """A layer's cycles on the PE that takes longest, and its instructions on all."""
     by_pe: dict[int, list[Tile]] = {}
     for tile in tiles:
         if tile.step.op == op.name:

@@ -14,7 +14,7 @@ _KERNELS = "core_kernel"
 """Called by the frame of a program that is a table, in place of the kernels that it calls in turn."""
 _FRAME_CALLER = "net_frame"
 _RUNS = ("run", "rpc_run", "rpc_run_frame")
-"""Who asks for frames and counts what they take; a compiler may put the first one into the second."""
+"""Functions that run frames and count what they take; a compiler may inline the first into the second."""
 _COUNT = "hal_count"
 _BRANCH_AND_LINK_BYTES = 4
 
@@ -25,11 +25,11 @@ class CallSites:
 
     callees: Mapping[int, str]
     after: Mapping[int, int]
-    """Where each call comes back to."""
+    """The address that each call returns to."""
     count_begins: frozenset[int] = frozenset()
-    """Where the counters have been read before the first frame of a run."""
+    """Addresses at which the counters have been read before the first frame of a run."""
     count_ends: frozenset[int] = frozenset()
-    """And after each frame. From the one to the other it is as long as from reading to reading."""
+    """The same after each frame. From the one to the other it is as long as from reading to reading."""
 
     def marks(self) -> list[int]:
         """Every instruction worth knowing the time of."""

@@ -38,7 +38,7 @@ class Cases:
 
 
 def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
-    """So many cases as rounds of `frames` of them; the last round is filled up with the first cases again."""
+    """`count` cases in batches of `frames` of them; the last batch is filled up with the first cases again."""
     return [tuple(case % count for case in range(first, first + frames)) for first in range(0, count, frames)]
 
 

@@ -17,7 +17,7 @@ from npukit.progress import Progress
 from npukit.project.build_folder import GOLDEN, Build
 
 REQUEST_BITS = 10 * 64
-"""What it takes at most, on a UART, to ask one more network for a run."""
+"""The most bits on a UART that one more network's request for a run takes."""
 
 OVERLAP = 10
 """Runs at the same time take so many times as long as it takes to start them all."""
@@ -80,7 +80,7 @@ def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> di
 
 
 def _keep_company(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
-    """From now on this network's runs are in company."""
+    """Makes this network's runs run beside those of the others from now on."""
     others = [other for other in targets if other != name]
     company = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
     _session(targets[name]).company = company

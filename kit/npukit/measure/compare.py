@@ -23,12 +23,12 @@ class Row:
 
     @property
     def change(self) -> float | None:
-        """In parts of the old figure."""
+        """The change as a part of the old figure."""
         return self.new / self.old - 1 if self.old and self.new is not None else None
 
 
 def load_bench(path: Path) -> dict[str, Any]:
-    """What `npukit bench --json` printed."""
+    """The JSON that `npukit bench --json` printed."""
     try:
         told = json.loads(path.read_text())
         assert {"layers", *_TOTALS} <= told.keys()

@@ -19,7 +19,7 @@ from npukit.project.build_folder import Build
 
 _NO_MORE = 0xFFFF_FFFF
 _SETTLE_SECONDS = 10.0
-"""How long other PEs may still be at work once the root PE is done."""
+"""Seconds that other PEs may still be at work once the root PE is done."""
 
 
 def record_on_device(build: Build, session: Session, cases: Cases, frames: int) -> Timeline:
@@ -36,7 +36,7 @@ def record_on_device(build: Build, session: Session, cases: Cases, frames: int) 
 
 @dataclass(frozen=True)
 class _Noted:
-    """What a PE has noted of a run."""
+    """A PE's events of a run."""
 
     plan: PePlan
     spans: Sequence[int]
@@ -44,7 +44,7 @@ class _Noted:
     overwritten: int
 
     def frames(self) -> Iterator[tuple[int, int]]:
-        """From the first step to the end of each frame that is there as a whole."""
+        """The first step and the end of each frame that is there as a whole."""
         begun = None
         for event in self.events:
             if event.step == 0:
@@ -67,7 +67,7 @@ class _Noted:
 
 
 def _noted(session: Session, pe: PePlan, first: int, spans: Sequence[int]) -> _Noted:
-    """With the event before the run, if there is one: other PEs than the root have been waiting since."""
+    """A PE's events, with the one before the run, if there is one: other PEs than the root have been waiting since."""
     wanted = max(first - 1, 0)
     told = session.events(pe.pe, wanted)
     unknown = {event.step for event in told.events} - {*range(len(spans)), FRAME_END}
@@ -115,7 +115,7 @@ def _slice(pe: int, first: int, steps: Sequence[Step], start: int, end: int) -> 
 
 
 def _title(step: Step) -> str:
-    """As the emulator's timeline calls what is no layer."""
+    """The name in the emulator's timeline of a step that is no layer."""
     match step:
         case Send():
             return "noc_send"

@@ -14,7 +14,7 @@ from npukit.plan.tensors.routes import Link, Routes
 
 
 def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
-    """Of a frame, or of the frames that the plan takes together."""
+    """Bytes over each link in a frame, or in the frames that the plan takes together."""
     found: Counter[Link] = Counter()
     if board.noc is None:
         return found

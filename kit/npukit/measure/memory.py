@@ -1,4 +1,4 @@
-"""Whether the PEs' memories still hold what was loaded: compared by digests that the firmware makes of them."""
+"""A check that the PEs' memories still hold what was loaded, by digests that the firmware makes of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEP_BYTES, _PATCH, _RUN, _SUBMIT = 8, 6, 7, 8
 
 @dataclass(frozen=True)
 class Region:
-    """What a PE was loaded with and nothing changes, from an address on. The PE may stand for a chip's DRAM."""
+    """Bytes that a PE was loaded with and nothing changes, from an address on. The PE may stand for a chip's DRAM."""
 
     pe: int
     name: str
@@ -121,7 +121,7 @@ def _regions_of(image: Image) -> Iterator[Region]:
 
 
 def _loaded(elf: Elf, start: int, end: int) -> bytes:
-    """What the image has from an address on."""
+    """The image's bytes from an address on."""
     for address, data in elf.segments():
         if address <= start and end <= address + len(data):
             return data[start - address : end - address]

@@ -1,4 +1,4 @@
-"""What cores spend on messages, layer by layer, as a timeline has it."""
+"""Cycles that cores spend on messages, layer by layer, from a timeline."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _WAIT, _SEND = "noc_wait", "noc_send"
 
 
 def waits(timeline: Timeline) -> dict[str, int]:
-    """By layer: the cycles in which the PE that waits longest waits for messages, before the layer, in a frame."""
+    """The cycles of a frame in which the PE that waits longest waits for messages before each layer."""
     return _most(timeline, _WAIT)
 
 
 def sends(timeline: Timeline) -> dict[str, int]:
-    """By layer: the cycles in which the PE that sends longest starts messages, after the layer, in a frame."""
+    """The cycles of a frame in which the PE that sends longest starts messages after each layer."""
     return _most(timeline, _SEND)
 
 

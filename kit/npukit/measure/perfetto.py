@@ -94,7 +94,7 @@ class _Writer:
                 yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
 
     def _messages(self) -> Iterator[Event]:
-        """What leaves and arrives, and an arrow from the one to the other."""
+        """Departures and arrivals of messages, and an arrow from the one to the other."""
         own = [m for m in self._timeline.movements if m.source in self._pes or m.target in self._pes]
         for number, (movement, end) in enumerate(zip(own, _free_until(own), strict=True)):
             yield from self._message(number, movement, end)
@@ -166,7 +166,7 @@ def _way(link: LinkUse) -> str:
 
 
 def _free_until(movements: Sequence[Movement]) -> list[int]:
-    """When each has arrived, or the next one leaves the same place: slices of a track must not overlap.
+    """The cycle at which each has arrived, or the next one leaves the same place: slices of a track must not overlap.
 
     What leaves at the same time, as a multicast does, may lie upon each other.
     """
@@ -178,7 +178,7 @@ def _free_until(movements: Sequence[Movement]) -> list[int]:
 
 
 def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
-    """By cycle: links taken less links freed."""
+    """Links taken less links freed, by cycle."""
     changes: dict[int, int] = defaultdict(int)
     for link in links:
         changes[link.start] += 1
@@ -193,7 +193,7 @@ def _alive(buffers: Sequence[Buffer], steps: int) -> list[int]:
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """How many bytes lie in any of the spans."""
+    """The number of bytes that lie in any of the spans."""
     total, reached = 0, 0
     for start, end in sorted(spans):
         total += max(end - max(start, reached), 0)

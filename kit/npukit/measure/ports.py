@@ -1,4 +1,4 @@
-"""How long messages take each PE's SRAM port: known from the plan."""
+"""Cycles for which messages take each PE's SRAM port: known from the plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npukit.plan.tensors.dma_copies import copies
 
 
 def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:
-    """By PE, the cycles of a frame in which its port feeds or takes messages, 16 bytes in each."""
+    """The cycles of a frame in which each PE's port feeds or takes messages, 16 bytes in each."""
     boxes = {(pe.pe, buffer.name): buffer.box for pe in plan.pes for buffer in pe.buffers}
     boxes |= {(DRAM, buffer.name): buffer.box for buffer in plan.dram}
     found: Counter[int] = Counter()
@@ -28,7 +28,7 @@ def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:
 
 
 def _flits(net: Net, message: Message, boxes: Mapping[tuple[int, str], Box]) -> int:
-    """Of one landing: all of a message's have the same."""
+    """The flits of one landing: all of a message's have the same."""
     source, landing = boxes[message.source_pe, message.source.buffer], message.landings[0]
     item = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
     target = boxes[landing.pe, landing.view.buffer]

@@ -62,26 +62,26 @@ class _Call:
 
 @dataclass(frozen=True)
 class _Reader:
-    """What happened, in the words of the images that ran."""
+    """A reader of a recording, by the symbols of the images that ran."""
 
     sites: Mapping[int, CallSites]
     accelerators: Sequence[str]
     happenings: Happenings
     begun: Mapping[int, list[_Span]] = field(default_factory=dict)
-    """By PE, the marks of calls that had begun before, and not ended: all PEs but the root wait by then."""
+    """The marks of each PE's calls that had begun before, and not ended: all PEs but the root wait by then."""
 
     def under_way(self) -> dict[int, list[_Span]]:
-        """What is `begun` for whatever happens next."""
+        """The marks to be `begun` of the recording that follows."""
         return {pe: _open_calls(self.sites[pe], marks) for pe, marks in self._marks.items()}
 
     @cached_property
     def calls(self) -> dict[int, list[_Call]]:
-        """By PE, in the order of time."""
+        """Each PE's calls in the order of time."""
         return {pe: list(_calls(self.sites[pe], marks)) for pe, marks in self._marks.items()}
 
     @cached_property
     def _marks(self) -> dict[int, list[_Span]]:
-        """By PE, in the order of time: when it came where."""
+        """Each PE's marks in the order of time: the cycles at which it came to addresses."""
         own = {
             pe: list(zip(marks["a"].tolist(), marks["start"].tolist(), strict=True))
             for pe, marks in _by_pe(self.happenings.of(Kind.MARK)).items()
@@ -99,7 +99,7 @@ class _Reader:
                 begun = time
 
     def work(self) -> dict[tuple[int, str], list[_Span]]:
-        """By PE and accelerator: its commands."""
+        """The commands of each PE's accelerators."""
         found: dict[tuple[int, str], list[_Span]] = defaultdict(list)
         for pe, which, start, end in _columns(self.happenings.of(Kind.WORK), "pe", "a", "start", "end"):
             found[pe, self.accelerators[which]].append((start, end))
@@ -140,13 +140,13 @@ def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
 
 
 def _ended_at(sites: CallSites, open_calls: Sequence[_Span], address: int) -> int:
-    """From which on open calls end where a PE comes to an instruction."""
+    """The index of the first open call that ends where a PE comes to an instruction."""
     return next((n for n, (site, _) in enumerate(open_calls) if sites.after[site] == address), len(open_calls))
 
 
 @dataclass(frozen=True)
 class _Learnt:
-    """By PE, in the order of a frame: the steps that an accelerator's commands, and a function's calls, belong to."""
+    """The steps that an accelerator's commands, and a function's calls, belong to, by PE in the order of a frame."""
 
     work: Mapping[tuple[int, str], Sequence[int]]
     calls: Mapping[int, Mapping[str, Sequence[int]]]
@@ -168,13 +168,13 @@ def _kernels(calls: Iterable[_Call], windows: _Windows) -> dict[str, list[int]]:
 
 
 def _is_kernel(call: _Call) -> bool:
-    """Not the runtime's; an accelerator's driver still is one."""
+    """True for kernels and an accelerator's driver, not for calls of the runtime."""
     return not call.name.startswith(_RUNTIME)
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """When a PE was at each step of an observed frame that computes something, one after the other."""
+    """The span of each step of an observed frame that computes something, one after the other."""
 
     steps: np.ndarray
     starts: np.ndarray
@@ -195,7 +195,7 @@ class _Windows:
 
 
 def _layers(calls: Iterable[_Call]) -> Iterator[_Span]:
-    """From the end of each begin to the start of its end."""
+    """The layers' spans, each from the end of its begin to the start of its end."""
     begun = 0
     for call in calls:
         if call.name == _BEGIN:

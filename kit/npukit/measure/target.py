@@ -1,4 +1,4 @@
-"""Where a build runs: the built-in emulator, Renode, QEMU, or a device on a serial port."""
+"""Targets that a build runs on: the built-in emulator, Renode, QEMU, or a device on a serial port."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import Build
 
 EMULATED_SECONDS = 3600.0
-"""How long an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
+"""Seconds an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
 the board has taken too many of its own cycles (`emulator/patience.py`): this is for a machine that is too slow."""
 
 _PATIENT_SECONDS = 86_400.0
-"""How long an answer may take while somebody looks at the firmware in a debugger."""
+"""Seconds an answer may take while the firmware is stopped in a debugger."""
 
 
 EMULATORS = ("emulator", "renode", "qemu")
@@ -56,13 +56,13 @@ class Target:
 
     @property
     def unit(self) -> str:
-        """What the board's counter counts."""
+        """The unit of the board's counter."""
         return "cycles" if self.counts_cycles else "ticks"
 
 
 @dataclass(frozen=True)
 class Emulation:
-    """What the built-in emulator does besides running: strictness costs speed, faults are a plan's."""
+    """Options of the built-in emulator: strictness costs speed, faults are a plan's."""
 
     strict: bool = False
     faults: FaultPlan | None = None
@@ -109,7 +109,7 @@ def open_targets(
 
 
 def network_pe(build: Build) -> int:
-    """Whom a session about the build's network is with."""
+    """The PE that a session with the build's network is with."""
     linked = build.board.root_pe
     company = build.manifest.company
     return company.network_pe if company and company.network_pe != linked else LINKED_PE
@@ -160,7 +160,7 @@ def _start(build: Build, name: str, emulation: Emulation) -> Transport:
 
 
 def senders_of(plan: Plan) -> Senders:
-    """Whose messages count each flag of each PE."""
+    """The PEs whose messages count each flag of each PE."""
     found: dict[tuple[int, int], set[int]] = defaultdict(set)
     for message in plan.messages:
         for landing in message.landings:

@@ -59,7 +59,7 @@ class LinkUse:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What a run of frames was made of, or of rounds where the plan takes `together` frames at once.
+    """The parts of a run of frames, or of batches where the plan takes `together` frames at once.
 
     Cycle 0 is where the root PE begins to count the first one. Nothing in a timeline begins before that.
     """
@@ -68,24 +68,24 @@ class Timeline:
     board: str
     clock_hz: int
     frames: tuple[tuple[int, int], ...]
-    """Of the root PE: start and end of each, as it counts the cycles of a run."""
+    """Start and end of each frame on the root PE, as it counts the cycles of a run."""
     slices: tuple[Slice, ...]
     together: int = 1
     sleeps: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    """By PE, when its core slept."""
+    """The spans in which each PE's core slept."""
     movements: tuple[Movement, ...] = ()
     links: tuple[LinkUse, ...] = ()
     overwritten: int = 0
     """Events that a device had overwritten before they were read: what they tell of is missing."""
     unit: str = "cycles"
-    """What its times count: `ticks` under QEMU, whose timer goes by instructions."""
+    """The unit of its times: `ticks` under QEMU, whose timer goes by instructions."""
 
     @property
     def end(self) -> int:
         return self.frames[-1][1]
 
     def from_zero(self) -> Timeline:
-        """Without what was over when the first frame began; what was under way begins with it."""
+        """The timeline without what was over when the first frame began; what was under way begins with it."""
         end = self.end
         return replace(
             self,
@@ -96,7 +96,7 @@ class Timeline:
         )
 
     def layer_cycles(self) -> dict[str, int]:
-        """By layer: the cycles of the PE that spends most on it in a frame, on its core or on an accelerator.
+        """The cycles of each layer on the PE that spends most on it in a frame, on its core or on an accelerator.
 
         Of a round's frames the first one stands for all.
         """

@@ -27,7 +27,7 @@ MOST_PES = 64
 
 @dataclass(frozen=True)
 class Traced:
-    """What a trace file holds. `frames` are rounds of `together` frames each, where the build takes several at once."""
+    """The contents of a trace file. `frames` are batches of `together` frames each, where a build takes several."""
 
     output: str
     frames: int
@@ -38,7 +38,7 @@ class Traced:
     overwritten: int = 0
     """Events missing at the beginning, because the device keeps only so many."""
     unit: str = "cycles"
-    """What `cycles` are: `ticks` under QEMU, whose timer goes by instructions."""
+    """The unit of `cycles`: `ticks` under QEMU, whose timer goes by instructions."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -16,7 +16,7 @@ from npukit.project.build_folder import GOLDEN, Build
 
 @dataclass(frozen=True)
 class Trial:
-    """What a frame and each layer cost, in `unit`: cycles, or instructions where no cycles are counted.
+    """The cost of a frame and of each layer, in `unit`: cycles, or instructions where no cycles are counted.
 
     `exact`: every output and every tile of the golden cases is equal to the reference.
     """
@@ -31,7 +31,7 @@ class Trial:
 
 
 NOT_EXACT = Trial("", 0, {}, exact=False)
-"""Of a build that computes something else, or of none: what it costs is worth nothing."""
+"""The trial of a build that computes something else, or of none: its cost is worth nothing."""
 
 
 def run_trial(build: Build, on: str | None) -> Trial:

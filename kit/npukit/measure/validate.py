@@ -49,7 +49,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Validation:
-    """What was compared, and what differed. A layer is checked in as many tiles as PEs compute it in.
+    """The result of comparing: counts, and what differed. A layer is checked in as many tiles as PEs compute it in.
 
     Every case runs on both paths. `outputs_equal`: those of either are the reference's; `paths_equal`: one gives what
     the other gives, right or wrong.
@@ -126,7 +126,7 @@ def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:
 
 
 def answer(output: np.ndarray) -> int:
-    """What the first output of a classifier says: the place of its largest score, or the (first) index that it is."""
+    """The answer of a classifier's first output: the place of its largest score, or the (first) index that it is."""
     return int(output.flat[0]) if output.dtype in (np.int32, np.int64) else int(output.argmax())
 
 
@@ -191,7 +191,7 @@ def differing_outputs(
     path: str,
     reference: Mapping[int, Mapping[str, np.ndarray]] = {},
 ) -> list[Mismatch]:
-    """Of each frame's outputs the first elements that differ from the reference, or from what its case expects."""
+    """The first elements of each frame's outputs that differ from the reference, or from what its case expects."""
     return [
         mismatch
         for case, got in zip(chosen, outputs, strict=True)
