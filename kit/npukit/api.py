@@ -301,9 +301,15 @@ def serve(
     port: int = 9090,
     key: str | None = None,
     tracker: str | None = None,
+    trials: bool = False,
 ) -> Iterator[Server]:
-    """The build on its board as a TVM RPC server, at `port` or the next free one, until the context ends."""
+    """The build on its board as a TVM RPC server, at `port` or the next free one, until the context ends.
+
+    Clients run and time this network; with `trials` they may also put other builds onto the board (`npukit tune`).
+    They are other processes: a client of TVM's keeps Python to itself while it waits, and the server is a thread.
+    """
     from npukit.farm.address import Address
+    from npukit.farm.served import ServedBoard
     from npukit.farm.server import Server
     from npukit.measure.target import open_target
 
@@ -312,7 +318,8 @@ def serve(
         registry.check()
     with open_target(built, on):
         pass  # the board is there and runs this build
-    server = Server(built.folder, on, host, port, key or built.board.name, registry)
+    board = ServedBoard(built.folder, on)
+    server = Server(board, host, port, key or built.board.name, registry, trials=trials)
     try:
         yield server
     finally:

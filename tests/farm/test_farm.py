@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 from end_to_end.builds import DIGITS, build
 from npukit import api
 from npukit.cli.main import app
+from npukit.cli.serve import _who
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.address import Address
 from npukit.project.build_folder import GOLDEN, Build
@@ -41,23 +44,25 @@ def tracker() -> Iterator[str]:
     started.terminate()
 
 
-@pytest.fixture(scope="module")
-def farm(digits: Build, tracker: str) -> Iterator[str]:
-    """Two boards, one of them served by the verb, and the tracker that hands them out."""
-    with (
-        api.serve(digits.folder, tracker=tracker, key=KEY, port=9400),
-        subprocess.Popen(
-            [*NPUKIT, "serve", str(digits.folder), "--tracker", tracker, "--key", KEY, "--port", "9500", "--json"],
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as verb,
-    ):
+@contextmanager
+def served(build: Build, *words: str) -> Iterator[dict[str, Any]]:
+    """The build, served by the verb, and what the verb says."""
+    command = [*NPUKIT, "serve", str(build.folder), *words, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as verb:
         assert verb.stdout is not None
-        said = json.loads("".join(iter(verb.stdout.readline, "}\n")) + "}")
-        assert (said["key"], said["tracker"]) == (KEY, tracker)
-        yield tracker
+        yield json.loads("".join(iter(verb.stdout.readline, "}\n")) + "}")
         verb.terminate()
         assert verb.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def farm(digits: Build, tracker: str) -> Iterator[str]:
+    """Two boards, and the tracker that hands them out."""
+    words = ("--tracker", tracker, "--key", KEY, "--trials")
+    with served(digits, *words, "--port", "9400") as said, served(digits, *words, "--port", "9400") as other:
+        assert (said["key"], said["tracker"]) == (KEY, tracker)
+        assert said["port"] < other["port"]
+        yield tracker
 
 
 def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Build, farm: str, tmp_path: Path) -> None:
@@ -97,10 +102,21 @@ def test_boards_that_serve_another_build_do_not_fit(farm: str) -> None:
 
 def test_a_tracker_that_is_not_there_is_an_error_at_once(digits: Build) -> None:
     with (
-        pytest.raises(NpukitError, match=r"no tracker answers at 127\.0\.0\.1:1:"),
+        pytest.raises(NpukitError, match=r"no tracker answers at 127\.0\.0\.1:1:") as caught,
         api.serve(digits.folder, tracker="127.0.0.1:1"),
     ):
         pass
+    assert "pip install 'npukit[farm]'" in caught.value.tries[0]
+
+
+def test_it_says_who_may_do_what(digits: Build) -> None:
+    with served(digits, "--port", "9450") as said:
+        assert (said["host"], said["allows"]) == ("127.0.0.1", ["run, time and describe this network"])
+
+
+@pytest.mark.parametrize(("host", "who"), [("127.0.0.1", "on this machine"), ("::1", "on this"), ("0.0.0.0", "EVERY")])
+def test_it_says_so_loudly(host: str, who: str) -> None:
+    assert who in _who(host)
 
 
 @pytest.mark.parametrize("text", ["", "here", "here:", ":1", "here:70000", "here:x"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
+from ipaddress import ip_address
+from socket import getaddrinfo
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +26,9 @@ def serve(
         str, typer.Option("--host", metavar="ADDRESS", help="Listen here; 0.0.0.0 for other machines' clients.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65435, metavar="N", help="Listen there, or above.")] = 9090,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Clients may put builds of theirs onto the board: npukit tune.")
+    ] = False,
     board: PluginsOf = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -31,17 +36,29 @@ def serve(
 ) -> None:
     """Make a board a TVM RPC server: any TVM client runs and times the network, until Ctrl-C.
 
-    TVM's servers trust their clients wholly: they may run any code on this machine.
-    Listen only where you trust every client.
+    Clients can do nothing else, unless --trials lets them. TVM's RPC has no passwords and no encryption.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     with open_terminal(as_json, verbose, quiet, board) as terminal, suppress(KeyboardInterrupt):
         from npukit import api
 
-        with api.serve(build, on=on, host=host, port=port, key=key, tracker=tracker) as served:
-            terminal.result({"host": host, "port": served.port, "key": served.key, "tracker": tracker})
+        serving = api.serve(build, on=on, host=host, port=port, key=key, tracker=tracker, trials=trials)
+        with serving as served:
+            allowed = [RUN, *([TRIALS] if trials else [])]
+            said = {"host": host, "port": served.port, "key": served.key, "tracker": tracker, "allows": allowed}
+            terminal.result(said)
             terminal.print(f"serving {build} at {host}:{served.port}, key {served.key}")
+            terminal.note(f"{_who(host)} may {' and '.join(allowed)}", style="bold")
             served.wait()
+
+
+RUN, TRIALS = "run, time and describe this network", "put builds of theirs onto the board"
+
+
+def _who(host: str) -> str:
+    """The clients that can connect."""
+    is_here = all(ip_address(found[4][0]).is_loopback for found in getaddrinfo(host, None))
+    return "every program on this machine" if is_here else f"EVERY program that reaches {host}, without a password,"
 
 
 def _interrupt(*_: Any) -> None:

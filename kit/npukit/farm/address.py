@@ -35,5 +35,7 @@ class Address:
         except OSError as error:
             raise NpukitError(
                 f"no tracker answers at {self}: {error}",
-                tries=[f"python -m tvm.exec.rpc_tracker --host 0.0.0.0 --port {self.port}"],
+                tries=[
+                    f"pip install 'npukit[farm]'; python -m tvm.exec.rpc_tracker --host {self.host} --port {self.port}"
+                ],
             ) from error

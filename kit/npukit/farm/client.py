@@ -1,4 +1,4 @@
-"""Boards of a farm, asked of a TVM tracker and measured side by side. With `server.py` the door to TVM's RPC."""
+"""Boards of a farm, asked of a TVM tracker and measured side by side. The door to TVM's RPC."""
 
 from __future__ import annotations
 

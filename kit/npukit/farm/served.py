@@ -28,6 +28,9 @@ from npukit.net.tensor import Tensor
 from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build, load_build
 
+MOST_FRAMES = 1 << 20
+"""Frames of one request."""
+
 
 class ServedBoard:
     """A build on a board. It keeps the board until the process ends."""
@@ -55,6 +58,10 @@ class ServedBoard:
         """One frame."""
         return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
 
+    def close(self) -> None:
+        """Lets the board go."""
+        self._open.close()
+
     def time(self, inputs: Sequence[np.ndarray], number: int, repeat: int, least_seconds: float) -> list[float]:
         """Seconds a frame by the board's clock: `repeat` averages over `number` frames each, alone on the board.
 
@@ -65,10 +72,12 @@ class ServedBoard:
         case = self._case(inputs)
         once = self._seconds(case)
         frames = max(number, ceil(least_seconds / once)) if once else number
+        _check_frames(frames * repeat)
         return [sum(self._seconds(case) for _ in range(frames)) / frames for _ in range(repeat)]
 
     def bench(self, frames: int) -> dict[str, Any]:
         """The JSON of `npukit bench`."""
+        _check_frames(frames)
         clock = self._build.board.core.clock_hz
         golden = load_cases(self._folder / GOLDEN, self._net, None)
         return bench(self._target, self._net, self._build.plan(), golden, clock, frames, Silent()).to_json()
@@ -123,6 +132,11 @@ def _write_onto(build: Build, port: str) -> None:
         return
     with open_board(build, port, None, Silent()) as transport:
         flash(transport, update_of(build, None, "0.0.0", may_be_older=True))
+
+
+def _check_frames(frames: int) -> None:
+    if not 0 < frames <= MOST_FRAMES:
+        raise NpukitError(f"a request is of 1 to {MOST_FRAMES:,} frames, not {frames:,}")
 
 
 def _description(tensor: Tensor) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A board as a standard TVM RPC server. With `client.py` the door to TVM's RPC.
+"""A board that TVM's clients run and time networks on: TVM's RPC protocol, and nothing behind it but the network.
 
 A client finds the network as the server's system library, with one function, `run`: inputs first, then outputs.
 
@@ -6,148 +6,191 @@ A client finds the network as the server's system library, with one function, `r
     network, device = remote.system_lib(), remote.cpu()
     network["run"](tvm.runtime.tensor(image, device), scores)
     network.time_evaluator("run", device, number=3)(image, scores).mean     # by the board's cycles
+
+TVM's own server takes addresses from its clients and calls whatever has a name, so that they may run any code in it.
 """
 
 from __future__ import annotations
 
+import errno
 import json
-import os
+import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from time import sleep
 from typing import Any
 
-import tvm_ffi
-from tvm import rpc
+import numpy as np
 
-from npukit.accel.plugins import name_plugins, named_plugins
 from npukit.errors import NpukitError
 from npukit.farm.address import Address
+from npukit.farm.packets import LENGTH
 from npukit.farm.served import ServedBoard
+from npukit.farm.session import MOST_BYTES, NETWORK, Function, Session
+from npukit.farm.tracker import Tracker, received
 
 RUN = "run"
 _PORTS = 100
 """Ports that are tried, one after the other, where the first is taken."""
 _POLL_SECONDS = 0.5
+_GREETING_SECONDS = 10.0
+_MAGIC, _MISMATCH = 0xFF271, 0xFF273
+_LONGEST_KEY = 1024
 
 
 class Server:
-    """A server, in processes of its own. Every client has the board to itself until it leaves."""
+    """Serves one client after another, in a thread: each has the board to itself until it leaves."""
 
     def __init__(
-        self, folder: Path, on: str | None, host: str, port: int, key: str, tracker: Address | None = None
+        self, board: ServedBoard, host: str, port: int, key: str, tracker: Address | None = None, *, trials: bool
     ) -> None:
-        register = partial(register_board, str(folder.resolve()), on, named_plugins())
-        to = (tracker.host, tracker.port) if tracker else None
-        self._server = rpc.Server(
-            host, port, port + _PORTS, key=key, tracker_addr=to, silent=True, server_init_callback=register
-        )
-        self.port: int = self._server.port
+        self._board, self._functions = board, functions_of(board, trials=trials)
+        self._listening = _listening(host, port)
+        self._registry, self._tracker = tracker, None
+        self._open, self._client = True, None
+        self.port: int = self._listening.getsockname()[1]
         self.key = key
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def wait(self) -> None:
         """Returns when the server ends, which it does not by itself."""
-        process = self._server.proc
-        while process is not None and process.is_alive():
-            sleep(_POLL_SECONDS)
+        while self._thread.is_alive():
+            self._thread.join(_POLL_SECONDS)
         raise NpukitError(f"the server of port {self.port} has ended", tries=["npukit serve again"])
 
     def close(self) -> None:
-        self._server.terminate()
+        """Ends the server, once what is being done for a client is done."""
+        self._open = False
+        if self._client:
+            with suppress(OSError):
+                self._client.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._board.close()
+
+    def _serve(self) -> None:
+        with self._listening:
+            while self._open:
+                try:
+                    self._register()
+                    self._serve_next()
+                except OSError:  # the tracker is gone: it may come back
+                    self._forget_tracker()
+                    sleep(_POLL_SECONDS)
+        self._forget_tracker()
+
+    def _register(self) -> None:
+        if self._registry and not self._tracker:
+            self._tracker = Tracker(self._registry, self.key, self.port)
+
+    def _forget_tracker(self) -> None:
+        if self._tracker:
+            self._tracker.close()
+            self._tracker = None
+
+    def _serve_next(self) -> None:
+        try:
+            self._client, _ = self._listening.accept()
+        except TimeoutError:
+            if self._tracker:
+                self._tracker.refresh()
+            return
+        with self._client, suppress(OSError):  # a client that has gone
+            if self._greeted(self._client):
+                _talk(self._client, Session(self._functions))
+        self._client = None
+        if self._tracker:
+            self._tracker.offer()
+
+    def _greeted(self, client: socket.socket) -> bool:
+        """Greets a client that knows the server's key, or the tracker's word; False for any other."""
+        client.settimeout(_GREETING_SECONDS)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        magic, length = struct.unpack("<ii", received(client, 8))
+        if magic != _MAGIC or not 0 <= length <= _LONGEST_KEY:
+            return False
+        word, *_ = [*received(client, length).split(), b""]
+        expected = self._tracker.expected if self._tracker else self.key
+        if word != f"client:{expected}".encode():
+            client.sendall(struct.pack("<i", _MISMATCH))
+            return False
+        name = f"server:{self.key}".encode()
+        client.sendall(struct.pack("<ii", _MAGIC, len(name)) + name)
+        client.settimeout(None)
+        return True
 
 
-def register_board(folder: str, on: str | None, plugins: Mapping[str, Path]) -> None:
-    """Registers what clients may call, in the server's process, before it forks one for each client."""
-    name_plugins(plugins)
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    board = ServedBoard(Path(folder), on)
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens at the port or the next one that is free."""
+    for each in range(port, port + _PORTS):
+        try:
+            family, *_, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
+            found = socket.create_server(address[:2], family=family, backlog=1)
+            found.settimeout(_POLL_SECONDS)
+            return found
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise NpukitError(
+                    f"npukit cannot listen at {host}:{each}: {error}", tries=["--host 127.0.0.1"]
+                ) from error
+    raise NpukitError(f"the ports {port} to {port + _PORTS - 1} are taken", tries=["another one with --port"])
+
+
+def _talk(client: socket.socket, session: Session) -> None:
+    """Answers the client until it leaves."""
+    while True:
+        (size,) = LENGTH.unpack(received(client, LENGTH.size))
+        if size > MOST_BYTES:
+            return
+        answer = session.answer(received(client, size)) if size else b""
+        if answer is None:
+            return
+        client.sendall(answer)
+
+
+def functions_of(board: ServedBoard, *, trials: bool) -> dict[str, Function]:
+    """Functions that clients find by name: TVM's names for what leads to the network, and npukit's own."""
     run = partial(_run, board)
-    for name, function in {
-        "ffi.SystemLib": _system_library(),
-        "tvm.rpc.server.ModuleGetFunction": _function_getter(run),
-        "runtime.RPCTimeEvaluator": _time_evaluator(board),
+    return {
+        "ffi.SystemLib": lambda *prefix: NETWORK,
+        "tvm.rpc.server.ModuleGetFunction": lambda module, name, imports: run if name == RUN else None,
+        "runtime.RPCTimeEvaluator": partial(_time_evaluator, board),
         f"npukit.{RUN}": run,
         "npukit.describe": lambda: json.dumps(board.describe()),
         "npukit.bench": lambda frames: json.dumps(board.bench(frames)),
-        "npukit.trial": lambda archive: json.dumps(board.trial(bytes(archive))),
-    }.items():
-        tvm_ffi.register_global_func(name, _with_whole_errors(function), override=True)
+        **({"npukit.trial": lambda archive: json.dumps(board.trial(archive))} if trials else {}),
+    }
 
 
-def _end_with_parent(parent: int) -> None:
-    """TVM's server would live on."""
-    while os.getppid() == parent:
-        sleep(_POLL_SECONDS)
-    os._exit(1)
+def _run(board: ServedBoard, *arrays: np.ndarray) -> None:
+    inputs, outputs = _split(board, arrays)
+    for index, (result, array) in enumerate(zip(board.run(inputs), outputs, strict=True)):
+        if array.dtype != result.dtype or array.size != result.size:
+            raise NpukitError(f"output {index} is {result.dtype} {result.shape}, not {array.dtype} {array.shape}")
+        array[...] = result.reshape(array.shape)
 
 
-def _system_library() -> Callable[..., Any]:
-    """The network as a module: TVM's own, empty; `_function_getter` says what is in it."""
-    original = tvm_ffi.get_global_func("ffi.SystemLib")
-    return lambda *prefix: original(*prefix)
+def _time_evaluator(
+    board: ServedBoard, module: Any, name: str, _type: int, _id: int, number: int, repeat: int, least_ms: int, *_: Any
+) -> Function:
+    """TVM's time evaluator of the network: it is timed by the board's cycles."""
+    if name != (f"npukit.{RUN}" if module is None else RUN):
+        raise NpukitError(f"the server has no function {name} to time")
+
+    def timed(*arrays: np.ndarray) -> bytes:
+        inputs, _ = _split(board, arrays)
+        return struct.pack(f"<{repeat}d", *board.time(inputs, number, repeat, least_ms / 1e3))
+
+    return timed
 
 
-def _function_getter(run: Callable[..., None]) -> Callable[..., Any]:
-    original = tvm_ffi.get_global_func("tvm.rpc.server.ModuleGetFunction")
-
-    def function_of(module: Any, name: str, with_imports: bool) -> Any:
-        return run if _is_network(module, name) else original(module, name, with_imports)
-
-    return function_of
-
-
-def _time_evaluator(board: ServedBoard) -> Callable[..., Any]:
-    """TVM's time evaluator, but for the network: that is timed by the board's cycles."""
-    original = tvm_ffi.get_global_func("runtime.RPCTimeEvaluator")
-
-    def evaluator_of(module: Any, name: str, *settings: Any) -> Any:
-        if not _is_network(module, name):
-            return original(module, name, *settings)
-        _, _, number, repeat, least_ms, *_ = settings
-        return _with_whole_errors(partial(_timed, board, number, repeat, least_ms / 1e3))
-
-    return evaluator_of
-
-
-def _is_network(module: Any, name: str) -> bool:
-    return name == (f"npukit.{RUN}" if module is None else RUN) and (module is None or module.kind == "library")
-
-
-def _run(board: ServedBoard, *tensors: Any) -> None:
-    inputs, outputs = _split(board, tensors)
-    results = board.run([tensor.numpy() for tensor in inputs])
-    for index, (result, tensor) in enumerate(zip(results, outputs, strict=True)):
-        if str(tensor.dtype) != str(result.dtype) or tensor.numpy().size != result.size:
-            raise NpukitError(f"output {index} is {result.dtype} {result.shape}, not {tensor.dtype} {tensor.shape}")
-        tensor.copyfrom(result.reshape(tensor.shape))
-
-
-def _timed(board: ServedBoard, number: int, repeat: int, least_seconds: float, *tensors: Any) -> bytes:
-    inputs, _ = _split(board, tensors)
-    seconds = board.time([tensor.numpy() for tensor in inputs], number, repeat, least_seconds)
-    return struct.pack(f"@{repeat}d", *seconds)
-
-
-def _split(board: ServedBoard, tensors: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _split(board: ServedBoard, arrays: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
     """Inputs and outputs."""
     about = board.describe()
     inputs, outputs = len(about["inputs"]), len(about["outputs"])
-    if len(tensors) != inputs + outputs:
-        raise NpukitError(f"{RUN} takes {inputs} inputs, then {outputs} outputs, not {len(tensors)} tensors")
-    return tensors[:inputs], tensors[inputs:]
-
-
-def _with_whole_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An error's way out goes to the client as well."""
-
-    def called(*arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except NpukitError as error:
-            tries = "; ".join(error.tries)
-            raise RuntimeError(error.message + (f". Things to try: {tries}" if tries else "")) from error
-
-    return called
+    if len(arrays) != inputs + outputs or not all(isinstance(array, np.ndarray) for array in arrays):
+        raise NpukitError(f"{RUN} takes {inputs} inputs, then {outputs} outputs, not {len(arrays)} tensors")
+    return arrays[:inputs], arrays[inputs:]

@@ -17,6 +17,7 @@ from npukit.errors import NpukitError
 from npukit.farm.address import Address
 from npukit.measure.trial import Trial, run_trial
 from npukit.project.build_folder import REPORT, Build, load_build
+from npukit.project.folder_files import MOST_BYTES
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def on_farm(tracker: Address, key: str) -> Iterator[Measurer]:
 def _remote_trial(remote: Any, archive: bytes) -> Trial:
     try:
         return Trial(**json.loads(remote.get_function("npukit.trial")(archive)))
+    except AttributeError as error:
+        raise NpukitError("a board of the farm takes no other builds", tries=["npukit serve --trials there"]) from error
     except RuntimeError as error:
         raise NpukitError(f"a board of the farm could not measure: {str(error).splitlines()[-1]}") from error
 
@@ -68,5 +71,15 @@ def unpacked(archive: bytes) -> Iterator[Build]:
     """The build of an archive, for as long as the context is open."""
     with tempfile.TemporaryDirectory(prefix="npukit-trial-") as scratch:
         with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-            opened.extractall(scratch, filter="data")
+            opened.extractall(scratch, _within_bounds(opened), filter="data")
         yield load_build(Path(scratch))
+
+
+def _within_bounds(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Members of an archive, which may not have more bytes than a build folder: a client packs what it likes."""
+    total = 0
+    for member in archive:
+        total += member.size
+        if total > MOST_BYTES:
+            raise NpukitError(f"the archive has more than the {MOST_BYTES:,} bytes of a build folder")
+        yield member

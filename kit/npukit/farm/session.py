@@ -1,0 +1,153 @@
+"""One client of a server: what it may call by name, and what it holds, by numbers of the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.farm.packets import VERSION, Code, Handle, Kind, Packet, RemoteTensor, packet, raised, returned
+
+MOST_BYTES = 256 << 20
+"""Bytes that a client may allocate, and that a packet may have."""
+MOST_HELD = 1 << 16
+"""Handles that a client may have."""
+
+Function = Callable[..., Any]
+"""Takes numbers, texts, bytes and arrays, whose elements it may set; gives None, a text, bytes or a function."""
+
+
+class Library:
+    """The module that a client sees, with the network's functions."""
+
+
+NETWORK = Library()
+
+
+class Session:
+    """Nothing that a client sends is taken for an address, a file or code: it names what is here, or gets an error."""
+
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._functions = functions
+        self._held: dict[int, Any] = {}
+        self._numbers = count(16)
+        self._answers: Mapping[Code, Callable[[Packet], bytes]] = {
+            Code.INIT_SERVER: self._begin,
+            Code.CALL: self._call,
+            Code.GET_FUNCTION: self._function,
+            Code.COPY_TO_SERVER: self._copy_in,
+            Code.COPY_FROM_SERVER: self._copy_out,
+            Code.COPY_AMONG: self._copy_among,
+            Code.ALLOCATE: self._allocate,
+            Code.ALLOCATE_SHAPED: self._allocate_shaped,
+            Code.FREE_DATA: self._free,
+            Code.FREE_HANDLE: self._free,
+            Code.GET_ATTRIBUTE: lambda asked: returned(None),
+            Code.CREATE_STREAM: lambda asked: returned(Handle(0)),
+            Code.GET_STREAM: lambda asked: returned(Handle(0)),
+            **dict.fromkeys(
+                (Code.SET_DEVICE, Code.SYNCHRONISE, Code.FREE_STREAM, Code.SET_STREAM), lambda asked: returned(None)
+            ),
+        }
+
+    def answer(self, data: bytes) -> bytes | None:
+        """The answer to a packet; None if the client leaves."""
+        asked = Packet(data)
+        try:
+            code = asked.number("i")
+            if code == Code.SHUTDOWN:
+                return None
+            if code not in self._answers:
+                raise NpukitError(f"the server does not know request {code}")
+            return self._answers[Code(code)](asked)
+        except NpukitError as error:
+            return raised(error.message + (f". Things to try: {'; '.join(error.tries)}" if error.tries else ""))
+        except Exception as error:  # whatever a client sends, the next one finds the server as it was
+            return raised(f"the request makes no sense: {type(error).__name__}: {error}")
+
+    def _begin(self, asked: Packet) -> bytes:
+        version, wanted = asked.sized().decode(), asked.values()
+        if version != VERSION:
+            raise NpukitError(f"the client speaks version {version} of TVM's RPC, the server {VERSION}")
+        if wanted not in ([], ["rpc.LocalSession"]):
+            raise NpukitError("the server makes no sessions elsewhere")
+        return returned(None)
+
+    def _function(self, asked: Packet) -> bytes:
+        (name,) = asked.values()
+        found = self._functions.get(name)
+        return returned(self._hold(found) if found else Handle(0))
+
+    def _call(self, asked: Packet) -> bytes:
+        function = self._of(asked.handle())
+        if not callable(function):
+            raise NpukitError("the handle is not that of a function")
+        return self._encoded(function(*map(self._decoded, asked.values())))
+
+    def _decoded(self, value: Any) -> Any:
+        if isinstance(value, RemoteTensor):
+            return np.frombuffer(self._part(value, value.bytes), value.dtype).reshape(value.shape)
+        return self._of(value) if isinstance(value, Handle) else value
+
+    def _encoded(self, result: Any) -> bytes:
+        """TVM's kind of the result, then the result."""
+        if result is None:
+            return returned(int(Kind.NONE), None)
+        if isinstance(result, str | bytes):
+            return returned(int(Kind.STRING if isinstance(result, str) else Kind.BYTES), result)
+        return returned(int(Kind.MODULE if isinstance(result, Library) else Kind.FUNCTION), self._hold(result))
+
+    def _allocate(self, asked: Packet) -> bytes:
+        _, size, *_ = asked.values()
+        return self._allocated(size)
+
+    def _allocate_shaped(self, asked: Packet) -> bytes:
+        tensor, *_ = asked.values()
+        return self._allocated(tensor.bytes)
+
+    def _allocated(self, size: int) -> bytes:
+        taken = sum(len(each) for each in self._held.values() if isinstance(each, bytearray))
+        if not 0 <= size <= MOST_BYTES - taken:
+            raise NpukitError(f"a client of this server has at most {MOST_BYTES:,} bytes")
+        return returned(self._hold(bytearray(size)))
+
+    def _free(self, asked: Packet) -> bytes:
+        """A handle, or a device and a handle."""
+        self._held.pop(asked.values()[-1].number, None)
+        return returned(None)
+
+    def _copy_in(self, asked: Packet) -> bytes:
+        tensor, size = asked.tensor(), asked.number("Q")
+        self._part(tensor, size)[:] = asked.take(size)
+        return returned(None)
+
+    def _copy_out(self, asked: Packet) -> bytes:
+        tensor, size = asked.tensor(), asked.number("Q")
+        return packet(Code.COPY_ACK, bytes(self._part(tensor, size)))
+
+    def _copy_among(self, asked: Packet) -> bytes:
+        source, target, *_ = asked.values()
+        self._part(target, source.bytes)[:] = bytes(self._part(source, source.bytes))
+        return returned(None)
+
+    def _part(self, tensor: RemoteTensor, size: int) -> memoryview:
+        """Bytes of what the client has allocated."""
+        data = self._of(tensor.data)
+        if not isinstance(data, bytearray) or tensor.offset + size > len(data):
+            raise NpukitError("the tensor is not within what the client has allocated")
+        return memoryview(data)[tensor.offset : tensor.offset + size]
+
+    def _hold(self, thing: Any) -> Handle:
+        if len(self._held) >= MOST_HELD:
+            raise NpukitError(f"a client of this server holds at most {MOST_HELD:,} things")
+        number = next(self._numbers)
+        self._held[number] = thing
+        return Handle(number)
+
+    def _of(self, handle: Handle) -> Any:
+        if handle.number not in self._held:
+            raise NpukitError("the handle is none that the server has given to this client")
+        return self._held[handle.number]

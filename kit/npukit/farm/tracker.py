@@ -1,0 +1,68 @@
+"""A server's conversation with a TVM tracker: which key it serves, and by which word the next client is known."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import struct
+from typing import Any
+
+from npukit.farm.address import Address
+
+_MAGIC = struct.pack("<i", 0x2F271)
+_PUT, _UPDATE_INFO, _PENDING = 3, 5, 7
+_LONGEST = 1 << 20
+_SECONDS = 10.0
+_PATIENCE = 12
+"""Refreshes after which a client that was sent here and did not come is given up."""
+
+
+class Tracker:
+    """An entry in the tracker's list of servers, as long as this is open. An `OSError` if it does not answer."""
+
+    def __init__(self, address: Address, key: str, port: int) -> None:
+        self._key, self._port, self._missing = key, port, 0
+        self._socket = socket.create_connection((address.host, address.port), _SECONDS)
+        self._socket.sendall(_MAGIC)
+        if received(self._socket, len(_MAGIC)) != _MAGIC:
+            raise ConnectionError(f"{address} is no tracker")
+        self._ask(_UPDATE_INFO, {"key": f"server:{key}", "addr": (None, port)})
+        self.expected = ""
+        self.offer()
+
+    def refresh(self) -> None:
+        """Offers the server again, if a client was sent here and did not come."""
+        self._missing = 0 if self.expected in self._ask(_PENDING) else self._missing + 1
+        if self._missing > _PATIENCE:
+            self.offer()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def offer(self) -> None:
+        """Has the tracker send the next client here, who is known by a new word."""
+        self.expected, self._missing = f"{self._key}:{secrets.token_hex(8)}", 0
+        self._ask(_PUT, self._key, (self._port, self.expected), None)
+
+    def _ask(self, *request: Any) -> Any:
+        text = json.dumps(request).encode()
+        self._socket.sendall(struct.pack("<i", len(text)) + text)
+        (size,) = struct.unpack("<i", received(self._socket, 4))
+        if not 0 < size <= _LONGEST:
+            raise ConnectionError("what answers is no tracker")
+        try:
+            return json.loads(received(self._socket, size))
+        except ValueError as error:
+            raise ConnectionError("what answers is no tracker") from error
+
+
+def received(connection: socket.socket, count: int) -> bytes:
+    """The next `count` bytes, or a `ConnectionError`."""
+    data = bytearray()
+    while len(data) < count:
+        part = connection.recv(min(count - len(data), 1 << 20))
+        if not part:
+            raise ConnectionError("the other side has closed the connection")
+        data += part
+    return bytes(data)
