@@ -8,6 +8,9 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
+SHARED = "NPUKIT_TEST_BUILDS"
+"""The variable with the folder in which the processes of one run of the tests keep what they share."""
+
 
 def models() -> Path:
     """The folder of third-party models, or skip: they are never part of the project."""

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typer.testing import CliRunner
 
 from boot.terminal import PseudoTerminal
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT, models
-from npukit import api
 from npukit.board.board import load_board
 from npukit.boot.keys import load_key, public_bytes
 from npukit.boot.loader import loader_area
@@ -35,7 +35,7 @@ NETWORKS = {"digits": 4, "kws_ref_model": 1, "pretrainedResnet_quant": 16}
 def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     name = request.param
     model = DIGITS / "digits_int8.tflite" if name == "digits" else models() / f"{name}.tflite"
-    return api.build(model, output=tmp_path_factory.mktemp(name) / name, options=api.Options(pes=NETWORKS[name]))
+    return shared_build(model, tmp_path_factory.mktemp(name) / name, pes=NETWORKS[name])
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,16 @@
-"""Builds that several end-to-end tests use."""
+"""Builds that several tests use."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
-from helpers import CHECKOUT
+from helpers import CHECKOUT, SHARED
 from npukit import api
 from npukit.project.build_folder import Build
 
@@ -12,5 +18,25 @@ DIGITS = CHECKOUT / "examples/digits"
 
 
 def build(model: Path, folder: Path, board: str = "pe-mesh", **options: object) -> Build:
-    """The model built into `folder`."""
+    """The model built into `folder`, by this test alone."""
     return api.build(model, board=board, output=folder, options=api.Options(**options))  # pyright: ignore[reportArgumentType]
+
+
+def shared_build(model: Path, folder: Path, board: str = "pe-mesh", **options: object) -> Build:
+    """A copy in `folder` of the build that all tests of a run share. Only for what npukit itself makes, unpatched."""
+    told = f"{model.name} {board} {sorted(options.items())}".encode()
+    description = Path(board).read_bytes() if Path(board).is_file() else b""
+    name = hashlib.sha256(b"\0".join((told, description, model.read_bytes()))).hexdigest()[:16]
+    made = Path(os.environ[SHARED]) / name
+    with _alone(made.with_suffix(".lock")):
+        if not made.is_dir():
+            build(model, made, board, **options)
+    return api.load(shutil.copytree(made, folder))
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One process at a time; the others find what the first has made."""
+    with lock.open("w") as file:
+        flock(file, LOCK_EX)
+        yield

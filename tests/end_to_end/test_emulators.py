@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.emulator.renode.program import find_renode
 from npukit.errors import NpukitError
@@ -22,7 +22,7 @@ MOST_DIFFERENCE = 0.005
 def on_the_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The network on one PE of the mesh, all on its core."""
     folder = tmp_path_factory.mktemp("core") / "build"
-    build(MODEL, folder, engine="cpu", pes=1)
+    shared_build(MODEL, folder, engine="cpu", pes=1)
     return folder
 
 
@@ -39,7 +39,7 @@ def need(emulator: str) -> None:
 @pytest.mark.parametrize("board", list(BOARDS))
 def test_the_same_layers_and_outputs_and_as_many_instructions(board: str, on_the_core: Path, tmp_path: Path) -> None:
     need(BOARDS[board])
-    build(MODEL, tmp_path / "build", board)
+    shared_build(MODEL, tmp_path / "build", board)
     assert api.validate(tmp_path / "build", on=BOARDS[board]).passed
     ours, theirs = api.bench(on_the_core, on="emulator"), api.bench(tmp_path / "build", on=BOARDS[board])
     counted = theirs.instructions or theirs.latency_cycles  # on Renode an instruction of a stock board takes a cycle

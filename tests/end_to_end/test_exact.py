@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from helpers import models
 from npukit import api
 
@@ -27,7 +27,7 @@ def check(model: Path, cases: Path, expect: str | None, place: str, folder: Path
     board, options = PLACES[place]
     if place == "QEMU" and not shutil.which("qemu-system-arm"):
         pytest.skip("qemu-system-arm is not here")
-    build(model, folder, board, **options)
+    shared_build(model, folder, board, **options)
     found = api.validate(folder, inputs=cases, expect=expect)
     assert found.passed, found.mismatches
 
@@ -52,13 +52,13 @@ def test_digits_equal_the_reference(name: str, place: str, tmp_path: Path) -> No
     board, options = PLACES[place]
     if place == "QEMU" and not shutil.which("qemu-system-arm"):
         pytest.skip("qemu-system-arm is not here")
-    build(DIGITS / name, tmp_path / "out", board, **options)
+    shared_build(DIGITS / name, tmp_path / "out", board, **options)
     found = api.validate(tmp_path / "out")
     assert found.passed, found.mismatches
 
 
 def test_digits_are_read_right_on_the_mesh(tmp_path: Path) -> None:
-    build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=16)
+    shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=16)
     (scores,) = api.run(tmp_path / "out", inputs=DIGITS / "digits.npz")
     labels = np.load(DIGITS / "digits.npz")["labels"]
     assert (scores.reshape(len(labels), -1).argmax(1) == labels).mean() > 0.97
@@ -68,7 +68,7 @@ def test_keywords_are_heard_as_well_as_the_reference_hears_them(tmp_path: Path) 
     with np.load(models() / "kws_accuracy.npz") as file:
         samples, labels = file["in0"][:100], file["labels"][:100]
     np.savez(tmp_path / "samples.npz", in0=samples)
-    build(models() / "kws_ref_model.tflite", tmp_path / "out")
+    shared_build(models() / "kws_ref_model.tflite", tmp_path / "out")
     found = api.validate(tmp_path / "out", inputs=tmp_path / "samples.npz")
     assert found.passed
     (scores,) = api.run(tmp_path / "out", inputs=tmp_path / "samples.npz")
@@ -80,8 +80,8 @@ def test_instructions_agree_with_qemu(tmp_path: Path) -> None:
     if not shutil.which("qemu-system-arm"):
         pytest.skip("qemu-system-arm is not here")
     model = models() / "kws_ref_model.tflite"
-    build(model, tmp_path / "ours", engine="cpu", pes=1)
-    build(model, tmp_path / "theirs", "mps2-an386")
+    shared_build(model, tmp_path / "ours", engine="cpu", pes=1)
+    shared_build(model, tmp_path / "theirs", "mps2-an386")
     ours, theirs = api.bench(tmp_path / "ours"), api.bench(tmp_path / "theirs")
     assert theirs.latency_cycles is None
     assert abs(ours.instructions - theirs.instructions) < 0.001 * theirs.instructions

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.validate import Validation
@@ -17,7 +17,7 @@ from npukit.project.elf import Elf
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("faults") / "build", pes=4)
+    return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("faults") / "build", pes=4)
 
 
 def validate(built: Build, *faults: dict[str, object]) -> Validation:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
@@ -54,14 +54,14 @@ def at_work(verb: str, target: Target, built: Build, lose: Callable[[], None]) -
 
 @pytest.fixture(scope="module")
 def on_mesh(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("mesh") / "out", pes=1)
+    return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("mesh") / "out", pes=1)
 
 
 @pytest.fixture(scope="module")
 def on_stock_board(tmp_path_factory: pytest.TempPathFactory) -> Build:
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not here")
-    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("stock") / "out", "mps2-an386")
+    return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("stock") / "out", "mps2-an386")
 
 
 @pytest.mark.parametrize("verb", ["validate", "bench"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from helpers import models
 from npukit import api
 from npukit.emulator.builtin import Emulator
@@ -18,13 +18,13 @@ from npukit.measure.validate import run_case
 
 def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: Path) -> None:
     """More cases than a round has frames, and no whole number of rounds."""
-    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective="throughput")
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4, objective="throughput")
     frames = built.plan().frames
     assert frames >= 4
     with np.load(DIGITS / "digits.npz") as file:
         images = file["in0"][: 3 * frames - 1]
     np.savez(tmp_path / "images.npz", in0=images)
-    build(DIGITS / "digits_int8.tflite", tmp_path / "one")
+    shared_build(DIGITS / "digits_int8.tflite", tmp_path / "one")
     (together,) = api.run(tmp_path / "out", inputs=tmp_path / "images.npz")
     (alone,) = api.run(tmp_path / "one", inputs=tmp_path / "images.npz")
     assert np.array_equal(together, alone)
@@ -38,14 +38,14 @@ def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: P
 
 
 def test_what_one_pe_cannot_hold_is_streamed_from_dram(tmp_path: Path) -> None:
-    built = build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
+    built = shared_build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
     assert built.dram()
     found = api.validate(tmp_path / "out", inputs=models() / "ad01_int8.npz", expect="out0_tflm")
     assert found.passed, found.mismatches
 
 
 def test_the_host_fills_the_dram_of_a_board_that_nobody_has_loaded(tmp_path: Path) -> None:
-    built = build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
+    built = shared_build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
     dram, net = built.dram(), built.net()
     assert dram
     cases = golden_cases(net)

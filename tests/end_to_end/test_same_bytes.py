@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, build, shared_build
 from npukit.project.build_folder import load_build
 
 
@@ -43,7 +43,7 @@ def test_the_project_builds_by_hand_to_the_same_bytes(tmp_path: Path, pes: int) 
 
 
 def test_memory_in_the_plan_is_that_of_the_image(tmp_path: Path) -> None:
-    built = build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4)
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=4)
     size = built.board.memory_for("activations").size
     assert len(built.plan().pes) > 1
     for pe in load_build(tmp_path / "out").plan().pes:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.errors import NpukitError
 
@@ -37,13 +37,13 @@ Change = Callable[[Path], None]
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """On two PEs, with code of TVM's and with own data of PEs."""
     folder = tmp_path_factory.mktemp("good") / "out"
-    return build(DIGITS / "digits_float.onnx", folder, in_float=True, pes=1).folder
+    return shared_build(DIGITS / "digits_float.onnx", folder, in_float=True, pes=1).folder
 
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mesh") / "out"
-    return build(DIGITS / "digits_int8.tflite", folder, pes=4, objective="throughput").folder
+    return shared_build(DIGITS / "digits_int8.tflite", folder, pes=4, objective="throughput").folder
 
 
 def changed(build: Path, folder: Path, change: Change) -> Path:

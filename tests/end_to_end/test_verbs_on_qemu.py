@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.cli.main import app
 from npukit.measure.target import open_target
@@ -25,7 +25,7 @@ CASES = 3
 def test_all_verbs(board: str, tmp_path: Path) -> None:
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not installed")
-    built = build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, trace=True)
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, trace=True)
     with np.load(DIGITS / "digits.npz") as file:
         np.savez(tmp_path / "in.npz", in0=file["in0"][:CASES])
     inputs = np.load(tmp_path / "in.npz")["in0"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from frontend import onnx_models
 from helpers import CHECKOUT
 
@@ -106,21 +106,21 @@ def test_not_a_build_folder(tmp_path: Path) -> None:
 
 
 def test_build_that_was_tampered_with(tmp_path: Path) -> None:
-    built = build(MODEL, tmp_path / "built", pes=1)
+    built = shared_build(MODEL, tmp_path / "built", pes=1)
     plan = built.folder / "plan.json"
     plan.write_text(plan.read_text().replace("5", "6", 1))
     check(npukit("validate", "built", folder=tmp_path), 1, "plan.json is not what the build left there", tmp_path)
 
 
 def test_board_that_does_not_run_there(tmp_path: Path) -> None:
-    build(MODEL, tmp_path / "built", pes=1)
+    shared_build(MODEL, tmp_path / "built", pes=1)
     check(npukit("validate", "built", "--on", "qemu", folder=tmp_path), 1, "does not run on qemu", tmp_path)
 
 
 def test_inputs_of_another_type(tmp_path: Path) -> None:
     import numpy as np
 
-    build(MODEL, tmp_path / "built", pes=1)
+    shared_build(MODEL, tmp_path / "built", pes=1)
     np.savez(tmp_path / "floats.npz", in0=np.zeros((1, 1, 8, 8, 1), np.float32))
     done = npukit("validate", "built", "--inputs", "floats.npz", folder=tmp_path)
     check(done, 1, "in0 in floats.npz is float32, the model's input", tmp_path)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.cli.main import app
 from npukit.cli.serve import _who
@@ -31,7 +31,7 @@ NPUKIT = [sys.executable, "-c", "from npukit.cli.main import run; run()"]
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("farm") / "digits", pes=1)
+    return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("farm") / "digits", pes=1)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.accel.core_kernels import Taste
@@ -34,13 +35,12 @@ def host_compiler() -> list[str]:
 
 @pytest.fixture(scope="module")
 def accelerated(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return api.build(DIGITS, output=tmp_path_factory.mktemp("npu") / "out", options=api.Options(pes=1))
+    return shared_build(DIGITS, tmp_path_factory.mktemp("npu") / "out", pes=1)
 
 
 @pytest.fixture(scope="module")
 def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    options = api.Options(engine="cpu")
-    return api.build(DIGITS, board="mps2-an386", output=tmp_path_factory.mktemp("cpu") / "out", options=options)
+    return shared_build(DIGITS, tmp_path_factory.mktemp("cpu") / "out", "mps2-an386", engine="cpu")
 
 
 def test_the_example_says_on_the_host_what_the_network_says(accelerated: Build, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_p
     small = Taste({op.name: 30.0 for op in on_core.net().ops})
     with mock.patch("npukit.pipeline.advice_for", return_value=Advice(small)):
         tuned = api.build(DIGITS, output=tmp_path / "tuned", options=api.Options(engine="cpu", pes=1))
-    plain = api.build(DIGITS, output=tmp_path / "plain", options=api.Options(engine="cpu", pes=1))
+    plain = shared_build(DIGITS, tmp_path / "plain", engine="cpu", pes=1)
     assert tuned.plan().pes[0].steps != plain.plan().pes[0].steps
     assert library(tuned, portable=False).files["kernels.h"] != library(plain, portable=False).files["kernels.h"]
 

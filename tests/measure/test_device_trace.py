@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.emulator.builtin import Emulator
@@ -38,7 +39,7 @@ def cases_of(build: Build) -> Cases:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("digits") / "out"
-    return api.build(DIGITS, output=folder, options=api.Options(pes=4, toolchain="zig", trace=True))
+    return shared_build(DIGITS, folder, pes=4, toolchain="zig", trace=True)
 
 
 def settled(session: Session, frames: int) -> None:
@@ -115,7 +116,7 @@ def test_what_the_ring_has_no_room_for_is_counted(built: Build) -> None:
 
 
 def test_builds_that_do_not_trace_say_so(tmp_path: Path) -> None:
-    plain = api.build(DIGITS, output=tmp_path / "out", options=api.Options(toolchain="zig"))
+    plain = shared_build(DIGITS, tmp_path / "out", toolchain="zig")
     with pytest.raises(NpukitError, match="writes no events") as error:
         api.trace(plain.folder, tmp_path / "t.json", on="/dev/ttyS99")
     assert "npukit build MODEL --trace -o FOLDER" in error.value.tries

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.board.board import Energy, load_board
@@ -17,7 +18,7 @@ ENERGY = Energy(pj_per_mac=1.0, pj_per_instruction=20.0, pj_per_byte_hop=2.0)
 
 
 def test_products_instructions_and_bytes_are_what_is_counted(tmp_path: Path) -> None:
-    built = api.build(DIGITS, output=tmp_path / "out", options=api.Options(pes=4))
+    built = shared_build(DIGITS, tmp_path / "out", pes=4)
     net, plan, board = built.net(), built.plan(), load_board("pe-mesh")
     moved = sum(link_bytes(board, net, plan).values())
     products = sum(op["macs"] for op in built.manifest.summary["ops"])
@@ -28,7 +29,7 @@ def test_products_instructions_and_bytes_are_what_is_counted(tmp_path: Path) -> 
 
 
 def test_results_show_themselves_in_a_notebook(tmp_path: Path) -> None:
-    built = api.build(DIGITS, output=tmp_path / "out", options=api.Options(pes=1))
+    built = shared_build(DIGITS, tmp_path / "out", pes=1)
     found, measured = api.validate(built.folder, cases=1), api.bench(built.folder, frames=1)
     assert "1 cases on emulator: equal bit for bit" in found._repr_html_()
     assert f"{measured.latency_cycles:,} cycles" in measured._repr_html_()

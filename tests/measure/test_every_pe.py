@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
-from npukit import api
 from npukit.accel.engines import engines_of
 from npukit.codegen.program import gather
 from npukit.emulator.builtin import Emulator
@@ -29,7 +29,7 @@ PES = 4
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("digits") / "out"
-    return api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES))
+    return shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", folder, pes=PES)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.emulator.builtin import Emulator
@@ -22,7 +23,7 @@ DIGITS = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return api.build(DIGITS, output=tmp_path_factory.mktemp("digits") / "digits", options=api.Options(pes=4))
+    return shared_build(DIGITS, tmp_path_factory.mktemp("digits") / "digits", pes=4)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.emulator.builtin import Emulator
@@ -30,9 +31,7 @@ NEEDED = {"X": {"ts", "dur", "pid", "tid", "name"}, "s": {"id", "ts"}, "f": {"id
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("digits") / "out"
-    return api.build(
-        CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES, toolchain="zig")
-    )
+    return shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", folder, pes=PES, toolchain="zig")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,7 @@ def test_every_computed_tile_is_in_every_frame_under_its_layer(
 
 
 def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
-    built = api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=tmp_path / "out")
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out")
     measured, traced = api.bench(built.folder, frames=2), api.trace(built.folder, tmp_path / "t.json", frames=3)
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 
@@ -11,7 +12,7 @@ DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
 
 def test_an_op_that_one_pe_computes_whole_has_its_kernel_and_stays_exact(tmp_path: Path) -> None:
-    built = api.build(DIGITS, output=tmp_path / "out", options=api.Options(pes=4))
+    built = shared_build(DIGITS, tmp_path / "out", pes=4)
     rows = {op["name"]: op for op in built.manifest.summary["ops"]}
     assert len(rows["conv2d_0"]["pes"]) == 4
     assert rows["softmax_0"]["kernel"] == "softmax by table"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.board.board import load_board
@@ -30,7 +31,7 @@ VOID = {"meta", "br"}
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Bench]:
     folder = tmp_path_factory.mktemp("digits") / "out"
-    built = api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=folder, options=api.Options(pes=PES))
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", folder, pes=PES)
     return built, api.bench(folder, frames=1)
 
 

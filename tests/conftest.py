@@ -1,0 +1,19 @@
+"""What the processes of one run of the tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from functools import partial
+
+import pytest
+
+from helpers import SHARED
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process makes the folder of shared builds, before its workers start, and takes it away at the end."""
+    if SHARED not in os.environ:
+        folder = os.environ[SHARED] = tempfile.mkdtemp(prefix="npukit-builds-")
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
