@@ -15,7 +15,10 @@ import pytest
 from helpers import CHECKOUT
 
 PACKAGE = CHECKOUT / "kit/npukit"
-ROOMS = ("application", "board", "cli", "farm", "library", "link", "measure", "report", "tuner")
+ROOMS = (
+    *("application", "board", "boot", "cli", "farm", "library", "link", "measure", "project", "quantize"),
+    *("report", "tuner"),
+)
 NO_SUBJECT = re.compile(
     r"(and|as|at|beside|by|for|from|how|if|in|nobody|of|on|or|so|somebody|than|that|those|to|what|when|where|whether|"
     r"which|who|whoever|whom|whose|with|without)\b",
@@ -45,6 +48,11 @@ def test_docstrings_name_their_subject(room: str) -> None:
     modules = sorted((PACKAGE / room).rglob("*.py"))
     wrong = {str(path.relative_to(PACKAGE)): found for path in modules if (found := without_subject(path.read_text()))}
     assert not wrong
+
+
+def test_docstrings_of_the_modules_between_rooms_name_their_subject() -> None:
+    found = {path.name: without_subject(path.read_text()) for path in sorted(PACKAGE.glob("*.py"))}
+    assert not any(found.values()), found
 
 
 def test_a_docstring_without_a_subject_is_found_out() -> None:

@@ -107,7 +107,7 @@ def fit_networks(
     options: Options = Options(),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """What a build of several networks would be, before anything is compiled. Or `DoesNotFit`, which names which."""
+    """Predicts a build of several networks, before anything is compiled. Or `DoesNotFit`, which names which."""
     from npukit.networks import compile_networks
 
     compiled = compile_networks(networks, load_board(board), options, progress or Silent())
@@ -115,7 +115,7 @@ def fit_networks(
 
 
 def networks_summary(folder: Path | str) -> dict[str, Any]:
-    """What a build of several networks is: what `build` says of each, and how many PEs all take."""
+    """The summary of a build of several networks: that of each, and how many PEs all take."""
     return _side_by_side({name: build.manifest.summary for name, build in load_networks(folder).items()})
 
 
@@ -129,7 +129,7 @@ def _side_by_side(told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _told(compiled: Compiled) -> dict[str, Any]:
-    """What `fit` says of a plan."""
+    """The JSON of `fit` for a plan."""
     from npukit.pipeline import summary
     from npukit.plan.predict.memory_breakdown import kinds_of
     from npukit.plan.predict.utilisation import load_of
@@ -143,7 +143,7 @@ def _told(compiled: Compiled) -> dict[str, Any]:
 def fit(
     model: Model, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
 ) -> dict[str, Any]:
-    """What a build would be, before anything is compiled: engines, PEs, memory, predicted cycles, what is kept busy.
+    """Predicts a build, before anything is compiled: engines, PEs, memory, predicted cycles, what is kept busy.
 
     Or `DoesNotFit`.
     """
@@ -428,7 +428,7 @@ def flash(
 
 
 def _refuse_in_company(build: Build) -> None:
-    """What builds a network again cannot do so with others beside it that know where it lies."""
+    """Refuses to build a network again with others beside it that know where it lies."""
     if build.manifest.company:
         raise NpukitError(
             f"{build.folder} shares its board with other networks, and cannot be built again alone",

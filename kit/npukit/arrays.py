@@ -12,7 +12,7 @@ import numpy as np
 from npukit.errors import NpukitError
 
 MOST_BYTES = 1 << 30
-"""Of all arrays in a file: what a file of a few kilobytes unpacks to may be anything."""
+"""The most bytes of all arrays in a file: what a file of a few kilobytes unpacks to may be anything."""
 MOST_ARRAYS = 1 << 16
 
 
@@ -56,7 +56,7 @@ def _array(archive: ZipFile, member: ZipInfo) -> np.ndarray:
 
 
 def _check_header(stream, member: ZipInfo) -> None:
-    """What numpy would make room for must be there."""
+    """Raises an error unless the file holds the bytes that numpy would make room for."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)

@@ -1,4 +1,4 @@
-"""Where the package's data folders are: beside the package in a wheel, at the top of a checkout."""
+"""The package's data folders: beside the package in a wheel, at the top of a checkout."""
 
 from __future__ import annotations
 

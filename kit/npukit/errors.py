@@ -40,6 +40,6 @@ def escaped(text: str) -> str:
 
 
 def first_line(fault: Exception) -> str:
-    """What a fault of another library says, in one line."""
+    """The text of another library's fault, in one line."""
     lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
     return lines[0] if lines else type(fault).__name__

@@ -1,4 +1,4 @@
-"""What a build may be asked for."""
+"""The options of a build."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 OWN_PLAN = "own"
-"""What a manifest says of a mapping that the user gave."""
+"""The word in a manifest for a mapping that the user gave."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a build may be asked for besides model and board."""
+    """The options of a build besides model and board."""
 
     pes: int | None = None
     engine: str | None = None
@@ -30,28 +30,28 @@ class Options:
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """The shapes of inputs that the model leaves open, by name."""
     calibration: Path | None = None
-    """For a float model: an npz file of real inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
+    """Data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
     in_float: bool = False
     """Compute a float model in float, on the core, instead of quantising it."""
     keep_float: tuple[str, ...] = ()
-    """With calibration: layers of the int8 network, by name, to compute in float all the same."""
+    """Layers of the int8 network, by name, to compute in float all the same; with calibration."""
     ranges: str = "minmax"
-    """What calibration takes as an activation's range: `minmax`, or `percentile` to leave out the rarest values."""
+    """The range that calibration takes for an activation: `minmax`, or `percentile` to leave out the rarest values."""
     preprocess: tuple[str, ...] = ()
-    """What the sensor gives, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
+    """Declarations of the sensor's values, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
 
     Without one, what the file MODEL.toml beside the model says, if it is there; `postprocess` likewise.
     """
     postprocess: tuple[str, ...] = ()
-    """What the application wants, one an output: `softmax top=3 output=0`, or `argmax`."""
+    """Declarations of the application's outputs, one an output: `softmax top=3 output=0`, or `argmax`."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the build's manifest. Calibration data and mappings are not kept: they are files that lie elsewhere."""
+        """The options for the build's manifest. Calibration data and mappings are files elsewhere, and not kept."""
         return asdict(replace(self, calibration=None, plan=OWN_PLAN if self.plan else None))
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Options:
-        """What a manifest keeps. A `ValueError` if that are no options."""
+        """The options that a manifest keeps. A `ValueError` if it has none."""
         return _told_options().validate_python(told)
 
 

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-    """What `work` gives for each item, in their order, whatever is done first.
+    """Results of `work` for each item, in their order, whatever is done first.
 
     Each is done in a copy of this process as it is when the item comes, so that all it changes is lost but its result.
     Items are taken as cores are free; with whoever takes no more results all work ends. On one core, or where processes
@@ -45,7 +45,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
 
 
 def apart(work: Callable[[], Result], what: str, memory: int) -> Result:
-    """What `work` gives, done in a copy of this process that may take `memory` bytes more, and may die.
+    """The result of `work`, done in a copy of this process that may take `memory` bytes more, and may die.
 
     `what` is what the error is about if it takes more, or dies. Where processes cannot be copied it is done here.
     """
@@ -78,7 +78,7 @@ def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
@@ -120,7 +120,7 @@ class _Job(Generic[Result]):
 
 
 def _do(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
-    """Whoever interrupts interrupts the process that waits, which ends this one."""
+    """Does one item. An interrupt goes to the process that waits, which ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         outcome.send((None, work(item)))

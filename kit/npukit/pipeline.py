@@ -91,7 +91,7 @@ class Prepared:
 
     @property
     def nets(self) -> tuple[Net, ...]:
-        """Those that are to be planned and compared."""
+        """The nets that are to be planned and compared."""
         return (self.net, self.shared) if self.shared else (self.net,)
 
 
@@ -105,7 +105,7 @@ class Compiled:
     options: Options
     company: Company | None = None
     taste: Taste = USUAL
-    """By what its kernels of the core were chosen."""
+    """The cost preference by which its kernels of the core were chosen."""
 
     @property
     def net(self) -> Net:
@@ -215,7 +215,7 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
 
 
 def _merit(plan: Plan, objective: str) -> tuple[int, int]:
-    """Of two plans the better one has less."""
+    """The figures by which plans are compared: the better one has less."""
     predicted = plan.predicted
     first = {"throughput": predicted.interval_cycles, "memory": plan.pes_used}.get(objective, predicted.latency_cycles)
     return first, predicted.latency_cycles
@@ -234,7 +234,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options) -> Compiled
 
 
 def _or_in_sums(compiled: Compiled) -> Compiled:
-    """Or with sums made in parts, if there are any for which that may be worth it, and it is."""
+    """The better of this plan and one with partial sums, where there are ops for which they may be worth it."""
     prepared, options, board = compiled.prepared, compiled.options, compiled.board
     pes = options.pes or len(compiled.plan.pes)
     wanted = worth_trying(prepared.net, pes) if options.objective == "latency" else {}
@@ -251,7 +251,7 @@ def _or_in_sums(compiled: Compiled) -> Compiled:
 
 
 def _if_long(board: Board, options: Options) -> str:
-    """What to say of a search that keeps its user waiting. Chips that are alike are planned once."""
+    """A remark on a search that keeps its user waiting. Chips that are alike are planned once."""
     pes = min(options.pes or board.pe_count, board.mesh.pes.count)
     if options.objective != "throughput" or pes <= SMALL_MESH:
         return ""
@@ -310,7 +310,7 @@ def fill_folder(
 
 
 def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
-    """What names this build: the network, the board, the plan and who compiled it."""
+    """The digest that names this build: of the network, the board, the plan and the compiler."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [compiled.board.model_dump_json(), str(_without_twins(compiled.plan)), toolchain.title, __version__]
     parts += [str(compiled.company)] if compiled.company else []
@@ -320,7 +320,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
 
 
 def _without_twins(plan: Plan) -> Plan:
-    """Of groups that do the same the first one, with what its PEs and those of no group send: all else follows."""
+    """The plan with the first of its replica groups, and what its PEs and those of no group send: all else follows."""
     twins = {pe for group in plan.alike[1:] for pe in group}
     pes = tuple(pe for pe in plan.pes if pe.pe not in twins)
     sent = [step.message for pe in pes for step in pe.steps if isinstance(step, Send)]
@@ -379,7 +379,7 @@ def _manifest(
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:
-    """Of each op where it runs, and what the slowest PE takes for a frame."""
+    """The rows of the summary: where each op runs, and what the slowest PE takes for a frame."""
     spent: dict[str, Counter[tuple[int, int]]] = {op.name: Counter() for op in compiled.net.ops}
     for pe in plan.pes:
         for step in pe.computes():

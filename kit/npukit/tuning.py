@@ -1,6 +1,6 @@
-"""What tuning found: the best choice for a kernel or a network, by kernel, shapes and board. Builds look here.
+"""Tuning records: the best choice for a kernel or a network, by kernel, shapes and board. Builds look here.
 
-The file is JSON and may be copied, shared, and merged: of two findings for one thing the faster one stays.
+The file is JSON and may be copied, shared, and merged: of two records of one thing the faster one stays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Database:
     findings: Mapping[str, Finding]
 
     def choice(self, key: str) -> str | None:
-        """What to choose, if anybody has found that out."""
+        """The best choice that is known, if any."""
         found = self.findings.get(key)
         return found.choice if found else None
 
@@ -68,7 +68,7 @@ def _better(ours: Finding, theirs: Finding) -> Finding:
 
 
 def default_path() -> Path:
-    """Where builds look: `$NPUKIT_TUNED`, or a file in the user's cache."""
+    """The file where builds look: `$NPUKIT_TUNED`, or one in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get(VARIABLE) or cache / "npukit/tuned.json")
 

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without searches for garbage in cycles: a large plan is millions of objects, and to go through all of them again
-    and again takes as long as to make them."""
+    """Runs a block without searches for garbage in cycles.
+
+    A large plan is millions of objects, and to go through all of them again and again takes as long as to make them.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -25,18 +25,18 @@ _OTHERS = (
 )
 
 NO_SPACE = ("no space left on device", "nospaceleft", "disk quota exceeded")
-"""What compilers say of a full disk, in small letters."""
+"""Messages of compilers about a full disk, in small letters."""
 
 
 def cannot_write(output: Path, error: OSError) -> NpukitError:
-    """What to tell the user of a place that cannot be written to."""
+    """The error for a place that cannot be written to."""
     if error.errno in FULL:
         return disk_full(output)
     return NpukitError(f"cannot write to {output}: {error.strerror or error}", tries=["another place with -o"])
 
 
 def disk_full(output: Path) -> NpukitError:
-    """Of a place, or of that for temporary files, of which nobody says which it is."""
+    """The error for a full disk at a place, or at that for temporary files: which of them is not known."""
     return NpukitError(
         f"the disk is full: nothing was left at {output}",
         tries=[f"make room there, or in {tempfile.gettempdir()}", "another place with -o, and TMPDIR=FOLDER"],
@@ -79,7 +79,7 @@ def write_file(output: Path, data: str | bytes) -> None:
 
 
 def _mask() -> int:
-    """What this process's new files are not allowed. There is no way to ask but to set it."""
+    """The mask of this process's new files. There is no way to read it but to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""How long a board takes from power to the first instruction of its firmware: known before anything is flashed."""
+"""The time from power to the first instruction of a board's firmware: known before anything is flashed."""
 
 from __future__ import annotations
 

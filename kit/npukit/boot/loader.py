@@ -33,7 +33,7 @@ SIGNATURE = PurePosixPath("boot/signature.zig")
 
 
 def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None = None) -> bytes:
-    """What the factory writes into the loader's area: the loader, and the record of whose images the board takes.
+    """The loader's area as the factory writes it: the loader, and the record of whose images the board takes.
 
     A board without a record (`boot/provision.py`) starts nothing until it is given one.
     """

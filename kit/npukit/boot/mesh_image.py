@@ -32,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Program:
-    """What one or more PEs run."""
+    """A program that one or more PEs run."""
 
     segments: tuple[Segment, ...]
     pes: tuple[int, ...]
@@ -58,7 +58,7 @@ def distinct_programs(images: Sequence[Image]) -> tuple[Program, ...]:
 
 
 def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
-    """Those with the same bytes for the same address together: chips that do the same have the same data."""
+    """Overlays with the same bytes for the same address, together: chips that do the same have the same data."""
     found: dict[tuple[int, bytes], list[Overlay]] = {}
     for overlay in sorted(overlays, key=lambda overlay: (overlay.pe, overlay.address)):
         found.setdefault((overlay.address, overlay.data), []).append(overlay)
@@ -83,7 +83,7 @@ class _Writer:
         self.pes = sorted((pe, index) for index, program in enumerate(programs) for pe in program.pes)
         self.data = bytearray()
         self.places: dict[bytes, int] = {}
-        """Where in the data there is what."""
+        """The offset in the data of each piece."""
 
     def bytes(self) -> bytes:
         tables = self._program_table() + self._segment_table() + self._pe_table() + self._overlay_table()

@@ -1,4 +1,4 @@
-"""What a board is told for good: whose images it takes (`docs/flash.md`, section 3)."""
+"""The provision record: whose images a board takes, for good (`docs/flash.md`, section 3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_KEY = b"takes images without a signature"
 
 
 class Policy(IntEnum):
-    """Which images a board starts."""
+    """The policy by which a board starts images."""
 
     NONE = 0
     """It has been told nothing, and starts none."""
@@ -31,7 +31,7 @@ class Policy(IntEnum):
 
 @dataclass(frozen=True)
 class Takes:
-    """Whose images a board takes: those signed with `key` (32 bytes), if `policy` is KEY."""
+    """The signers whose images a board takes: those signed with `key` (32 bytes), if `policy` is KEY."""
 
     policy: Policy
     key: bytes | None = None
@@ -48,12 +48,12 @@ class Takes:
 
 
 def takes_of(public_key: bytes | None) -> Takes:
-    """What a board is told that takes images of this key alone; without one, any image."""
+    """The provision of a board that takes images of this key alone; without one, any image."""
     return Takes(Policy.KEY, public_key) if public_key else Takes(Policy.OPEN)
 
 
 def read_takes(records: bytes) -> Takes:
-    """What a board has been told, by the bytes of the record's copies."""
+    """The provision of a board, by the bytes of the record's copies."""
     for at in range(0, COPIES * RECORD_BYTES, RECORD_BYTES):
         record = records[at : at + RECORD_BYTES]
         key = _RECORD.unpack(record)[2]

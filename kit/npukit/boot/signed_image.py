@@ -60,7 +60,7 @@ class Version:
 
 @dataclass(frozen=True)
 class SignedImage:
-    """What goes into a slot. `signer`: the public key it is signed with; None if it is not signed."""
+    """The image that goes into a slot. `signer`: the public key it is signed with; None if it is not signed."""
 
     data: bytes
     digest: bytes

@@ -16,7 +16,7 @@ from npukit.project.manifest import AcceleratorRecord
 
 
 def record_of(plugin: Plugin) -> AcceleratorRecord:
-    """What the build folder says: never code, only by what it is known."""
+    """The accelerator's record in the build folder: never code, only what identifies it."""
     model = plugin.model
     return AcceleratorRecord(name=plugin.name, version=plugin.version, model=_digest(model) if model else None)
 
@@ -38,7 +38,7 @@ def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
 
 
 def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> NpukitError:
-    """Whose function it is that no driver has."""
+    """The error that names whose function it is that no driver has."""
     callers = [each.wrappers[error.function] for each in sources if error.function in each.wrappers]
     if not callers:
         return error

@@ -92,16 +92,16 @@ class Build:
         return tuple(image.image(each.folder) for each in self.company for image in each.manifest.images)
 
     def plans(self) -> tuple[Plan, ...]:
-        """Of all networks on the board."""
+        """The plans of all networks on the board."""
         return tuple(each.plan() for each in self.company)
 
     def dram(self) -> bytes | None:
-        """What each chip's DRAM must hold from address 0 on; None if it is not used."""
+        """The bytes that each chip's DRAM must hold from address 0 on; None if it is not used."""
         parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.company if each.manifest.dram]
         return _laid_over(parts) if parts else None
 
     def spans(self) -> dict[int, list[int]]:
-        """By PE, of how many of the plan's steps each step of a frame is made; only builds that trace say so."""
+        """The number of the plan's steps in each traced step of a frame, by PE; only builds that trace have it."""
         path = self.folder / SPANS
         if not path.is_file():
             raise NpukitError(
@@ -252,7 +252,7 @@ def new_build_folder(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
-    """As of the output, of which nobody knows yet where it is made."""
+    """Reports a failure to write in `scratch` as one of the output, whose scratch folder the user does not know."""
     try:
         yield
     except OSError as error:
@@ -262,7 +262,7 @@ def _told_if_unwritable_in(scratch: Path, output: Path) -> Iterator[None]:
 
 
 def _replace(output: Path, scratch: Path) -> None:
-    """What is there stays until what replaces it is."""
+    """Replaces the output; what is there stays until what replaces it is."""
     before = scratch.with_name(f"{scratch.name}.before")
     if output.exists():
         output.rename(before)

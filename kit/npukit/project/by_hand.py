@@ -14,7 +14,7 @@ STAMP = MADE / "made"
 
 
 def in_project(name: str) -> bool:
-    """Whether a file of a build folder is one of those that a person may change, and make images of."""
+    """True for a file of a build folder that a person may change, and make images of."""
     path = PurePosixPath(name)
     return path.is_relative_to(PROJECT) and not path.is_relative_to(MADE)
 
@@ -31,7 +31,7 @@ def changed_files(folder: Path, changed: Iterable[str], digests: Mapping[str, st
 
 
 def is_made(folder: Path, changed: Iterable[str], images: Iterable[str]) -> bool:
-    """Whether `make` has made the images, of all that was changed. An error if it was not after the last change."""
+    """True if `make` has made the images of all that was changed. An error if it was not after the last change."""
     made = (folder / STAMP).stat().st_mtime_ns if (folder / STAMP).is_file() else None
     for name in changed:
         if made is None or ((folder / name).is_file() and (folder / name).stat().st_mtime_ns > made):

@@ -12,7 +12,7 @@ PROGRAM_SECTIONS = (".vectors", ".text", ".rodata")
 VARIABLE_SECTIONS = (".data", ".bss")
 
 ALIGNMENT_LOSS = SECTION_ALIGNMENT - 1
-"""At most this is lost between what rises and what hangs."""
+"""The most bytes that alignment loses between what rises and what hangs."""
 
 
 def program_bytes(elf: Elf) -> int:
@@ -26,7 +26,7 @@ def variable_bytes(elf: Elf) -> int:
 
 
 def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
-    """Whether program and variables leave the room that constants, activations and stack need."""
+    """Raises an error if program and variables do not leave the room that constants, activations and stack need."""
     for memory, used in _use(layout, elf).items():
         missing = _overlap(layout, elf, memory)
         if missing > 0:

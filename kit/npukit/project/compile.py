@@ -1,4 +1,4 @@
-"""From the rendered project to images: compile, measure, lay out, link, check."""
+"""Images of the rendered project: compile, measure, lay out, link, check."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BuiltImage:
     elf: Path
     binary: Path
     own: Path | None
-    """What differs between its PEs: the bytes at `layout.own` of each in turn."""
+    """The own data of its PEs: the bytes at `layout.own` of each in turn."""
     layout: MemoryLayout
     memory: MemoryUse
     stack: StackReport
@@ -131,7 +131,7 @@ class _Build:
             list(pool.map(self._compile, jobs))
 
     def layouts(self) -> Layouts:
-        """What the compiler says of the structs in the PEs' own data."""
+        """The compiler's layouts of the structs in the PEs' own data."""
         asked = questions_about(role.own for role in self.project.roles)
         if not asked.members:
             return NOTHING
@@ -193,7 +193,7 @@ def _first_error(output: str) -> str:
 
 
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
-"""As GNU's linker says it, and LLVM's."""
+"""The message of GNU's linker, and of LLVM's."""
 
 _TRIES = ("the other compiler: --toolchain gcc or --toolchain zig", "npukit doctor")
 

@@ -1,4 +1,4 @@
-"""What one function of an image does with the stack, read from its instructions."""
+"""The use of the stack by one function of an image, read from its instructions."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _stretches(elf: Elf, function: Function) -> Iterator[tuple[int, int]]:
 
 
 def _is_news(walk: _Walk, address: int, state: _State) -> bool:
-    """Whether this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
+    """True if this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
     if address not in walk.code:
         raise _puzzled(walk, address, "runs on into something that is no instruction")
     known = walk.seen.get(address)
@@ -199,7 +199,7 @@ _WORD = 4
 
 
 def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
-    """Where control goes from here inside the function; calls are noted on the way."""
+    """The places where control goes from here inside the function; calls are noted on the way."""
     following = instruction.address + instruction.size
     name = instruction.insn_name()
     if name in ("tbb", "tbh"):
@@ -215,7 +215,7 @@ def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> lis
 
 
 def _called_inside(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
-    """Where the walk goes on if what is called is no function but a place in the middle of one: else it is noted."""
+    """The place where the walk goes on if it is called in the middle of a function; a called function is noted."""
     operand = instruction.operands[0]
     target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
     if target is not None and _joins(walk, target):
@@ -253,7 +253,7 @@ def _jump_targets(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> l
 
 
 def _joins(walk: _Walk, target: int) -> bool:
-    """Whether it is in the middle of a function, whose instructions are from then on this one's too.
+    """True if it is in the middle of a function, whose instructions are from then on this one's too.
 
     So do conversions of the compilers' libraries, which share what rounds and packs with the addition.
     """

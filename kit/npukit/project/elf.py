@@ -51,7 +51,7 @@ class Elf:
 
     @cached_property
     def sections(self) -> dict[str, Section]:
-        """What takes memory on the PE, by name."""
+        """The sections that take memory on the PE, by name."""
         allocated = (s for s in self._file.iter_sections() if s["sh_flags"] & _SHF_ALLOC)
         return {s.name: _section(s) for s in allocated}
 
@@ -62,7 +62,7 @@ class Elf:
 
     @cached_property
     def functions(self) -> dict[int, Function]:
-        """By address. Assembly without sizes reaches to the next function."""
+        """The functions by address. Assembly without sizes reaches to the next function."""
         named = sorted((s["st_value"] & ~THUMB, -s["st_size"], s.name) for s in self._symbols if _is_function(s))
         starts = sorted({address for address, _, _ in named})
         found: dict[int, Function] = {}
@@ -107,7 +107,7 @@ class Elf:
         return name.value.decode(errors="replace") if name else None
 
     def segments(self) -> list[tuple[int, bytes]]:
-        """What is loaded: addresses and bytes."""
+        """The loaded segments: addresses and bytes."""
         loaded = [s for s in self._file.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_filesz"]]
         return [(segment["p_paddr"], segment.data()) for segment in loaded]
 
@@ -122,7 +122,7 @@ class Elf:
 
     @cached_property
     def _addresses(self) -> dict[str, set[int]]:
-        """Of every function, by name."""
+        """The addresses of every function, by name."""
         found: dict[str, set[int]] = {}
         for symbol in self._symbols:
             if _is_function(symbol):

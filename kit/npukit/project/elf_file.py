@@ -1,4 +1,4 @@
-"""Whether an image of a stranger's is one: an ELF file for the board's core, all of it there and in its memories."""
+"""A check of an image of unknown origin: an ELF file for the board's core, all of it there and in its memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compiled into which image: read from the rendered project, so that npukit and its Makefile agree."""
+"""Sources compiled into each image: read from the rendered project, so that npukit and its Makefile agree."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Project:
         return [Unit(source, "speed") for source in self._sources(role.net)]
 
     def image_units(self, role: Role) -> list[Unit]:
-        """What is linked into the role's image: the firmware with one of its mains, and the generated code."""
+        """The units linked into the role's image: the firmware with one of its mains, and the generated code."""
         mains = {unit.source for unit in self.firmware_units() if unit.source.name.startswith("main")}
         others = {_MAIN_WORKER} if role.serves_host else mains - {_MAIN_WORKER}
         firmware = [unit for unit in self.firmware_units() if unit.source not in others]
@@ -97,7 +97,7 @@ class Project:
 
     @cached_property
     def activations(self) -> dict[int, int]:
-        """By PE, where its activations begin."""
+        """The address at which each PE's activations begin."""
         roles = ((activation_address(self.board, role.activation_bytes), role.pes) for role in self.roles)
         return {pe: address for address, pes in roles for pe in pes}
 

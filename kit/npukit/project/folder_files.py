@@ -10,9 +10,9 @@ from pathlib import Path
 from npukit.errors import NpukitError
 
 MOST_BYTES = 2 << 30
-"""Of all files. A build of the digits network for two chips of 152 PEs has 7.3 MB."""
+"""The most bytes of all files. A build of the digits network for two chips of 152 PEs has 7.3 MB."""
 MOST_TEXT = 256 << 20
-"""Of a file that is parsed as a whole."""
+"""The most bytes of a file that is parsed as a whole."""
 
 _AGAIN = ("build again",)
 
@@ -20,7 +20,7 @@ _AGAIN = ("build again",)
 def differing_files(
     folder: Path, digests: Mapping[str, str], needed: Iterable[str], known: Iterable[str]
 ) -> Iterator[str]:
-    """Those that are not what the build left there. An error if they are none that a build has.
+    """The files that differ from what the build left there. An error if they are none that a build has.
 
     `needed` must be among them, and of `known` files, which are read where they are there, none may be there besides.
     """

@@ -1,4 +1,4 @@
-"""Where a program's parts lie in a PE's memory.
+"""The places of a program's parts in a PE's memory.
 
 Activations and constants lie where the plan alone puts them, so that PEs can send to each other's activations; the
 stack's size, and with the code's what is left over, is known once the program has been compiled.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from npukit.board.board import Board, Memory
 
 SECTION_ALIGNMENT = 16
-"""Of constants and activations: the MAC array and the DMA move 16 bytes at a time."""
+"""The alignment of constants and activations: the MAC array and the DMA move 16 bytes at a time."""
 
 STACK_ALIGNMENT = 8
 """The Arm procedure call standard's."""
@@ -47,7 +47,7 @@ class MemoryLayout:
     activations: Place
     stack: Place
     own: Place
-    """What other PEs of the program have otherwise."""
+    """The own data, in which PEs of the program differ."""
 
     @property
     def memories(self) -> tuple[Memory, ...]:
@@ -76,7 +76,7 @@ def memory_layout(
 
 
 def activation_address(board: Board, activation_bytes: int) -> int:
-    """Where the activations of a PE begin: they end with the memory that holds them."""
+    """The address at which a PE's activations begin: they end with the memory that holds them."""
     return _down(board.memory_for("activations").end, activation_bytes, SECTION_ALIGNMENT)
 
 

@@ -71,7 +71,7 @@ class ImageRecord(BaseModel):
 
 
 def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
-    """What the manifest says of an image in the build folder."""
+    """The manifest's record of an image in the build folder."""
     place = built.layout.own
     own = built.own and OwnRecord(file=built.own.relative_to(folder).as_posix(), address=place.start, bytes=place.size)
     return ImageRecord(elf=built.elf.relative_to(folder).as_posix(), pes=built.pes, own=own)
@@ -88,7 +88,7 @@ class AcceleratorRecord(BaseModel):
 
 
 class CompanyRecord(BaseModel):
-    """Of a network that shares its board with those in the folders beside it: the PE that answers for it."""
+    """The place of a network that shares its board with those in the folders beside it: the PE that answers for it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -128,7 +128,7 @@ class _MemoryRow(TypedDict):
 
 
 class _Summary(TypedDict):
-    """Of what `npukit build` says, what others read."""
+    """The part of the summary of `npukit build` that other verbs read."""
 
     model: str
     board: str
@@ -156,16 +156,16 @@ class Manifest(BaseModel):
     accelerators: tuple[AcceleratorRecord, ...] = ()
     toolchain: _Line
     options: dict[str, Any] = {}
-    """What the build was asked for: `Options.to_json()`."""
+    """The options of the build: `Options.to_json()`."""
     images: tuple[ImageRecord, ...] = Field(min_length=1)
     dram: ImageFile | None = None
-    """What must be in a chip's DRAM before the first frame, if anything is kept there."""
+    """The file of what must be in a chip's DRAM before the first frame, if anything is kept there."""
     chips: tuple[_PE, ...] = Field((0,), min_length=1)
     """The chips that run the network, each on frames of its own."""
     company: CompanyRecord | None = None
-    """Where networks share the board."""
+    """The network's place where several share the board."""
     taste: Taste = USUAL
-    """By what kernels of the core were chosen, which findings of `npukit tune` change."""
+    """The cost preference by which kernels of the core were chosen; records of `npukit tune` change it."""
     summary: dict[str, Any]
     sha256: dict[File, _Sha256]
 

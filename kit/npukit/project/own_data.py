@@ -14,14 +14,14 @@ from npukit.project.struct_layouts import Layouts, Member, Place, Questions, que
 WORD = 4
 
 MANY_PES = 20
-"""From which on their data is made in several processes."""
+"""The number of PEs from which on their data is made in several processes."""
 
 Shape = tuple[str, tuple[str, ...]]
 """Struct and members: what rows that are packed alike have in common."""
 
 
 def questions_about(data: Iterable[OwnData]) -> Questions:
-    """What must be known of structs and constants to lay out all this data."""
+    """The questions about structs and constants whose answers lay out all this data."""
     data = list(data)
     rows = [row for own in data for pe in own.pes for row in pe.rows]
     shapes = {(row.struct, row.names) for row in rows if row.struct}
@@ -31,7 +31,7 @@ def questions_about(data: Iterable[OwnData]) -> Questions:
 
 
 class Addresses:
-    """Where the sections of a program lie, and the activations of every PE."""
+    """Addresses of the sections of a program, and of the activations of every PE."""
 
     def __init__(self, layout: MemoryLayout, constants: int, activations: Mapping[int, int]) -> None:
         self._sections = {"constants": constants, "activations": layout.activations.start, "own": layout.own.start}
@@ -54,7 +54,7 @@ def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
 
 @dataclass(frozen=True)
 class _Form:
-    """How the numbers of a row are packed: of each its mask, and the places of all in the order of their offsets."""
+    """The packing of a row's numbers: the mask of each, and the places of all in the order of their offsets."""
 
     masks: tuple[int, ...]
     order: tuple[int, ...]

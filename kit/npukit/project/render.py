@@ -1,4 +1,4 @@
-"""From generated sources to a C project that stands alone."""
+"""A C project that stands alone, rendered from generated sources."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
 
 _ONE_CORE = ("single_core.c", "single_core.h")
-"""What boards without a mesh share."""
+"""Files that boards without a mesh share."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What a project says of itself. `build_id` is hexadecimal."""
+    """The project's description of itself. `build_id` is hexadecimal."""
 
     model: str
     build_id: str
@@ -118,7 +118,7 @@ def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
 
 
 def _driver_folder(driver: Path) -> Path:
-    """Where npukit's own firmware keeps it; a plug-in's under `engines/`."""
+    """The folder of a driver: where npukit's own firmware keeps it; a plug-in's under `engines/`."""
     own = data_folder("firmware")
     return driver.parent.relative_to(own) if driver.is_relative_to(own) else Path("engines") / driver.stem
 

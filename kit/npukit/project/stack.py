@@ -1,4 +1,4 @@
-"""How deep the stack can get: from the image itself, whatever compiler made it."""
+"""A bound of the stack's depth, from the image itself, whatever compiler made it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.project.elf import Elf, functions_pointed_at
 from npukit.project.layout import STACK_ALIGNMENT
 
 EXCEPTION_FRAME_BYTES = 27 * 4
-"""What the core pushes on entry to an exception: 26 words with the FPU in use, one more to align the stack."""
+"""Bytes that the core pushes on entry to an exception: 26 words with the FPU in use, one more to align the stack."""
 
 ENTRY = "reset_handler"
 FAULT = "fault_handler"

@@ -1,4 +1,4 @@
-"""What the compiler says of C structs and constants, so that data can be laid out without compiling it."""
+"""The compiler's layout of C structs and constants, so that data can be laid out without compiling it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Place:
-    """Where in its struct a member lies."""
+    """The place of a member in its struct."""
 
     offset: int
     size: int
@@ -56,7 +56,7 @@ NOTHING = Layouts({}, {})
 
 
 def questions(members: Iterable[Member], constants: Iterable[str], headers: Iterable[str]) -> Questions:
-    """In an order that does not depend on how they were found."""
+    """The questions in an order that does not depend on how they were found."""
     return Questions(tuple(sorted(set(members))), tuple(sorted(set(constants))), tuple(sorted({*headers, "stdint.h"})))
 
 

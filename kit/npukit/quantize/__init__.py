@@ -1,1 +1,1 @@
-"""From a float Relax module and calibration data to a Relax module in QDQ form."""
+"""Quantisation: a float Relax module and calibration data become a Relax module in QDQ form."""

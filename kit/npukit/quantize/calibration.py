@@ -74,7 +74,7 @@ def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) 
 
 
 def labels_of(arrays: dict[str, np.ndarray], path: Path, count: int) -> np.ndarray | None:
-    """What the cases are, if the file says. Text is names of cases, not of what they are."""
+    """The labels of the cases, if the file has any. Text is names of cases, not labels."""
     labels = arrays.get(LABELS)
     if labels is None or labels.dtype.kind in "SU":
         return None

@@ -46,7 +46,7 @@ def _folded(module: IRModule, *before: Any) -> IRModule:
 
 
 def is_bias(call: Any, amounts: Any) -> bool:
-    """Whether adding a constant to a linear op's result adds one number to each channel."""
+    """True if adding a constant to a linear op's result adds one number to each channel."""
     values = constant(amounts) if foldable(call) else None
     return values is not None and Linear(call, constant(call.args[1])).by_channel(values) is not None
 
@@ -94,12 +94,12 @@ class Linear:
 
 
 def weight_axis(call: Any, rank: int) -> int:
-    """Which axis of a linear op's weights is that of output channels."""
+    """The axis of a linear op's weights that is that of output channels."""
     return rank - 1 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("O")
 
 
 def foldable(call: Any) -> bool:
-    """Whether a linear op's channels can be scaled through its weights."""
+    """True if a linear op's channels can be scaled through its weights."""
     weights = constant(call.args[1]) if callee(call) in LINEAR else None
     if weights is None or (callee(call) == "nn.conv2d_transpose" and int(call.attrs.groups) != 1):
         return False

@@ -1,4 +1,4 @@
-"""Which scale each quantised result has: by its range, or as TFLite's integer kernels require it."""
+"""The scale of each quantised result: by its range, or as TFLite's integer kernels require it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose(points: Points, ranges: Mapping[Any, Range]) -> dict[Any, Quantizatio
 
 
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
-    """Of what is joined from parts that are all quantised alike."""
+    """The quantisation of a whole that is joined from parts that are all quantised alike."""
     value = points.values.get(points.core(variable))
     if callee(value) != "concat" or points.core(variable) is not variable:
         return None
@@ -56,7 +56,7 @@ def _alike(ranges: Mapping[Any, Range]) -> dict[Any, Range]:
 
 
 def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict[Any, Quantization]:
-    """What is only read to be joined to others has the scale of the whole, so that nothing is rescaled."""
+    """The scale of the whole for parts that are only read to be joined to others, so that nothing is rescaled."""
     reads, taken = count_reads(points.module), {}
     for whole in chosen:
         joined = points.values.get(points.core(whole))

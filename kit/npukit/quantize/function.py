@@ -13,7 +13,7 @@ from tvm.ir import Call, Constant, IRModule
 from npukit.net.importer.expressions import callee, operands
 
 Variables = Mapping[Any, Any]
-"""What stands in the new function for a variable of the old one."""
+"""Expressions of the new function that stand for variables of the old one."""
 
 Emit = Callable[[relax.BlockBuilder, Any, Any], None]
 """Emits one binding, given as variable and value, into the function that is being written."""
@@ -54,7 +54,7 @@ def constant(expression: Any) -> Any:
 
 
 def count_reads(module: IRModule) -> Counter[Any]:
-    """How often each variable is read, the function's own result included."""
+    """The number of reads of each variable, the function's own result included."""
     reads = Counter(variable for _, value in bindings(module) for variable in variables(value))
     reads.update(output for output in outputs(module) if isinstance(output, relax.Var))
     return reads

@@ -1,4 +1,4 @@
-"""From a model file, int8 or float, to a Net."""
+"""Loading a model file, int8 or float, as a Net."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _loaded(
 
 
 def _as_it_is(module: IRModule, name: str) -> Net:
-    """What is quantised at run time is computed between floats."""
+    """The net of a module that is quantised; what is quantised at run time is computed between floats."""
     return net_from_relax(canonical(module) if is_dynamic(module) else module, name)
 
 

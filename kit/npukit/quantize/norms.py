@@ -16,7 +16,7 @@ NORM = "nn.layer_norm"
 
 
 class Definitions(dict[Any, Any]):
-    """What each variable of a builder is bound to, looked up when it is wanted."""
+    """The expression that each variable of a builder is bound to, looked up when it is wanted."""
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _variance(expression: Any, found: tuple[Any, list[int]], known: Definitions)
 
 
 def _squared(square: Any, known: Definitions) -> Any:
-    """What is squared, however that is spelled."""
+    """The operand that is squared, however that is spelled."""
     if callee(square) == "square":
         return resolve(square.args[0], known)
     if callee(square) not in ("multiply", "power"):

@@ -53,7 +53,7 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
 
 
 def extremes(runs: Iterator[list[np.ndarray]]) -> list[Range]:
-    """From the smallest to the largest value of each variable."""
+    """The range from the smallest to the largest value of each variable."""
     seen: list[Range] = []
     for values in runs:
         now = [Range(float(value.min()), float(value.max())) for value in values]

@@ -1,4 +1,4 @@
-"""Where a float function is quantised: the results that become int8 tensors, and what stays inside one integer op."""
+"""Points at which a float function is quantised: results that become int8 tensors, those inside one integer op."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Points:
         return self._activated.get(variable, variable)
 
     def moves(self, variable: Any) -> bool:
-        """Whether the variable is another one's values, only moved."""
+        """True if the variable is another one's values, only moved."""
         return callee(self.values.get(variable)) in (*MOVEMENTS, "split")
 
     def inside(self, variable: Any) -> Any:

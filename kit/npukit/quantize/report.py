@@ -1,4 +1,4 @@
-"""How far an int8 network is from the float one it was made of."""
+"""The distance of an int8 network from the float one it was made of."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Sums:
 
     @property
     def decibels(self) -> float:
-        """At most that of an error in the last bit of a float."""
+        """The signal over error, at most that of an error in the last bit of a float."""
         signal = max(self.signal, 1e-30)
         return round(float(10 * np.log10(signal / max(self.error, signal * 1e-15))), 1)
 

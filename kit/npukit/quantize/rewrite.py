@@ -68,7 +68,7 @@ class _Rewriting:
         self._define(builder, variable, builder.emit(substituted(value, sources)))
 
     def _source(self, variable: Any, source: Any) -> Any:
-        """What stands for `source` where `variable` is computed from it."""
+        """The expression that stands for `source` where `variable` is computed from it."""
         leaf, inside = self.points.leaf(variable), self.points.inside(variable)
         activates = self.points.core(variable) is not variable
         within = leaf is not variable and not leaf.same_as(source)

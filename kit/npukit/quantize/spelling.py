@@ -15,7 +15,7 @@ from npukit.quantize.function import constant, outputs, rewritten, substituted
 
 operators: Any = relax.op
 Spell = Callable[[relax.BlockBuilder, Any], Any]
-"""From a call to the expression that takes its place, or None to leave it."""
+"""A function from a call to the expression that takes its place, or None to leave it."""
 
 
 def respelled(module: IRModule) -> IRModule:
