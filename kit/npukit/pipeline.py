@@ -39,6 +39,7 @@ from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
 from npukit.plan.predict.frame_rate import reaches, refuse_missed_rate
+from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
 from npukit.plan.tensors.op_order import in_overlapping_order
@@ -270,6 +271,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
+        "frame": predicted_frame(compiled.net, compiled.board, plan).to_json(),
         "frames": plan.frames_of_all,
         "chips": len(plan.chips),
         **compiled.prepared.told,

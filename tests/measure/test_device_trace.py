@@ -20,10 +20,10 @@ from npukit.link.session import Session
 from npukit.measure.calls import FRAME, call_sites
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.device_trace import record_on_device
-from npukit.measure.timeline import CORE, COUNTED_FRAME, Slice, Timeline
 from npukit.measure.trace import timeline_of
 from npukit.measure.validate import write_inputs
 from npukit.plan.ir.plan import Compute
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, Slice, Timeline
 from npukit.project.build_folder import GOLDEN, Build
 
 FRAMES = 2

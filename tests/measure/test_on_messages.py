@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.measure.on_messages import sends, waits
-from npukit.measure.timeline import CORE, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, Slice, Timeline
 
 
 def timeline(*slices: Slice, together: int = 1, frames: int = 1) -> Timeline:

@@ -18,9 +18,9 @@ from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import load_cases
 from npukit.measure.recording import record_timeline
-from npukit.measure.timeline import CORE, COUNTED_FRAME, Timeline
 from npukit.measure.validate import run_case, write_inputs
 from npukit.plan.ir.plan import Compute
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, Timeline
 from npukit.project.build_folder import GOLDEN, Build
 
 PES, FRAMES = 4, 3

@@ -18,10 +18,12 @@ from npukit import api
 from npukit.board.board import load_board
 from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.frame_table import MESSAGES
 from npukit.project.build_folder import Build
 from npukit.report.gantt import MOST_ROWS, gantt
+from npukit.report.layers import in_short
 from npukit.report.mesh import mesh_picture
-from npukit.report.page import in_short, render, write_report
+from npukit.report.page import render, write_report
 from npukit.report.sram import sram_maps
 
 PES = 4
@@ -203,25 +205,30 @@ def test_results_join_what_is_known(measured: tuple[Build, Bench]) -> None:
     assert json.loads((built.folder / "results.json").read_text()).keys() == {"bench", "gantt", "validation"}
 
 
-def test_the_sentence_and_the_row_say_what_no_layer_takes(measured: tuple[Build, Bench]) -> None:
+def test_the_sentence_says_what_takes_most_and_what_helps(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
-    between = (bench.latency_cycles or 0) - sum(layer.cycles or 0 for layer in bench.layers)
-    assert between > 0, "a mesh of four PEs moves data"
     told = in_short(built.manifest.summary, bench.to_json())
-    longest = max(bench.layers, key=lambda layer: layer.cycles or 0)
-    assert told.startswith(f"{longest.name} takes longest: {longest.cycles:,} cycles, ")
-    assert f"{between:,} cycles (" in told
-    assert f'<td class="n">{between:,}</td>' in render(built, results(bench))
+    assert bench.frame is not None
+    spent = {row.name: row.cycles for row in bench.frame.rows}
+    assert spent[MESSAGES] == max(spent.values()), "a small network on a mesh of four PEs"
+    assert told.startswith(f"{MESSAGES} take most of a frame: {spent[MESSAGES]:,} cycles, ")
+    assert "--objective throughput" in told
+    assert told in render(built, results(bench))
     assert in_short(built.manifest.summary, None).endswith(", as predicted.")
-    uncounted = replace(bench, latency_cycles=None).to_json()
+    softmax = [{"name": "softmax_0", "cycles": 90}, {"name": MESSAGES, "cycles": 10}]
+    slow = in_short(built.manifest.summary, {**bench.to_json(), "frame": softmax})
+    assert slow.startswith(
+        "softmax_0 takes most of a frame: 90 cycles, 90 %, on the core: the MAC array has no softmax"
+    )
+    assert slow.endswith(". Messages and waiting take 10 (10 %).")
+    uncounted = replace(bench, latency_cycles=None, frame=None).to_json()
     assert in_short(built.manifest.summary, uncounted) == ""
 
 
-def test_a_round_is_called_one(measured: tuple[Build, Bench]) -> None:
+def test_a_batch_is_called_one(measured: tuple[Build, Bench]) -> None:
     built, bench = measured
     summary = {**built.manifest.summary, "frames": 16}
     rounds = replace(built, manifest=built.manifest.model_copy(update={"summary": summary}))
     page = render(rounds, results(bench))
     assert "One batch of 16 frames, PE by PE" in page
     assert f"<b>{bench.interval_cycles:,}</b><span>cycles between frames</span>" in page
-    assert "between layers" not in page

@@ -23,7 +23,7 @@ from npukit.cli.options import (
     Verbose,
     open_terminal,
 )
-from npukit.cli.summary import keep_in_report, show_modified, told_of
+from npukit.cli.summary import keep_in_report, of_frame, show_modified, told_of
 
 MOST_PES = 16
 
@@ -75,7 +75,7 @@ def bench(
         show_modified(terminal, built)
         measured = api.bench(built, on=on, frames=frames, progress=terminal)
         terminal.result({**measured.to_json(), **told_of(built)})
-        _show(terminal, measured)
+        _show(terminal, measured, built.manifest.summary["frames"])
         if old:
             _show_comparison(terminal, old, measured)
         if page := keep_in_report(terminal, built, **_results(measured)):
@@ -115,7 +115,7 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
     terminal.print(_summary(farm.slowest))
 
 
-def _show(terminal: Terminal, measured: Bench) -> None:
+def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
     """Prints the figures: columns that differ by PE where there are several, cycles where they are counted."""
     if measured.latency_cycles is None:
         rows = [(layer.name, layer.engine, _number(layer.instructions)) for layer in measured.layers]
@@ -123,12 +123,24 @@ def _show(terminal: Terminal, measured: Bench) -> None:
         terminal.print(_summary(measured))
         return
     several = len(measured.pes) > 1
-    headings = ["layer", "engine", ">cycles", ">predicted", ">difference", ">instructions"]
-    headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
-    terminal.table(headings, [(*_row(layer), *(_on_mesh(layer) if several else ())) for layer in measured.layers])
+    _show_layers(terminal, measured, frames, several)
     if several:
         _show_pes(terminal, measured)
     terminal.print(_summary(measured))
+
+
+def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
+    """A row a layer; where the rows of a frame are known, their cycles, with a row for what no layer takes."""
+    headings = ["layer", "engine", ">cycles", ">predicted", ">difference", ">instructions"]
+    headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
+    rows = [[*_row(layer), *(_on_mesh(layer) if several else ())] for layer in measured.layers]
+    if measured.frame is not None:
+        spent = {row.name: row.cycles for row in measured.frame.rows}
+        for row in rows:
+            row.append(_number(spent.pop(row[0], 0)))
+        rows += [[name, *[""] * (len(headings) - 1), _number(cycles)] for name, cycles in spent.items() if cycles]
+        headings.append(of_frame(frames))
+    terminal.table(headings, rows)
 
 
 def _show_pes(terminal: Terminal, measured: Bench) -> None:

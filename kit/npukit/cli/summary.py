@@ -16,8 +16,11 @@ WORST = 3
 
 def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Each op and its engine, then what the whole needs."""
-    headings = ("layer", "op", "engine", ">MACs", ">predicted cycles", "CPU kernel", "why not accelerated")
-    terminal.table(headings, [_row(op) for op in summary["ops"]])
+    counts = (">MACs", ">predicted cycles", of_frame(summary["frames"]))
+    headings = ("layer", "op", "engine", *counts, "CPU kernel", "why not accelerated")
+    spent = {row["name"]: row["cycles"] for row in summary["frame"]}
+    rows = [_row(op, spent.pop(op["name"], 0)) for op in summary["ops"]]
+    terminal.table(headings, [*rows, *(_no_layer(name, cycles) for name, cycles in spent.items() if cycles)])
     least = min(pe["free"] for pe in summary["memory"])
     latency = summary["predicted"]["latency_cycles"]
     used = "1 PE" if summary["pes_used"] == 1 else f"{summary['pes_used']} PEs, each"
@@ -77,8 +80,17 @@ def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(f"accuracy on the {told['cases']} calibration cases: {shares}")
 
 
-def _row(op: dict[str, Any]) -> tuple[str, ...]:
-    counts = (f"{op['macs']:,}", f"{op['predicted_cycles']:,}")
+def of_frame(frames: int) -> str:
+    """The heading of the cycles that add up."""
+    return f">of the {'frame' if frames == 1 else f'batch of {frames:,}'}"
+
+
+def _no_layer(name: str, cycles: int) -> tuple[str, ...]:
+    return name, "", "", "", "", f"{cycles:,}", "", ""
+
+
+def _row(op: dict[str, Any], spent: int) -> tuple[str, ...]:
+    counts = (f"{op['macs']:,}", f"{op['predicted_cycles']:,}", f"{spent:,}")
     return op["name"], op["op"], op["engine"], *counts, op["kernel"] or "", op["reason"]
 
 

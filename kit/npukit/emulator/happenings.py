@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 RECORD = np.dtype(
-    [(name, "<u8") for name in ("start", "end")] + [(name, "<u4") for name in ("kind", "pe", "a", "b", "c", "reserved")]
+    [(name, "<u8") for name in ("start", "end")] + [(name, "<u4") for name in ("kind", "pe", "a", "b", "c", "queued")]
 )
 """`struct trace_record` of the worker."""
 
@@ -23,7 +23,7 @@ class Kind(IntEnum):
     WORK = 3
     """A PE's accelerator `a` does one command."""
     TRANSFER = 4
-    """A descriptor of a PE moves `c` bytes from place `a` to place `b`, from leaving to arriving."""
+    """A descriptor of a PE moves `c` bytes from place `a` to place `b`, from leaving to arriving, `queued` before."""
     LINK = 5
     """A link from a PE to the PE `a` is taken by `c` bytes; `b` counts the links of a border of chips."""
     DRAM = 6

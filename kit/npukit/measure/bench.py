@@ -21,7 +21,6 @@ from npukit.measure.on_messages import sends, waits
 from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
-from npukit.measure.timeline import Timeline
 from npukit.measure.validate import (
     DEPLOYED,
     OBSERVED,
@@ -34,6 +33,8 @@ from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
+from npukit.plan.predict.frame_table import FrameTable, frame_table
+from npukit.plan.predict.timeline import Timeline
 from npukit.progress import Progress
 
 
@@ -94,9 +95,12 @@ class Bench:
     energy_estimate_nj: float | None = None
     """An estimate by the figures of the board file's `[energy]`, if it has any."""
     timeline: Timeline | None = None
+    frame: FrameTable | None = None
+    """The rows of the frame in the timeline."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(replace(self, timeline=None))
+        rows = self.frame.to_json() if self.frame else []
+        return {**asdict(replace(self, timeline=None, frame=None)), "frame": rows}
 
     def _repr_html_(self) -> str:
         rows = [(each.name, each.engine, each.cycles, each.predicted_cycles, each.instructions) for each in self.layers]
@@ -108,7 +112,8 @@ class Bench:
         """The measurement that `to_json` gave."""
         layers = tuple(LayerCost(**layer) for layer in found["layers"])
         pes = tuple(PeCost(**pe) for pe in found["pes"])
-        return cls(**{**found, "layers": layers, "pes": pes})
+        frame = FrameTable.from_json(found["frame"]) if found["frame"] else None
+        return cls(**{**found, "layers": layers, "pes": pes, "frame": frame})
 
 
 def bench(
@@ -161,6 +166,7 @@ def bench(
         utilisation=_utilisation(pes, cycles),
         energy_estimate_nj=estimated_nanojoules(target.board, net, plan, instructions),
         timeline=timeline,
+        frame=frame_table(timeline) if timeline else None,
     )
 
 

@@ -12,9 +12,9 @@ from npukit.link.events import FRAME_END, Event
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME
 from npukit.measure.cases import Cases, rounds
-from npukit.measure.timeline import CORE, Slice, Timeline
 from npukit.measure.validate import write_inputs
 from npukit.plan.ir.plan import Compute, Join, PePlan, Send, Step, Wait
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
 from npukit.project.build_folder import Build
 
 _NO_MORE = 0xFFFF_FFFF
@@ -95,6 +95,7 @@ def _timeline(build: Build, noted: Sequence[_Noted]) -> Timeline:
         clock_hz=build.board.core.clock_hz,
         frames=tuple((start - zero, stop - zero) for start, stop in frames),
         slices=tuple(_moved(piece, zero) for each in noted for piece in _pieces(each)),
+        root=noted[0].plan.pe,
         overwritten=sum(each.overwritten for each in noted),
     ).from_zero()
 
@@ -118,9 +119,9 @@ def _title(step: Step) -> str:
     """The name in the emulator's timeline of a step that is no layer."""
     match step:
         case Send():
-            return "noc_send"
+            return SEND
         case Wait():
-            return "noc_wait"
+            return WAIT
         case Join():
             return f"{step.engine}_wait"
         case Compute():

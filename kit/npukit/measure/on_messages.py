@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from npukit.measure.timeline import CORE, Slice, Timeline
-
-_WAIT, _SEND = "noc_wait", "noc_send"
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
 
 
 def waits(timeline: Timeline) -> dict[str, int]:
     """The cycles of a frame in which the PE that waits longest waits for messages before each layer."""
-    return _most(timeline, _WAIT)
+    return _most(timeline, WAIT)
 
 
 def sends(timeline: Timeline) -> dict[str, int]:
     """The cycles of a frame in which the PE that sends longest starts messages after each layer."""
-    return _most(timeline, _SEND)
+    return _most(timeline, SEND)
 
 
 def _most(timeline: Timeline, function: str) -> dict[str, int]:
@@ -46,7 +44,7 @@ def _around(pieces: Sequence[Slice], function: str) -> Iterator[tuple[str, int]]
             before = piece.layer
             yield piece.layer, waited
             waited = 0
-        elif piece.name == function == _WAIT:
+        elif piece.name == function == WAIT:
             waited += piece.cycles
         elif piece.name == function and before and piece.track == CORE:
             yield before, piece.cycles

@@ -10,8 +10,8 @@ from typing import Any
 
 from npukit.board.noc import DRAM
 from npukit.measure.calls import FRAME
-from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
 from npukit.plan.ir.plan import Buffer, Plan
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
 
 Event = dict[str, Any]
 

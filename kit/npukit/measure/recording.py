@@ -15,10 +15,10 @@ from npukit.emulator.happenings import Happenings, Kind
 from npukit.link.session import Session
 from npukit.measure.calls import CallSites, call_sites
 from npukit.measure.cases import Cases, rounds
-from npukit.measure.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
 from npukit.measure.validate import run_round, write_inputs
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Compute, Plan
+from npukit.plan.predict.timeline import CORE, COUNTED_FRAME, LinkUse, Movement, Slice, Timeline
 from npukit.project.build_folder import Build
 
 _Span = tuple[int, int]
@@ -224,6 +224,7 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
         together=plan.frames,
         movements=tuple(_movements(seen.happenings, zero)),
         links=tuple(_links(seen.happenings, zero)),
+        root=root,
     ).from_zero()
 
 
@@ -260,8 +261,9 @@ def _spans(records: np.ndarray, zero: int) -> Iterator[_Span]:
 
 def _movements(happenings: Happenings, zero: int) -> Iterator[Movement]:
     records = happenings.of(Kind.TRANSFER)
-    for source, target, size, start, end in _columns(records, "a", "b", "c", "start", "end"):
-        yield Movement(source, target, size, start - zero, end - zero)
+    names = "a", "b", "c", "start", "end", "pe", "queued"
+    for source, target, size, start, end, sender, queued in _columns(records, *names):
+        yield Movement(source, target, size, start - zero, end - zero, sender, start - queued - zero)
 
 
 def _links(happenings: Happenings, zero: int) -> Iterator[LinkUse]:

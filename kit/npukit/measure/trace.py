@@ -16,7 +16,7 @@ from npukit.measure.device_trace import record_on_device
 from npukit.measure.perfetto import perfetto
 from npukit.measure.recording import record_timeline
 from npukit.measure.target import EMULATED_SECONDS, network_pe, open_target
-from npukit.measure.timeline import Timeline
+from npukit.plan.predict.timeline import Timeline
 from npukit.project.build_folder import Build
 from npukit.writing import write_file
 

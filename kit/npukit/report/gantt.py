@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npukit.measure.timeline import CORE, Slice, Timeline
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
 
 MOST_ROWS = 32
 WIDTH = 1000
@@ -14,7 +14,7 @@ WIDTH = 1000
 _LEAST_WIDTH = 0.4
 """The least width of a bar; a narrower piece is drawn as part of the one before it."""
 _LABEL_WIDTH = 46
-_KINDS = {"noc_wait": "wait", "noc_send": "send"}
+_KINDS = {WAIT: "wait", SEND: "send"}
 
 
 @dataclass(frozen=True)

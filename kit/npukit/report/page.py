@@ -14,6 +14,7 @@ from npukit import __version__
 from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
+from npukit.report.layers import adds_up, in_short, layer_rows, time_note
 from npukit.report.mesh import MeshPicture, mesh_picture
 from npukit.report.sram import sram_maps
 from npukit.templates import templates_in
@@ -72,12 +73,13 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         summary=summary,
         board=manifest.board,
         figures=_figures(summary, validation, bench, manifest.board.core.clock_hz),
-        in_short=in_short(summary, bench),
-        time_note=_time_note(bench, summary["frames"]),
+        in_short=_in_short(summary, bench),
+        time_note=time_note(bench),
+        adds_up=adds_up(bench),
         unit=_unit(summary["frames"]),
         chips=len(plan.chips),
         measured=bench,
-        rows=_rows(summary, bench),
+        rows=layer_rows(summary, bench),
         spending=_spending(bench),
         gantt=results.get("gantt"),
         picture=_picture(build, plan, bench),
@@ -121,6 +123,14 @@ def _spending(bench: dict[str, Any] | None) -> list[Part]:
         Part(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
         for key, (kind, label) in labels.items()
     ]
+
+
+def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
+    """Where the time goes, and how busy the PEs are, in a few sentences."""
+    told, shares = in_short(summary, bench), {part.kind: part.share for part in _spending(bench)}
+    if shares:
+        told += f" Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %."
+    return told.strip()
 
 
 def _memory(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -186,85 +196,6 @@ def _between_frames(told: dict[str, Any], frames: int) -> float:
 def _unit(frames: int) -> str:
     """The unit of work that the host starts: a frame or a batch."""
     return "frame" if frames == 1 else f"batch of {frames:,} frames"
-
-
-def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
-    """A sentence or two on where the time goes, measured or predicted; empty where only instructions count."""
-    times = _layer_cycles(summary, bench)
-    if not times:
-        return ""
-    frame, (name, cycles) = _frame_cycles(summary, bench), max(times.items(), key=lambda item: item[1])
-    whole = frame if summary["frames"] == 1 else max(sum(times.values()), 1)
-    text = f"{name} takes longest: {cycles:,} cycles, {cycles / whole:.0%} of a frame"
-    between = _between(summary, bench)
-    if between:
-        text += f". {between:,} cycles ({between / frame:.0%}) pass between layers, with messages and waiting"
-    shares = {part.kind: part.share for part in _spending(bench)}
-    if shares:
-        text += f". Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %"
-    return f"{text}{'' if bench else ', as predicted'}."
-
-
-def _layer_cycles(summary: dict[str, Any], bench: dict[str, Any] | None) -> dict[str, int]:
-    """The cycles of each layer; none if only instructions are known."""
-    if bench is None:
-        return {op["name"]: op["predicted_cycles"] for op in summary["ops"]}
-    return {} if bench["latency_cycles"] is None else {each["name"]: each["cycles"] for each in bench["layers"]}
-
-
-def _frame_cycles(summary: dict[str, Any], bench: dict[str, Any] | None) -> int:
-    return max((bench or summary["predicted"])["latency_cycles"], 1)
-
-
-def _between(summary: dict[str, Any], bench: dict[str, Any] | None) -> int:
-    """Cycles of a frame in which no layer's slowest PE computes, as far as one can say: layers may overlap."""
-    times = _layer_cycles(summary, bench)
-    if summary["frames"] > 1 or not times:
-        return 0
-    return max(_frame_cycles(summary, bench) - sum(times.values()), 0)
-
-
-def _time_note(bench: dict[str, Any] | None, frames: int) -> str:
-    if not bench:
-        return "Cycles as the cost model predicts them."
-    of_round = "" if frames == 1 else f" for the first of {frames} frames"
-    return f"Each layer as long as the PE that takes longest for it{of_round}."
-
-
-def _rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[dict[str, Any]]:
-    measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
-    nothing = {"cycles": 0, "instructions": 0}
-    rows = [{**op, **{k: measured.get(op["name"], nothing)[k] for k in nothing}} for op in summary["ops"]]
-    column = _column(bench)
-    if between := _between(summary, bench):
-        rows.append({**_BETWEEN, column: between})
-    total, most = max(sum(row[column] for row in rows), 1), max(*(row[column] for row in rows), 1)
-    return [
-        {**row, "share": round(100 * row[column] / total, 1), "width": round(100 * row[column] / most, 1)}
-        for row in rows
-    ]
-
-
-_BETWEEN = {
-    "name": "between layers",
-    "op": "messages, waiting, calls",
-    "engine": "",
-    "kernel": None,
-    "pes": (),
-    "macs": None,
-    "cycles": None,
-    "predicted_cycles": None,
-    "instructions": None,
-    "reason": "",
-}
-"""The row for what no layer takes."""
-
-
-def _column(bench: dict[str, Any] | None) -> str:
-    """The column whose values the shares are parts of."""
-    if not bench:
-        return "predicted_cycles"
-    return "instructions" if bench["latency_cycles"] is None else "cycles"
 
 
 def _shares(pe: dict[str, int]) -> dict[str, float]:

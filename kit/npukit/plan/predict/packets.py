@@ -10,7 +10,7 @@ import numpy as np
 from npukit.board.noc import DRAM
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Buffer, Message, Plan
-from npukit.plan.tensors.dma_copies import copies
+from npukit.plan.tensors.dma_copies import Copy, copies
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Packet:
     flits: int
     last: bool
     counts_as_sent: bool
+    bytes: int = 0
 
     def is_signal_of(self, pe: int) -> bool:
         """Whether only the flags matter, and the PE itself sends it."""
@@ -46,4 +47,8 @@ def _packets(net: Net, buffers: dict[tuple[int, str], Buffer], message: Message)
     target = buffers[landing.pe, landing.view.buffer].box
     size = np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
     parts = copies(message.source.box, source, target, size)
-    return [Packet(message, part.flits, part is parts[-1], part is parts[-1]) for part in parts]
+    return [_packet(message, part, last=part is parts[-1]) for part in parts]
+
+
+def _packet(message: Message, part: Copy, *, last: bool) -> Packet:
+    return Packet(message, part.flits, last, last, part.rows * part.row_bytes)

@@ -19,6 +19,8 @@ from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Send, St
 from npukit.plan.predict.memory import MANY_TOLD, is_table
 from npukit.plan.predict.noc import Network
 from npukit.plan.predict.packets import Packet, packets_of
+from npukit.plan.predict.recorder import Recorder
+from npukit.plan.predict.timeline import SEND, WAIT, Timeline
 from npukit.plan.tensors.core_cycles import (
     CHAIN_CYCLES,
     PATCH_CYCLES,
@@ -61,8 +63,11 @@ class _Pe:
     step: int = 0
     frames: int = 0
     asleep: bool = False
+    since: int = 0
+    """The time at which the core came to its step."""
     flags: Counter[int] = field(default_factory=Counter)
-    queue: deque[Packet] = field(default_factory=deque)
+    queue: deque[tuple[Packet, int]] = field(default_factory=deque)
+    """Packets, and when each was asked for."""
     sending: bool = False
     port: list[tuple[int, int]] = field(default_factory=list)
     computing: int = 0
@@ -91,8 +96,8 @@ class _Work:
 
 
 class _Simulation:
-    def __init__(self, net: Net, board: Board, plan: Plan, frames: int) -> None:
-        self._frames = frames
+    def __init__(self, net: Net, board: Board, plan: Plan, frames: int, recorder: Recorder | None = None) -> None:
+        self._frames, self._recorder = frames, recorder
         self._network = Network(board) if board.noc else None
         self._pes = {pe.pe: _Pe(pe, is_table(len(pe.steps), len(plan.pes))) for pe in plan.pes}
         self._root = plan.pes[0].pe
@@ -126,6 +131,7 @@ class _Simulation:
         if pe.step == len(pe.plan.steps):
             self._end_frame(pe, time)
             return
+        pe.since = time
         match pe.plan.steps[pe.step]:
             case Compute() as step:
                 self._compute(pe, step, time)
@@ -166,6 +172,8 @@ class _Simulation:
             return
         if stolen and pe.frames == 0:
             self._stolen |= {(pe.plan.pe, step): cycles for step, cycles in _stolen_by_step(pe, work)}
+        if self._recorder:
+            self._recorder.computed(pe.plan, work.first, list(_spans(pe, work)), work.engine)
         if work.submitted:
             pe.at_work.remove(work.engine)
             self._wake(pe, time)
@@ -200,8 +208,9 @@ class _Simulation:
             return
         for step in _run_of(pe, lambda step: isinstance(step, Send) and not self._is_told(pe, step)):
             assert isinstance(step, Send)
-            pe.queue.extend(self._packets[step.message])
+            pe.queue.extend((packet, time) for packet in self._packets[step.message])
             pe.step += 1
+        self._called(pe, SEND, time, time + SEND_CYCLES)
         if not pe.sending:
             pe.sending = True
             self._at(time + SEND_CYCLES, partial(self._transmit, pe))
@@ -218,6 +227,7 @@ class _Simulation:
         else:
             signals = told.one_by_one()
         for signal in signals:
+            self._called(pe, SEND, time, time + SIGNAL_CYCLES)
             self._at(time + SIGNAL_CYCLES, partial(self._queue, pe, signal))
             time += SIGNAL_CYCLES + pe.between
         self._at(time, partial(self._go_on, pe))
@@ -227,7 +237,7 @@ class _Simulation:
         return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
 
     def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
-        pe.queue.append(packet)
+        pe.queue.append((packet, time))
         if not pe.sending:
             pe.sending = True
             self._transmit(pe, time)
@@ -238,17 +248,19 @@ class _Simulation:
             pe.sending = False
             return
         assert self._network is not None
-        packet = pe.queue.popleft()
+        packet, asked = pe.queue.popleft()
         leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.flits)
         if packet.message.source_pe < DRAM:
-            self._depart(pe, packet, leaves)
+            self._depart(pe, packet, asked, leaves)
         else:  # others that come before it leaves take their links before it
-            self._at(leaves, partial(self._depart, pe, packet))
+            self._at(leaves, partial(self._depart, pe, packet, asked))
 
-    def _depart(self, pe: _Pe, packet: Packet, time: int) -> None:
+    def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
         assert self._network is not None
         landings, source = packet.message.landings, packet.message.source_pe
         carried = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
+        if self._recorder:
+            self._recorder.moved(packet, pe.plan.pe, asked, time, carried.arrived)
         if source == pe.plan.pe:
             pe.port.append((carried.left - packet.flits, carried.left))
         for landing in landings:
@@ -271,12 +283,24 @@ class _Simulation:
             return
         pe.flags[step.flag] -= step.count
         pe.step += 1
+        self._called(pe, WAIT, pe.since, time + WAIT_CYCLES)
         self._after(pe, time + WAIT_CYCLES)
+
+    def _called(self, pe: _Pe, name: str, start: int, end: int) -> None:
+        if self._recorder:
+            self._recorder.called(pe.plan.pe, name, start, end)
 
 
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
     """So many frames one after the other, each started by the root as soon as it has ended the one before."""
     return _Simulation(net, board, plan, frames).run()
+
+
+def predicted_timeline(net: Net, board: Board, plan: Plan) -> Timeline:
+    """The timeline of one frame."""
+    recorder = Recorder()
+    seen = _Simulation(net, board, plan, 1, recorder).run()
+    return recorder.timeline(board, plan, seen.latency_cycles)
 
 
 def _taken(pe: _Pe, start: int, end: int) -> int:
@@ -290,14 +314,25 @@ def _taken(pe: _Pe, start: int, end: int) -> int:
 
 def _stolen_by_step(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
     """Steps of a chain that has ended, each with what messages took from it, where they took anything."""
+    spans = enumerate(zip(work.steps, _spans(pe, work), strict=True), work.first)
+    return ((step, end - start - cycles) for step, (cycles, (start, end)) in spans if end - start > cycles)
+
+
+def _spans(pe: _Pe, work: _Work) -> Iterator[tuple[int, int]]:
+    """Start and end of each step of a chain that has ended."""
     start = work.start
-    for step, cycles in enumerate(work.steps, work.first):
-        stolen = -1
-        while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
-            stolen = taken
-        if stolen:
-            yield step, stolen
-        start += cycles + stolen
+    for cycles in work.steps:
+        end = start + cycles + (_stolen(pe, start, cycles) if work.engine != CORE else 0)
+        yield start, end
+        start = end
+
+
+def _stolen(pe: _Pe, start: int, cycles: int) -> int:
+    """Cycles that messages take from a step of an accelerator, which lasts so much longer."""
+    stolen = -1
+    while (taken := _taken(pe, start, start + cycles + max(stolen, 0))) > stolen:
+        stolen = taken
+    return stolen
 
 
 def _kind(step: Compute) -> tuple[str, bool]:

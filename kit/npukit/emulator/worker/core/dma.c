@@ -24,6 +24,7 @@ enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS
 
 struct dma {
     uint32_t chains[QUEUE]; /* addresses of their first descriptors, the running one first */
+    uint64_t asked_at[QUEUE];
     uint32_t chain_count;
     uint32_t next; /* of the running descriptor */
     uint32_t completed;
@@ -170,6 +171,7 @@ static void start(struct pe *pe, uint32_t address)
     struct mesh *mesh = pe->mesh;
     struct transfer *transfer = calloc(1, sizeof *transfer);
     transfer->owner = pe;
+    transfer->asked_at = pe->dma->asked_at[0];
     const uint32_t error = fetch(pe, address, transfer);
     if (error != 0) {
         free(transfer->destinations);
@@ -187,6 +189,7 @@ static void drop_first_chain(struct dma *dma)
 {
     dma->chain_count--;
     memmove(dma->chains, dma->chains + 1, dma->chain_count * sizeof dma->chains[0]);
+    memmove(dma->asked_at, dma->asked_at + 1, dma->chain_count * sizeof dma->asked_at[0]);
 }
 
 /* The source may be overwritten; the next descriptor starts. */
@@ -218,6 +221,7 @@ static void ring(struct pe *pe, uint32_t address)
         fail(pe, ERROR_QUEUE_FULL, address);
         return;
     }
+    dma->asked_at[dma->chain_count] = pe->mesh->now;
     dma->chains[dma->chain_count++] = address;
     if (dma->chain_count == 1) {
         start(pe, address);

@@ -34,7 +34,7 @@ struct transfer {
     struct place *destinations;
     uint32_t destination_count;
 
-    uint64_t left_at;
+    uint64_t asked_at, left_at;
     uint32_t tag;
     struct harm harm;
 

@@ -167,7 +167,8 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     noc_note(mesh, flips ? NOTE_DAMAGED : NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
-                                             transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes, 0});
+                                             transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes,
+                                             (uint32_t)(transfer->left_at - transfer->asked_at)});
     *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
     noc_count_flag(mesh, place.pe, transfer->destination_flag);
 }

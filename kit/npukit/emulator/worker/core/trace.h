@@ -15,14 +15,14 @@ enum trace_kind {
     TRACE_MARK = 1,     /* `a`: the instruction that a PE comes to */
     TRACE_SLEEP = 2,    /* of a PE's core */
     TRACE_WORK = 3,     /* of a PE's accelerator, `a` */
-    TRACE_TRANSFER = 4, /* of a descriptor of a PE, from place `a` to place `b`: `c` bytes */
+    TRACE_TRANSFER = 4, /* of a descriptor of a PE, from place `a` to place `b`: `c` bytes, `queued` before they left */
     TRACE_LINK = 5,     /* taken, from the PE to the PE `a`; `b`: which of a border's links; `c` bytes */
     TRACE_DRAM = 6,     /* taken, of chip `pe` */
 };
 
 struct trace_record {
     uint64_t from, to;
-    uint32_t kind, pe, a, b, c, reserved;
+    uint32_t kind, pe, a, b, c, queued;
 };
 
 struct trace; /* trace.c */

@@ -1,4 +1,4 @@
-"""The timeline of frames: which PE did what when, to the cycle."""
+"""The timeline of frames, measured or predicted: which PE did what when, to the cycle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 CORE = "core"
+WAIT, SEND = "noc_wait", "noc_send"
+"""The firmware's functions that wait for messages and start them."""
 COUNTED_FRAME = "frame"
 """The name of the slice of a frame as the firmware counts it: `net_run`, its call, and what keeps the accounts."""
 
@@ -36,13 +38,18 @@ class Slice:
 
 @dataclass(frozen=True)
 class Movement:
-    """Bytes on their way from one place to another; a place at or above `DRAM` is a chip's DRAM."""
+    """Bytes on their way from one place to another; a place at or above `DRAM` is a chip's DRAM.
+
+    PE `sender` asked its DMA for them at cycle `asked`. They left when what it had asked for before was gone.
+    """
 
     source: int
     target: int
     bytes: int
     start: int
     end: int
+    sender: int
+    asked: int
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,8 @@ class Timeline:
     links: tuple[LinkUse, ...] = ()
     overwritten: int = 0
     """Events that a device had overwritten before they were read: what they tell of is missing."""
+    root: int = 0
+    """The PE that starts and ends frames."""
     unit: str = "cycles"
     """The unit of its times: `ticks` under QEMU, whose timer goes by instructions."""
 

@@ -1,0 +1,156 @@
+"""The cycles of a frame in rows that add up: a row a layer, one for messages and waiting, one for calls.
+
+The rows are the critical path: the chain of causes that ends when the root PE ends the frame. It is walked backwards.
+Where a core computes, its layer is charged; where a core sleeps until an accelerator is done, the accelerator's layer.
+Where a core waited for a message, messages are charged from the message's departure on, and the walk continues at that
+time on the PE that sent it. What starts or waits for messages otherwise is charged to them too. The rest are calls:
+what the firmware spends between all these.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from npukit.board.board import Board
+from npukit.net.net import Net
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.simulate import predicted_timeline
+from npukit.plan.predict.timeline import CORE, WAIT, Movement, Slice, Timeline
+
+MESSAGES = "messages and waiting"
+CALLS = "calls"
+_MESSAGING = "noc_"
+"""How the firmware's functions for messages begin."""
+
+
+@dataclass(frozen=True)
+class FrameRow:
+    """A layer, `MESSAGES` or `CALLS`, and the cycles of the frame that it takes."""
+
+    name: str
+    cycles: int
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """The rows of a frame: layers in the order in which they begin, then messages and calls."""
+
+    rows: tuple[FrameRow, ...]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the whole frame."""
+        return sum(row.cycles for row in self.rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(row) for row in self.rows]
+
+    @classmethod
+    def from_json(cls, found: Iterable[dict[str, Any]]) -> FrameTable:
+        """The table that `to_json` gave."""
+        return cls(tuple(FrameRow(**row) for row in found))
+
+    def __str__(self) -> str:
+        width = max(len(row.name) for row in self.rows)
+        whole = max(self.cycles, 1)
+        lines = (f"{row.name:<{width}}  {row.cycles:>12,}  {row.cycles / whole:>6.1%}" for row in self.rows)
+        return "\n".join(lines) + "\n"
+
+
+def frame_table(timeline: Timeline) -> FrameTable:
+    """The rows of a timeline's first frame, measured or predicted."""
+    start, end = timeline.frames[0]
+    spent: Counter[str] = Counter()
+    for name, cycles in _CriticalPath(timeline).walk(start, end):
+        spent[name] += cycles
+    computed = sorted((piece for piece in timeline.slices if piece.layer), key=lambda piece: piece.start)
+    names = dict.fromkeys(piece.layer for piece in computed if piece.start < end)
+    return FrameTable(tuple(FrameRow(name, spent[name]) for name in (*names, MESSAGES, CALLS)))
+
+
+def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
+    """The rows of a plan's first frame. What its root tells other chips comes before and after, as messages."""
+    table = frame_table(predicted_timeline(net, board, plan))
+    told = plan.predicted.latency_cycles - table.cycles
+    rows = (FrameRow(row.name, row.cycles + told) if row.name == MESSAGES else row for row in table.rows)
+    return FrameTable(tuple(rows))
+
+
+class _CriticalPath:
+    """The critical path of a timeline, from the end of a frame back to its start."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        told = [piece for piece in timeline.slices if piece.layer or piece.name.startswith(_MESSAGING)]
+        self._root = timeline.root
+        self._core = _by_pe(piece for piece in told if piece.track == CORE)
+        self._accelerators = _by_pe(piece for piece in told if piece.track != CORE)
+        self._arrivals = _arrivals(timeline.movements)
+
+    def walk(self, start: int, end: int) -> Iterator[tuple[str, int]]:
+        """Names of rows with the cycles that are charged to them, last cycles first."""
+        pe, at = self._root, end
+        while at > start:
+            name, begin, pe = self._cause(pe, at)
+            yield name, at - max(begin, start)
+            at = begin
+
+    def _cause(self, pe: int, at: int) -> tuple[str, int, int]:
+        """The row that the last cycles before `at` belong to, from when on, and the PE to go on at."""
+        core, accelerators = self._core[pe], self._accelerators[pe]
+        piece = core.at(at) or accelerators.at(at)
+        if piece is None:
+            return CALLS, max(core.last_end(at), accelerators.last_end(at)), pe
+        if piece.layer:
+            return piece.layer, piece.start, pe
+        arrived = self._arrivals[pe].within(piece.start, at) if piece.name == WAIT else None
+        return (MESSAGES, arrived.asked, arrived.sender) if arrived else (MESSAGES, piece.start, pe)
+
+
+class _Pieces:
+    """Slices of one PE, found by time."""
+
+    def __init__(self, pieces: Iterable[Slice] = ()) -> None:
+        self._pieces = sorted(pieces, key=lambda piece: (piece.start, -piece.end))
+        self._starts = [piece.start for piece in self._pieces]
+        self._ends = sorted(piece.end for piece in self._pieces)
+
+    def at(self, time: int) -> Slice | None:
+        """The slice that the cycle before `time` lies in; of several the one that begins last."""
+        place = bisect_left(self._starts, time)
+        return self._pieces[place - 1] if place and self._pieces[place - 1].end >= time else None
+
+    def last_end(self, time: int) -> int:
+        """The last end before `time`, 0 if there is none."""
+        place = bisect_left(self._ends, time)
+        return self._ends[place - 1] if place else 0
+
+
+class _Arrivals:
+    """Movements to one PE, found by the time of their arrival."""
+
+    def __init__(self, movements: Iterable[Movement] = ()) -> None:
+        self._movements = sorted(movements, key=lambda each: each.end)
+        self._ends = [each.end for each in self._movements]
+
+    def within(self, after: int, until: int) -> Movement | None:
+        """The last one that arrives in between."""
+        place = bisect_left(self._ends, until + 1)
+        return self._movements[place - 1] if place and self._ends[place - 1] > after else None
+
+
+def _by_pe(pieces: Iterable[Slice]) -> defaultdict[int, _Pieces]:
+    found: dict[int, list[Slice]] = defaultdict(list)
+    for piece in pieces:
+        found[piece.pe].append(piece)
+    return defaultdict(_Pieces, {pe: _Pieces(own) for pe, own in found.items()})
+
+
+def _arrivals(movements: Sequence[Movement]) -> defaultdict[int, _Arrivals]:
+    found: dict[int, list[Movement]] = defaultdict(list)
+    for movement in movements:
+        found[movement.target].append(movement)
+    return defaultdict(_Arrivals, {pe: _Arrivals(own) for pe, own in found.items()})

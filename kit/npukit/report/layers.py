@@ -1,0 +1,120 @@
+"""Where the time of a frame goes: the report's table of layers, largest share first, and what it says in short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from npukit.net.net import CORE
+from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameTable
+
+_NO_LAYER = {
+    MESSAGES: "what PEs send each other, and the time until it is there",
+    CALLS: "what the firmware does between layers",
+}
+"""The rows of a frame that are no layers."""
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """A row of the table. `spent` is what the shares are shares of: cycles of the frame, or instructions.
+
+    `predicted` and `cycles` are those of the PE that spends most on the layer.
+    """
+
+    name: str
+    op: str
+    engine: str
+    kernel: str | None
+    pes: int | None
+    macs: int | None
+    predicted: int | None
+    cycles: int | None
+    instructions: int | None
+    reason: str
+    spent: int
+    share: float = 0.0
+    width: float = 0.0
+
+
+def layer_rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[LayerRow]:
+    """The rows of a frame as measured, or else as predicted."""
+    measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
+    spent = _spent(summary, bench)
+    rows = [_layer(op, measured.get(op["name"], {}), spent.get(op["name"], 0)) for op in summary["ops"]]
+    rows += [_no_layer(name, what, spent[name]) for name, what in _NO_LAYER.items() if spent.get(name)]
+    rows.sort(key=lambda row: -row.spent)
+    total, most = max(sum(row.spent for row in rows), 1), max(rows[0].spent, 1)
+    return [replace(row, share=_percent(row.spent / total), width=_percent(row.spent / most)) for row in rows]
+
+
+def time_note(bench: dict[str, Any] | None) -> str:
+    """What the table counts."""
+    source = "" if bench else "Predicted by the cost model. "
+    path = ""
+    if adds_up(bench):
+        path = " The shares are of the critical path, from the end back to the start: they add up to the whole."
+    return f"{source}Cycles of a layer are those of the PE that takes longest for it.{path}"
+
+
+def adds_up(bench: dict[str, Any] | None) -> bool:
+    """Whether the rows are known of which a frame is made: as predicted, or as an emulator saw them."""
+    return bench is None or bool(bench["frame"])
+
+
+def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
+    """The largest row, what helps, and what messages take, in a sentence or two; empty where no cycles are known."""
+    rows = layer_rows(summary, bench)
+    if not adds_up(bench):
+        return ""
+    unit = "frame" if summary["frames"] == 1 else f"batch of {summary['frames']:,} frames"
+    first = rows[0]
+    takes = f"{first.name} take{'' if first.name in _NO_LAYER else 's'} most of a {unit}"
+    text = f"{takes}: {first.spent:,} cycles, {first.share:g} %{_remedy(first, summary)}"
+    others = {row.name: row for row in rows[1:]}
+    if messages := others.get(MESSAGES):
+        text += f". {MESSAGES.capitalize()} take {messages.spent:,} ({messages.share:g} %)"
+    return f"{text}{'' if bench else ', as predicted'}."
+
+
+def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
+    """What to do about the largest row, if that is simple."""
+    if row.name == MESSAGES and summary["frames"] == 1:
+        return ": --objective throughput has PEs compute while messages of other frames are on their way"
+    if row.engine == CORE and row.reason:
+        return f", on the core: {row.reason}"
+    return ""
+
+
+def _spent(summary: dict[str, Any], bench: dict[str, Any] | None) -> Mapping[str, int]:
+    """By row, what counts: cycles of the frame; or of the slowest PE, or instructions, where only those are known."""
+    if bench is None or adds_up(bench):
+        found = FrameTable.from_json(bench["frame"] if bench else summary["frame"])
+        return {row.name: row.cycles for row in found.rows}
+    column = "instructions" if bench["latency_cycles"] is None else "cycles"
+    return {layer["name"]: layer[column] for layer in bench["layers"]}
+
+
+def _layer(op: dict[str, Any], measured: dict[str, Any], spent: int) -> LayerRow:
+    return LayerRow(
+        name=op["name"],
+        op=op["op"],
+        engine=op["engine"],
+        kernel=op["kernel"],
+        pes=len(op["pes"]),
+        macs=op["macs"],
+        predicted=op["predicted_cycles"],
+        cycles=measured.get("cycles", 0),
+        instructions=measured.get("instructions", 0),
+        reason=op["reason"],
+        spent=spent,
+    )
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 1)
+
+
+def _no_layer(name: str, what: str, spent: int) -> LayerRow:
+    return LayerRow(name, what, "", None, None, None, None, None, None, "", spent)

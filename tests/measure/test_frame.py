@@ -1,0 +1,88 @@
+"""The rows of a frame, predicted and measured, add up to the frame, wherever they are shown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers import CHECKOUT
+from npukit import api
+from npukit.cli.main import app
+from npukit.measure.bench import Bench
+from npukit.plan.predict.frame_table import CALLS, MESSAGES
+from npukit.project.build_folder import Build
+from npukit.report.page import render
+
+DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
+BUILDS = {
+    "1 PE": api.Options(pes=1),
+    "4 PEs": api.Options(pes=4),
+    "16 PEs": api.Options(pes=16),
+    "the core alone": api.Options(pes=1, engine="cpu"),
+    "batches": api.Options(pes=4, objective="throughput"),
+}
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Bench]:
+    built = api.build(DIGITS, output=tmp_path_factory.mktemp("digits") / "out", options=BUILDS[request.param])
+    return built, api.bench(built, frames=1)
+
+
+def test_the_rows_of_a_frame_add_up(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    assert bench.frame is not None
+    assert bench.frame.cycles == bench.latency_cycles
+    told = {row["name"]: row["cycles"] for row in built.manifest.summary["frame"]}
+    assert sum(told.values()) == built.manifest.summary["predicted"]["latency_cycles"]
+    assert list(told) == [row.name for row in bench.frame.rows]
+    assert min(told.values()) >= 0
+
+
+def test_layers_that_one_pe_computes_take_what_they_take(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    assert bench.frame is not None
+    if built.plan().frames == 1 and len(bench.pes) == 1:
+        layers = {layer.name: layer.cycles for layer in bench.layers}
+        spent = {row.name: row.cycles for row in bench.frame.rows}
+        assert {name: spent[name] for name in layers} == layers
+        assert spent[MESSAGES] == 0
+
+
+def test_rows_and_shares_of_the_report_add_up(measured: tuple[Build, Bench]) -> None:
+    """As measured, and before anything was."""
+    built, bench = measured
+    for results, cycles in (
+        ({"bench": bench.to_json()}, bench.latency_cycles),
+        ({}, built.manifest.summary["predicted"]["latency_cycles"]),
+    ):
+        cells = re.findall(r'<td class="n">([\d,]+)</td><td class="bar">.*?<small>([\d.]+) %', render(built, results))
+        spent = [int(number.replace(",", "")) for number, _ in cells]
+        assert sum(spent) == cycles
+        assert spent == sorted(spent, reverse=True), "the largest share comes first"
+        assert sum(float(share) for _, share in cells) == pytest.approx(100, abs=0.1 * len(cells))
+
+
+def test_the_tables_of_the_command_line_add_up(measured: tuple[Build, Bench]) -> None:
+    built, bench = measured
+    options = built.manifest.options
+    wishes = [f"--pes={options['pes']}", f"--objective={options['objective']}"]
+    wishes += [f"--engine={options['engine']}"] if options["engine"] else []
+    predicted = built.manifest.summary["predicted"]["latency_cycles"]
+    for arguments, cycles in (
+        (["fit", str(DIGITS), *wishes], predicted),
+        (["bench", str(built.folder), "--frames=1"], bench.latency_cycles),
+    ):
+        shown = CliRunner().invoke(app, arguments).stdout
+        assert sum(column(shown)) == cycles
+
+
+def column(shown: str) -> list[int]:
+    """The numbers below "of the frame", or the batch, down to those of calls."""
+    heading, *lines = shown.splitlines()
+    last = next(number for number, line in enumerate(lines) if line.startswith(CALLS))
+    place = re.search(r"of the (frame|batch of \d+)", heading)
+    assert place is not None
+    return [int(line[: place.end()].split()[-1].replace(",", "")) for line in lines[: last + 1]]

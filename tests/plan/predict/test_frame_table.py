@@ -1,0 +1,128 @@
+"""The rows of a frame follow the critical path, and add up to the frame."""
+
+from __future__ import annotations
+
+from npukit.board.board import Board, load_board
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.plan.emit.allocate import emit_plan
+from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.plan import Plan
+from npukit.plan.multi_chip import on_chips
+from npukit.plan.planner import plan_network
+from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameRow, FrameTable, frame_table, predicted_frame
+from npukit.plan.predict.predict import with_predictions
+from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Slice, Timeline
+from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.graph import Graph
+from plan.engines import engines
+from plan.networks import Builder
+
+BOARD = load_board("pe-mesh")
+
+
+def work(pe: int, layer: str, start: int, end: int, track: str = CORE) -> Slice:
+    return Slice(pe, track, layer, start, end, layer, 0)
+
+
+def call(pe: int, name: str, start: int, end: int) -> Slice:
+    return Slice(pe, CORE, name, start, end)
+
+
+def rows(*slices: Slice, end: int, movements: tuple[Movement, ...] = (), start: int = 0) -> dict[str, int]:
+    timeline = Timeline("net", "board", 1, ((start, end),), slices, movements=movements)
+    return {row.name: row.cycles for row in frame_table(timeline).rows}
+
+
+def test_what_is_between_layers_are_calls() -> None:
+    assert rows(work(0, "a", 3, 10), work(0, "b", 14, 20), end=21) == {"a": 7, "b": 6, MESSAGES: 0, CALLS: 8}
+
+
+def test_a_message_is_charged_from_its_departure_and_the_sender_before_that() -> None:
+    """PE 1 computes until 30, while PE 0 has long been waiting."""
+    sent = Movement(source=1, target=0, bytes=16, start=36, end=40, sender=1, asked=32)
+    slices = [work(0, "a", 0, 10), call(0, WAIT, 10, 42), work(0, "c", 42, 50)]
+    slices += [work(1, "b", 5, 30), call(1, SEND, 30, 34)]
+    assert rows(*slices, end=50, movements=(sent,)) == {"a": 0, "b": 25, "c": 8, MESSAGES: 12, CALLS: 5}
+
+
+def test_a_message_that_was_there_before_is_not_what_the_frame_waited_for() -> None:
+    sent = Movement(source=1, target=0, bytes=16, start=3, end=8, sender=1, asked=2)
+    slices = [work(0, "a", 0, 10), call(0, WAIT, 10, 13), work(0, "b", 13, 20), work(1, "x", 0, 1), call(1, SEND, 1, 3)]
+    assert rows(*slices, end=20, movements=(sent,)) == {"a": 10, "x": 0, "b": 7, MESSAGES: 3, CALLS: 0}
+
+
+def test_of_a_core_and_its_accelerator_the_one_that_ends_last_counts() -> None:
+    """The core computes beside the accelerator, and joins it."""
+    beside = [work(0, "a", 10, 90, "npu"), work(0, "b", 15, 60), work(0, "c", 95, 100)]
+    assert rows(*beside, end=100) == {"a": 80, "b": 0, "c": 5, MESSAGES: 0, CALLS: 15}
+
+
+def test_cycles_before_the_frame_are_not_its() -> None:
+    sent = Movement(source=1, target=0, bytes=16, start=90, end=104, sender=1, asked=80)
+    slices = [work(1, "a", 0, 70), call(1, SEND, 70, 85), call(0, WAIT, 100, 110), work(0, "b", 110, 120)]
+    assert rows(*slices, end=120, movements=(sent,), start=100) == {"a": 0, "b": 10, MESSAGES: 10, CALLS: 0}
+
+
+def test_a_table_is_printed_and_read_back() -> None:
+    table = FrameTable((FrameRow("conv2d_0", 1500), FrameRow(MESSAGES, 400), FrameRow(CALLS, 100)))
+    assert FrameTable.from_json(table.to_json()) == table
+    assert table.to_json()[0] == {"name": "conv2d_0", "cycles": 1500}
+    assert str(table).splitlines()[:2] == [
+        "conv2d_0                     1,500   75.0%",
+        "messages and waiting           400   20.0%",
+    ]
+
+
+def two_layers() -> Net:
+    b = Builder("two")
+    return b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
+
+
+def by_rows(net: Net, pes: int, board: Board = BOARD) -> Plan:
+    boxes = to_boxes(grid((1, 8, 8, 16), (1, pes, 1, 1), (1, 1, 1, 1)))
+    assignment = {op.name: tuple(map(Tile, range(pes), boxes)) for op in net.ops}
+    return with_predictions(net, board, emit_plan(Graph(net), board, engines(board), assignment, "latency"))
+
+
+def test_a_frame_on_one_pe_is_by_hand() -> None:
+    net = two_layers()
+    plan = by_rows(net, 1)
+    first, second = (step.cycles for step in plan.pes[0].computes())
+    told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}
+    assert list(told.values()) == [first, second, 0, CHAIN_CYCLES]
+
+
+def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
+    b = Builder("away")
+    net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
+    (op,) = net.ops
+    tile = Tile(1, Box.whole((1, 4, 4, 16)))
+    emitted = emit_plan(Graph(net), BOARD, engines(BOARD), {op.name: (tile,)}, "latency")
+    plan = with_predictions(net, BOARD, emitted)
+    (compute,) = plan.pes[1].computes()
+    told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}
+    assert told[op.name] == compute.predicted_cycles
+    assert told[MESSAGES] >= 2 * (SEND_CYCLES + WAIT_CYCLES)
+    assert told[CALLS] == CHAIN_CYCLES
+
+
+def test_predicted_rows_add_up_to_the_prediction() -> None:
+    net = two_layers()
+    batch = plan_network(net, BOARD, engines(BOARD), objective="throughput", max_pes=4)
+    assert batch.frames > 1
+    for plan in [*(by_rows(net, pes) for pes in (1, 2, 4, 8)), batch]:
+        table = predicted_frame(net, BOARD, plan)
+        assert table.cycles == plan.predicted.latency_cycles
+        assert all(row.cycles >= 0 for row in table.rows)
+
+
+def test_what_chips_tell_each_other_are_messages() -> None:
+    board, net = load_board("pe-mesh-7296"), two_layers()
+    alone = by_rows(net, 2, board)
+    several = on_chips(board, alone, (0, 1))
+    one, two = (predicted_frame(net, board, plan).rows for plan in (alone, several))
+    more = several.predicted.latency_cycles - alone.predicted.latency_cycles
+    assert more > 0
+    assert [row.cycles + (more if row.name == MESSAGES else 0) for row in one] == [row.cycles for row in two]
