@@ -16,6 +16,7 @@ from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Slice, Time
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -83,7 +84,7 @@ def two_layers() -> Net:
 def by_rows(net: Net, pes: int, board: Board = BOARD) -> Plan:
     boxes = to_boxes(grid((1, 8, 8, 16), (1, pes, 1, 1), (1, 1, 1, 1)))
     assignment = {op.name: tuple(map(Tile, range(pes), boxes)) for op in net.ops}
-    return with_predictions(net, board, emit_plan(Graph(net), board, engines(board), assignment, "latency"))
+    return with_predictions(net, board, emit_plan(Problem(Graph(net), board, engines(board)), assignment, "latency"))
 
 
 def test_a_frame_on_one_pe_is_by_hand() -> None:
@@ -99,7 +100,7 @@ def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
     net = b.net(b.conv(b.input(1, 4, 4, 4), 16))
     (op,) = net.ops
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
-    emitted = emit_plan(Graph(net), BOARD, engines(BOARD), {op.name: (tile,)}, "latency")
+    emitted = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)}, "latency")
     plan = with_predictions(net, BOARD, emitted)
     (compute,) = plan.pes[1].computes()
     told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}
