@@ -126,7 +126,7 @@ def _spending(bench: dict[str, Any] | None) -> list[Part]:
 
 
 def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
-    """Where the time goes, and how busy the PEs are, in a few sentences."""
+    """A few sentences on where the time goes and how busy the PEs are."""
     told, shares = in_short(summary, bench), {part.kind: part.share for part in _spending(bench)}
     if shares:
         told += f" Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %."
