@@ -24,6 +24,9 @@ from npukit.net.limits import (
 VARINT, WIDE, BYTES, NARROW = 0, 1, 2, 5
 """Protobuf's ways to spell a field."""
 
+DEEPEST = 8
+"""Levels of branches within branches."""
+
 KNOWN_VALUES = 256
 """Elements of a constant whose values may be a shape."""
 
@@ -78,18 +81,32 @@ def check_claims(model: onnx.ModelProto, name: str) -> None:
     ):
         if given:
             raise NpukitError(f"{name} has {what}, which npukit does not read")
-    OPS.check(len(graph.node), name)
-    TENSORS.check(len(graph.initializer) + sum(len(node.output) for node in graph.node), name)
-    for index, node in enumerate(graph.node):
-        _check_node(node, f"{name}: node {index}")
-    _check_names(graph, name)
+    graphs = list(_graphs(graph, name, 0))
+    OPS.check(sum(len(each.node) for each in graphs), name)
+    TENSORS.check(sum(len(each.initializer) + sum(len(node.output) for node in each.node) for each in graphs), name)
+    for each in graphs:
+        for index, node in enumerate(each.node):
+            _check_node(node, f"{name}: node {index}")
+        _check_names(each, name)
     _check_constants(graph, name)
+
+
+def _graphs(graph: onnx.GraphProto, name: str, depth: int) -> Iterator[onnx.GraphProto]:
+    """The graph, and those of the branches of its Ifs."""
+    yield graph
+    for index, node in enumerate(graph.node):
+        inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+        if inner and (node.op_type != "If" or depth == DEEPEST):
+            much = "branches too deep in each other" if node.op_type == "If" else "a graph"
+            raise NpukitError(f"{name}: node {index} ({node.op_type}) holds {much}, which npukit does not read")
+        for each in inner:
+            yield from _graphs(each, name, depth + 1)
 
 
 def _check_node(node: onnx.NodeProto, place: str) -> None:
     OPERANDS.check(max(len(node.input), len(node.output)), place)
-    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-        raise NpukitError(f"{place} ({node.op_type}) holds a graph, which npukit does not read")
+    if any(attribute.graphs for attribute in node.attribute):
+        raise NpukitError(f"{place} ({node.op_type}) holds graphs, which npukit does not read")
     parts = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), len(node.output))
     if parts != len(node.output):  # ONNX's shape inference ends the process of it
         raise NpukitError(f"{place} ({node.op_type}): its attribute num_outputs is {parts}, not {len(node.output)}")
@@ -112,12 +129,13 @@ def _check_constants(graph: onnx.GraphProto, name: str) -> None:
 
 
 def constants_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """The graph's constants and those in its nodes' attributes."""
+    """The graph's constants, those in its nodes' attributes, and those of its branches."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
             yield from ([attribute.t] if attribute.HasField("t") else [])
             yield from attribute.tensors
+            yield from constants_of(attribute.g) if attribute.HasField("g") else ()
 
 
 def _item_bytes(data_type: int) -> int:
@@ -130,7 +148,7 @@ def _item_bytes(data_type: int) -> int:
 def check_inferred(model: onnx.ModelProto, name: str) -> None:
     """An error if a value would be larger than may be made, as far as shapes alone tell, or declared otherwise."""
     try:
-        inferred = onnx.shape_inference.infer_shapes(_without_weights(model), data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(_without_weights(model))
     except Exception as fault:
         raise NpukitError(f"{name} is not a valid ONNX model: {first_line(fault)}") from fault
     total = 0

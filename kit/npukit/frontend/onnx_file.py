@@ -14,6 +14,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.onnx_claims import check_claims, check_inferred, check_tables, constants_of
 from npukit.frontend.onnx_external import load_external_data
+from npukit.frontend.onnx_fold import folded
 from npukit.frontend.onnx_importer import relax_of
 from npukit.frontend.onnx_ops import CONVERTERS
 from npukit.frontend.qoperator import rewritten
@@ -31,10 +32,10 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     load_external_data(model, path)
     _check_structure(model, path.name)
     check_inferred(model, path.name)
-    model = rewritten(model, path.name)
-    _check_ops(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
+    model = rewritten(folded(model, shapes, path.name), path.name)
+    _check_ops(model, path.name)
     return relax_of(model, path.name, shapes)
 
 

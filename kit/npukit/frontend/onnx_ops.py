@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from tvm import relax
+from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
@@ -22,10 +23,10 @@ from npukit.frontend.onnx_recurrent import RECURRENT
 from npukit.frontend.onnx_resize import Resize
 from npukit.frontend.onnx_values import known, padded
 from npukit.frontend.places import place, taken
-from npukit.net.importer.expressions import callee
 
 OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
+tensor_type: Any = relax.TensorType
 
 
 class Clip(onnx_frontend.Clip):
@@ -85,15 +86,27 @@ class Gather(onnx_frontend.Gather):
 
     @classmethod
     def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        indices, axis = known(inputs[1], params), attr.get("axis", 0)
-        if isinstance(inputs[0], relax.Var) and indices is not None:
-            if indices.ndim == 0:
-                return place(bb, inputs[0], axis, int(indices))
-            part = taken(bb, inputs[0], axis, indices.tolist()) if indices.ndim == 1 else None
-            if part is not None:
-                return part
-        found: Any = super()._impl_v13(bb, inputs, attr, params)
-        return operators.take(*found.args, axis, mode="clip") if callee(found) == "take" else found
+        data: Any = inputs[0]
+        axis = attr.get("axis", 0)
+        if not isinstance(data.ty, tensor_type):
+            return super()._impl_v13(bb, inputs, attr, params)
+        indices = known(inputs[1], params)
+        data = data if isinstance(data, relax.Var | Constant) else bb.emit(data)
+        size = int(data.ty.shape[axis])
+        if indices is None:
+            return operators.take(data, _from_the_front(bb, inputs[1], size), axis, mode="clip")
+        if isinstance(data, relax.Var) and indices.ndim == 0:
+            return place(bb, data, axis, int(indices))
+        part = taken(bb, data, axis, indices.tolist()) if isinstance(data, relax.Var) and indices.ndim == 1 else None
+        within = np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
+        return operators.take(data, relax.const(within), axis, mode="clip") if part is None else part
+
+
+def _from_the_front(bb: Any, indices: Any, size: int) -> Any:
+    """Places of an axis where negative ones count from its end."""
+    dtype = str(indices.ty.dtype)
+    negative = bb.emit(operators.less(indices, relax.const(0, dtype)))
+    return bb.emit(operators.where(negative, operators.add(indices, relax.const(size, dtype)), indices))
 
 
 class Max(OnnxOpConverter):

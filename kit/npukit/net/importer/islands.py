@@ -114,6 +114,8 @@ class Islands:
         value = resolve(read, self.walk.definitions)
         if self.reads[read] != 1 or self.walk.view(read) is not None or not isinstance(value, Call):
             return False
+        if not all(isinstance(each.ty, tensor_type) for each in (reader, value)):
+            return False
         same = _elements(reader) == _elements(value)
         return same and callee(reader) in SIMPLE and (free or callee(value) in SIMPLE)
 
@@ -180,6 +182,9 @@ class _Island:
         value = resolve(argument, self.islands.walk.definitions)
         if isinstance(value, Constant):
             return self._constant(value, reader)
+        literal = constant_value(argument, self.islands.walk.definitions)
+        if literal is not None:
+            return self._parameter(literal, None)
         moved = self.islands.walk.constant(argument)
         if moved is not None:
             return self._real(self._parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)

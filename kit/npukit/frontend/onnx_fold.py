@@ -1,0 +1,238 @@
+"""ONNX graphs with what is known computed: constants, shapes, and the branch that a known condition chooses.
+
+Exporters write sizes as chains of Shape, Gather, Concat and the like. Once the inputs' shapes are closed, these are
+constants. What quantises stays, even of constants: it says how weights are stored. Of branches whose condition is
+known at run time alone, both are computed and the condition chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TypeProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from npukit.errors import NpukitError
+from npukit.net.limits import ELEMENTS, OPS, TENSOR_BYTES, check_shape
+
+FOLDED = frozenset(
+    (
+        *("Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Concat", "Constant", "ConstantOfShape", "CumSum", "Div"),
+        *("Equal", "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual"),
+        *("Identity", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "Or", "Pow", "Range"),
+        *("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "ScatterND", "Slice", "Split", "Sqrt"),
+        *("Squeeze", "Sub", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor"),
+    )
+)
+"""Ops that sizes and masks are computed with: none takes long for what it gives."""
+UNBOUNDED = frozenset(("NonZero",))
+"""Ops whose result is as large as a few times what they are given, which its values alone tell."""
+NAMED = 1 << 12
+"""Elements of a constant whose values may say the shape of a result."""
+
+
+def folded(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], name: str) -> onnx.ModelProto:
+    """The model, whose inputs have these shapes, with what is known computed. `name` is what errors call the file."""
+    fold = _Fold(name, list(model.opset_import), {value.name for value in model.graph.output})
+    for tensor in model.graph.initializer:
+        fold.hold(tensor)
+    for value in model.graph.input:
+        kind = TypeProto()
+        kind.CopyFrom(value.type)
+        if value.name in shapes:
+            kind = helper.make_tensor_type_proto(value.type.tensor_type.elem_type, shapes[value.name])
+        fold.types.setdefault(value.name, kind)
+    fold.names.update(_names_in(model.graph))
+    fold.walk(model.graph.node, {})
+    return fold.finished(model)
+
+
+@dataclass
+class _Fold:
+    """The graph as it is written anew. Names of branches' values are new, so that none is taken twice."""
+
+    name: str
+    imports: list[Any]
+    wanted: set[str]
+    """The model's outputs, which some node must make."""
+    names: set[str] = field(default_factory=set)
+    types: dict[str, TypeProto] = field(default_factory=dict)
+    known: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    total: int = 0
+    walked: int = 0
+    depth: int = 0
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def hold(self, tensor: onnx.TensorProto) -> None:
+        """A constant of the model."""
+        self.known[tensor.name] = tensor
+        self.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+
+    def value(self, name: str) -> np.ndarray:
+        if name not in self.values:
+            self.values[name] = numpy_helper.to_array(self.known[name])
+        return self.values[name]
+
+    def walk(self, nodes: Sequence[onnx.NodeProto], renamed: Mapping[str, str]) -> dict[str, str]:
+        """The nodes one after the other; what those of a branch are called here."""
+        names = dict(renamed)
+        for node in nodes:
+            self.walked += 1
+            OPS.check(self.walked, self.name)
+            moved = self._renamed(node, names)
+            if moved.op_type == "If" and moved.domain in ("", "ai.onnx"):
+                self._branches(moved, names)
+            elif not self._fold(moved):
+                self._keep(moved)
+        return names
+
+    def _renamed(self, node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
+        """The node with the names that values have here; those that it makes in a branch get theirs."""
+        moved = onnx.NodeProto()
+        moved.CopyFrom(node)
+        moved.input[:] = [names.get(each, each) for each in node.input]
+        if names or self.depth:
+            for place, each in enumerate(node.output):
+                names[each] = moved.output[place] = self._new(each) if each else ""
+        return moved
+
+    def _new(self, name: str) -> str:
+        made = next(f"{name}.{number}" for number in self._numbers if f"{name}.{number}" not in self.names)
+        self.names.add(made)
+        return made
+
+    def _branches(self, node: onnx.NodeProto, names: dict[str, str]) -> None:
+        """The branch that is chosen, or both."""
+        graphs = {each.name: each.g for each in node.attribute}
+        if set(graphs) != {"then_branch", "else_branch"}:
+            raise NpukitError(f"{self.name}: {node.name or 'an If'} lacks a branch")
+        if node.input[0] in self.known:
+            chosen = "then_branch" if self.value(node.input[0]).any() else "else_branch"
+            for made, output in zip(self._branch(graphs[chosen], names), node.output, strict=False):
+                self._keep(helper.make_node("Identity", [made], [output]), alias=True)
+            return
+        parts = zip(*(self._branch(graphs[each], names) for each in ("then_branch", "else_branch")), strict=False)
+        for (one, other), output in zip(parts, node.output, strict=False):
+            self._keep(helper.make_node("Where", [node.input[0], one, other], [output], name=node.name))
+
+    def _branch(self, graph: onnx.GraphProto, names: Mapping[str, str]) -> list[str]:
+        """What the outputs of a branch are called, once its nodes are here."""
+        inner = dict(names)
+        for tensor in graph.initializer:
+            held = onnx.TensorProto()
+            held.CopyFrom(tensor)
+            held.name = inner[tensor.name] = self._new(tensor.name)
+            self.hold(held)
+        self.depth += 1
+        inner = self.walk(graph.node, inner)
+        self.depth -= 1
+        return [inner.get(value.name, value.name) for value in graph.output]
+
+    def _keep(self, node: onnx.NodeProto, *, alias: bool = False) -> None:
+        """The node stays; what it makes has the type that ONNX infers. An `alias` of a constant is that constant."""
+        if alias and self._fold(node):
+            return
+        self.nodes.append(node)
+        self.types.update(self._inferred(node))
+
+    def _inferred(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
+        given = [each for each in node.input if each]
+        if not all(each in self.types for each in given):
+            return {}
+        data = {each: self.known[each] for each in given if self._may_say_shape(each)}
+        try:
+            found = onnx.shape_inference.infer_node_outputs(
+                self._schema(node), node, {each: self.types[each] for each in given}, data, opset_imports=self.imports
+            )
+        except Exception:
+            return {}
+        for each, kind in found.items():
+            check_shape(_shape(kind) or (), f"{self.name}: {each!r}")
+        return found
+
+    def _may_say_shape(self, name: str) -> bool:
+        return name in self.known and prod(self.known[name].dims) <= NAMED
+
+    def _schema(self, node: onnx.NodeProto) -> Any:
+        versions = {entry.domain: entry.version for entry in self.imports}
+        version = versions.get(node.domain, versions.get("ai.onnx" if not node.domain else "", 1))
+        return onnx.defs.get_schema(node.op_type, version, "" if node.domain == "ai.onnx" else node.domain)
+
+    def _fold(self, node: onnx.NodeProto) -> bool:
+        """Compute the node now, if it may be."""
+        if node.domain not in ("", "ai.onnx") or any(each in self.wanted for each in node.output):
+            return False
+        if node.op_type in ("Shape", "Size"):
+            return self._shape(node)
+        if node.op_type not in FOLDED or not all(each in self.known for each in node.input if each):
+            return False
+        types = self._inferred(node)
+        sized = all(_shape(types.get(each)) is not None for each in node.output if each)
+        return (sized or node.op_type in UNBOUNDED) and self._evaluated(node)
+
+    def _shape(self, node: onnx.NodeProto) -> bool:
+        shape = _shape(self.types.get(node.input[0]))
+        if shape is None:
+            return False
+        attributes = {each.name: each.i for each in node.attribute}
+        part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
+        self._found(node.output[0], np.array(part if node.op_type == "Shape" else prod(shape), np.int64))
+        return True
+
+    def _evaluated(self, node: onnx.NodeProto) -> bool:
+        """By ONNX's own evaluator; a node that it does not take stays."""
+        given = dict.fromkeys(each for each in node.input if each)
+        graph = helper.make_graph(
+            [node], "known", [], [helper.make_empty_tensor_value_info(each) for each in node.output if each]
+        )
+        graph.initializer.extend(self.known[each] for each in given)
+        try:
+            found = ReferenceEvaluator(helper.make_model(graph, opset_imports=self.imports)).run(None, {})
+            arrays = [np.asarray(each) for each in found]
+        except Exception:
+            return False
+        for name, value in zip((each for each in node.output if each), arrays, strict=True):
+            self._found(name, value)
+        return True
+
+    def _found(self, name: str, value: np.ndarray) -> None:
+        ELEMENTS.check(value.size, f"{self.name}: {name!r}")
+        self.total += value.nbytes
+        TENSOR_BYTES.check(self.total, self.name)
+        self.hold(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
+
+    def finished(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with these nodes, and the constants that they read."""
+        whole, read = onnx.ModelProto(), {each for node in self.nodes for each in node.input} | self.wanted
+        whole.CopyFrom(model)
+        del whole.graph.node[:], whole.graph.initializer[:]
+        given = {tensor.name for tensor in model.graph.initializer}
+        whole.graph.node.extend(self.nodes)
+        whole.graph.initializer.extend(tensor for name, tensor in self.known.items() if name in read or name in given)
+        return whole
+
+
+def _shape(kind: TypeProto | None) -> tuple[int, ...] | None:
+    """The sizes of a tensor's type, if all are known."""
+    if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    sizes = kind.tensor_type.shape.dim
+    return tuple(size.dim_value for size in sizes) if all(size.HasField("dim_value") for size in sizes) else None
+
+
+def _names_in(graph: onnx.GraphProto) -> Iterator[str]:
+    """All names of values, those in branches included."""
+    yield from (each.name for each in (*graph.initializer, *graph.input))
+    for node in graph.node:
+        yield from node.output
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _names_in(attribute.g)

@@ -1,0 +1,204 @@
+"""ONNX graphs whose sizes, constants and branches are computed in the graph, as exporters write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.reference import run_reference
+from npukit.quantize.models import load_model
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def numbers(name: str, *values: Any) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
+
+
+def written(
+    path: Path,
+    nodes: Sequence[onnx.NodeProto],
+    constants: Sequence[onnx.TensorProto],
+    ends: tuple[Sequence[Any], Sequence[Any]],
+) -> onnx.ModelProto:
+    graph = helper.make_graph(list(nodes), "g", *map(list, ends), initializer=list(constants))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    onnx.save(model, path)
+    return model
+
+
+OPEN = ("a", "b", "c", "d")
+"""Sizes that are not said."""
+
+
+def tensor(name: str, shape: Sequence[Any], kind: int = FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def compared(path: Path, inputs: Sequence[np.ndarray], **options: Any) -> Net:
+    """The net in float, once it has shown to give what ONNX's own evaluator gives."""
+    net = load_model(path, in_float=True, **options).net
+    wanted = evaluated(path, dict(zip(net.inputs, inputs, strict=True)))
+    for ours, theirs in zip(run_reference(net, list(inputs)), wanted, strict=True):
+        assert ours.shape == theirs.shape
+        assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    return net
+
+
+def evaluated(path: Path, inputs: dict[str, np.ndarray]) -> list[Any]:
+    found: Any = ReferenceEvaluator(str(path)).run(None, inputs)
+    return found
+
+
+def constant(name: str, value: Any, dtype: Any) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(value, dtype), name)
+
+
+def noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(4).normal(0, 1, shape).astype(np.float32)
+
+
+def test_a_pad_of_sizes_that_the_graph_computes(tmp_path: Path) -> None:
+    """As PyTorch's tracer writes a pad: amounts with zeros behind them, turned around, from the input's shape."""
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape last", "width"),
+        node("Mod", "width two", "odd"),
+        node("Concat", "zero odd", "amounts", axis=0),
+        node("Shape", "amounts", "count"),
+        node("Sub", "rank count", "missing"),
+        node("ConstantOfShape", "missing", "zeros", value=numbers("v", 0)),
+        node("Concat", "amounts zeros", "flat", axis=0),
+        node("Reshape", "flat pairs", "square"),
+        node("Slice", "square minus_one least zero minus_one", "turned"),
+        node("Transpose", "turned", "columns", perm=[1, 0]),
+        node("Reshape", "columns minus_one", "pads"),
+        node("Pad", "x pads", "y"),
+    ]
+    constants = [
+        *(numbers(name, value) for name, value in (("last", 3), ("two", 2), ("zero", 0), ("rank", 8))),
+        *(numbers("pairs", -1, 2), numbers("minus_one", -1), numbers("least", -(1 << 62))),
+    ]
+    written(tmp_path / "m.onnx", nodes, constants, ([tensor("x", [1, 2, 4, 5])], [tensor("y", OPEN)]))
+    net = compared(tmp_path / "m.onnx", [noise(1, 2, 4, 5)])
+    assert net.tensor(net.outputs[0]).shape == (1, 2, 4, 6)
+
+
+def test_a_reshape_of_open_sizes_once_they_are_closed(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "batch", start=0, end=1),
+        node("Concat", "batch rest", "shape", axis=0),
+        node("Reshape", "x shape", "flat"),
+        node("Relu", "flat", "y"),
+    ]
+    ends = [tensor("x", ["n", 2, 3])], [tensor("y", OPEN[:2])]
+    written(tmp_path / "m.onnx", nodes, [numbers("rest", -1)], ends)
+    compared(tmp_path / "m.onnx", [noise(4, 2, 3)], input_shapes={"x": (4, 2, 3)})
+    with pytest.raises(NpukitError, match="open shape") as raised:
+        load_model(tmp_path / "m.onnx", in_float=True)
+    assert "--input x:?x2x3" in raised.value.tries[0]
+
+
+def branches(*kinds: str) -> dict[str, onnx.GraphProto]:
+    """Branches with values and constants of the same names, one within the other."""
+    return {
+        name: helper.make_graph(
+            [node("Add", "x one", "part"), node(kind, "part", "made")],
+            name,
+            [],
+            [tensor("made", [2, 3])],
+            [constant("one", value, np.float32)],
+        )
+        for value, (name, kind) in enumerate(zip(("then_branch", "else_branch"), kinds, strict=True))
+    }
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_the_branch_that_a_shape_chooses(size: int, tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "shape", start=0, end=1),
+        node("Equal", "shape size", "fits"),
+        node("If", "fits", "z", **branches("Exp", "Neg")),
+        node("Abs", "z", "y"),
+    ]
+    written(tmp_path / "m.onnx", nodes, [numbers("size", size)], ([tensor("x", [2, 3])], [tensor("y", [2, 3])]))
+    net = compared(tmp_path / "m.onnx", [noise(2, 3)])
+    assert ("exp" in str(net)) == (size == 2)
+
+
+@pytest.mark.parametrize("which", [True, False])
+def test_of_two_branches_a_condition_chooses_at_run_time(which: bool, tmp_path: Path) -> None:
+    ends = [tensor("c", [1], BOOL), tensor("x", [2, 3])], [tensor("y", [2, 3])]
+    written(tmp_path / "m.onnx", [node("If", "c", "y", **branches("Exp", "Neg"))], [], ends)
+    compared(tmp_path / "m.onnx", [np.array([which]), noise(2, 3)])
+
+
+def test_other_graphs_in_nodes_are_refused_by_name(tmp_path: Path) -> None:
+    body = helper.make_graph(
+        [node("Identity", "k", "go")], "body", [tensor("i", [], INT64), tensor("k", [], BOOL)], [tensor("go", [], BOOL)]
+    )
+    loop = helper.make_node("Loop", ["n", ""], [], body=body)
+    nodes = [node("Relu", "x", "y"), loop]
+    written(
+        tmp_path / "m.onnx",
+        nodes,
+        [constant("n", 3, np.int64)],
+        ([tensor("x", [2])], [tensor("y", [2])]),
+    )
+    with pytest.raises(NpukitError, match=r"node 1 \(Loop\) holds a graph"):
+        load_model(tmp_path / "m.onnx", in_float=True)
+
+
+def test_what_would_be_too_large_is_not_computed(tmp_path: Path) -> None:
+    nodes = [node("ConstantOfShape", "huge", "many"), node("Add", "x many", "y")]
+    written(tmp_path / "m.onnx", nodes, [numbers("huge", 1 << 40)], ([tensor("x", [1])], [tensor("y", OPEN[:1])]))
+    with pytest.raises(NpukitError, match="elements"):
+        load_model(tmp_path / "m.onnx", in_float=True)
+
+
+def quantised(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """`nodes` from `a` to `b`, between int8 numbers of one scale."""
+    return [
+        node("QuantizeLinear", "x scale zero", "qx"),
+        node("DequantizeLinear", "qx scale zero", "a"),
+        *nodes,
+        node("QuantizeLinear", "b scale zero", "qy"),
+        node("DequantizeLinear", "qy scale zero", "y"),
+    ]
+
+
+SCALE = [constant("scale", 0.03, np.float32), constant("zero", -5, np.int8)]
+
+
+@pytest.mark.parametrize("indices", [2, -1, [0, 2], [2, 0, 0], [[-1, 0], [1, 1]]])
+def test_gather_of_quantised_numbers_with_any_indices(indices: Any, tmp_path: Path) -> None:
+    at = numpy_helper.from_array(np.array(indices, np.int64), "at")
+    ends = [tensor("x", [2, 3, 4])], [tensor("y", OPEN[: 2 + np.ndim(indices)])]
+    written(tmp_path / "m.onnx", quantised([node("Gather", "a at", "b", axis=1)]), [*SCALE, at], ends)
+    net, data = load_model(tmp_path / "m.onnx").net, noise(2, 3, 4)
+    wanted = evaluated(tmp_path / "m.onnx", {"x": data})[0]
+    integers = np.clip(np.rint(data / np.float32(0.03)) - 5, -128, 127).astype(np.int8)
+    assert np.array_equal((run_reference(net, [integers])[0] + np.float32(5)) * np.float32(0.03), wanted)
+
+
+def test_slopes_that_the_importer_reshapes(tmp_path: Path) -> None:
+    slope = numpy_helper.from_array(np.array([[0.25]], np.float32), "slope")
+    ends = [tensor("x", [1, 3, 4])], [tensor("y", [1, 3, 4])]
+    written(tmp_path / "m.onnx", quantised([node("PRelu", "a slope", "b")]), [*SCALE, slope], ends)
+    net, data = load_model(tmp_path / "m.onnx").net, np.random.default_rng(1).integers(-128, 128, (1, 3, 4), np.int8)
+    real = (data + 5.0) * 0.03
+    wanted = np.clip(np.rint(np.where(real < 0, real / 4, real) / 0.03) - 5, -128, 127)
+    assert np.max(np.abs(run_reference(net, [data])[0] - wanted)) <= 1
