@@ -20,11 +20,12 @@ from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
+from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import dram_image
-from npukit.emulator.renode.render import objection, render_renode
+from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.measure.cases import Cases, golden_cases
+from npukit.measure.cases import Cases, golden_cases, rounds
 from npukit.net.cost import macs
 from npukit.net.importer.loops import Kernel, Scheduling, load_kernels, save_kernels, scheduling
 from npukit.net.limits import IMPORT_MEMORY
@@ -302,12 +303,12 @@ def fill_folder(
     progress.stage("evaluate the reference")
     cases = golden_cases(net)
     _write_golden(cases, folder)
-    _write_renode(folder, compiled, cases, build_id, images)
-    if plan.dram:
-        (folder / DRAM_IMAGE).write_bytes(dram_image(plan, (piece for each in sources for piece in each.streamed)))
+    dram = _write_dram(folder, plan, sources)
+    no_renode = _write_renode(folder, compiled, _golden_frame(compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
-    write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id))
+    told = {**summary(compiled, plan), "no_renode": no_renode}
+    write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, told))
     write_report(load_build(folder), plan)
 
 
@@ -341,15 +342,39 @@ def _write_golden(cases: Cases, folder: Path) -> None:
     np.savez(folder / GOLDEN, **arrays)  # pyright: ignore[reportArgumentType]
 
 
-def _write_renode(folder: Path, compiled: Compiled, cases: Cases, build_id: str, built: Sequence[BuiltImage]) -> None:
-    """`project/renode/`, unless Renode cannot be this board: it has no DRAM either."""
-    images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
-    if compiled.plan.dram or compiled.company or objection(compiled.board, images) is not None:
-        return
+def _write_dram(folder: Path, plan: Plan, sources: Sequence[Sources]) -> Dram | None:
+    """`images/dram.bin`, if the plan has anything in DRAM."""
+    if not plan.dram:
+        return None
+    data = dram_image(plan, (piece for each in sources for piece in each.streamed))
+    (folder / DRAM_IMAGE).write_bytes(data)
+    return Dram(data, plan.chips)
+
+
+def _golden_frame(compiled: Compiled, cases: Cases, build_id: str) -> GoldenFrame:
+    """The first round of the cases: one, where the device takes one frame at once."""
+    (chosen, *_) = rounds(cases.count, compiled.plan.frames_of_all)
     outputs = [cases.expected[i] for i in range(len(compiled.net.outputs))]
-    inputs, expected = (tuple(array[0].tobytes() for array in arrays) for arrays in (cases.inputs, outputs))
-    render_renode(compiled.board, images, target)
-    render_suite(compiled.board, images, GoldenFrame(compiled.net.name, build_id, inputs, expected), target)
+    inputs, expected = (
+        tuple(array[case].tobytes() for case in chosen for array in arrays) for arrays in (cases.inputs, outputs)
+    )
+    return GoldenFrame(compiled.net.name, build_id, inputs, expected)
+
+
+def _write_renode(
+    folder: Path, compiled: Compiled, golden: GoldenFrame, built: Sequence[BuiltImage], dram: Dram | None
+) -> str | None:
+    """`project/renode/`; or why there is none, if the board is one that Renode can be."""
+    images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
+    if "renode" not in compiled.board.runs_on:
+        return None
+    if compiled.company:
+        return "networks side by side have none of their own; --on renode runs them together"
+    if (refusal := objection(compiled.board, images)) is not None:
+        return refusal.message
+    render_renode(compiled.board, images, target, dram)
+    render_suite(compiled.board, images, golden, target)
+    return None
 
 
 def _manifest(
@@ -359,6 +384,7 @@ def _manifest(
     images: list[BuiltImage],
     toolchain: Toolchain,
     build_id: str,
+    told: Mapping[str, Any],
 ) -> Manifest:
     records = [image_record(image, folder) for image in images]
     company = compiled.company and CompanyRecord(network_pe=compiled.company.network_pe)
@@ -375,7 +401,7 @@ def _manifest(
         chips=plan.chips,
         company=company,
         taste=compiled.taste,
-        summary=summary(compiled, plan),
+        summary=dict(told),
         sha256={},
     )
 

@@ -3,86 +3,99 @@
 using System;
 using System.Linq;
 using Antmicro.Renode.Core;
+using Antmicro.Renode.Core.Structure.Registers;
 using Antmicro.Renode.Logging;
-using Antmicro.Renode.Peripherals.Bus;
 using Antmicro.Renode.Peripherals.CPU;
 using Antmicro.Renode.Peripherals.Memory;
 using Antmicro.Renode.Time;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    public class Flash : IDoubleWordPeripheral, IKnownSize
+    public class Flash : Device
     {
-        public Flash(IMachine machine, CortexM cpu, MappedMemory memory, uint pageBytes, uint loaderBytes, uint eraseCycles, uint programCycles)
+        public Flash(IMachine machine, CortexM cpu, MappedMemory memory, uint pageBytes, uint loaderBytes, uint onceBytes, uint eraseCycles,
+                     uint programCycles) : base(machine, cpu)
         {
-            this.machine = machine;
-            this.cpu = cpu;
             this.memory = memory;
             this.pageBytes = pageBytes;
             this.loaderBytes = loaderBytes;
+            this.onceBytes = onceBytes;
             this.eraseCycles = eraseCycles;
             this.programCycles = programCycles;
             memory.WriteBytes(0, Erased((int)memory.Size));
+            DefineRegisters();
         }
 
         // An operation under way ends here, and has changed nothing.
-        public void Reset()
+        public override void Reset()
         {
-            resets++;
-            busy = false;
-            address = error = 0;
-            cause = restarts ? CauseRestart : CausePower;
-            restarts = false;
+            base.Reset();
+            Busy = false;
+            address = Error = 0;
+            watchdogEnd = 0;
+            Cause = nextCause;
+            nextCause = CausePower;
         }
 
-        public uint ReadDoubleWord(long offset)
+        public bool Busy { get; private set; }
+
+        public uint Error { get; private set; }
+
+        public uint Cause { get; private set; }
+
+        // Cycles until the board restarts, or 0 if it will not.
+        public uint Watchdog { get { return watchdogEnd == 0 ? 0 : (uint)(watchdogEnd - Math.Min(Cycles(), watchdogEnd - 1)); } }
+
+        private void DefineRegisters()
         {
-            switch(offset)
+            Registers.Erase.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "PAGE", writeCallback: (_, place) => ErasePage((uint)place));
+            Registers.Address.Define(this)
+                .WithValueField(0, 32, name: "ADDRESS", valueProviderCallback: _ => address, writeCallback: (_, value) => address = (uint)value);
+            Registers.Data.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "WORD", writeCallback: (_, value) => Program((uint)value));
+            Registers.Status.Define(this)
+                .WithFlag(0, FieldMode.Read, name: "BUSY", valueProviderCallback: _ => Busy)
+                .WithFlag(1, FieldMode.Read, name: "ERROR", valueProviderCallback: _ => Error != 0);
+            Registers.Error.Define(this)
+                .WithValueField(0, 32, name: "ERROR", valueProviderCallback: _ => Error, writeCallback: (_, __) => Error = 0);
+            Registers.Cause.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "CAUSE", valueProviderCallback: _ => Cause);
+            Registers.Arm.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "PE");
+            Registers.Start.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "LIST", writeCallback: (_, __) => Fail(ErrorList));
+            Registers.Restart.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "RESTART", writeCallback: (_, __) => RestartBoard(CauseRestart));
+            Registers.Watchdog.Define(this)
+                .WithValueField(0, 32, name: "CYCLES", valueProviderCallback: _ => Watchdog, writeCallback: (_, value) => Watch((uint)value));
+        }
+
+        private void RestartBoard(uint cause)
+        {
+            nextCause = cause;
+            machine.RequestReset();
+        }
+
+        private void Watch(uint cycles)
+        {
+            var end = cycles == 0 ? 0 : Cycles() + cycles;
+            watchdogEnd = end;
+            if(end != 0)
             {
-            case Address:
-                return address;
-            case Status:
-                return (busy ? 1u : 0u) | (error != 0 ? 2u : 0u);
-            case Error:
-                return error;
-            case Cause:
-                return cause;
-            default:
-                return 0;
+                After(cycles, () =>
+                {
+                    if(watchdogEnd == end)
+                    {
+                        RestartBoard(CauseWatchdog);
+                    }
+                });
             }
         }
-
-        public void WriteDoubleWord(long offset, uint value)
-        {
-            switch(offset)
-            {
-            case Erase:
-                ErasePage(value);
-                break;
-            case Address:
-                address = value;
-                break;
-            case Data:
-                Program(value);
-                break;
-            case Error:
-                error = 0;
-                break;
-            case Start:
-                Fail(ErrorList);
-                break;
-            case Restart:
-                restarts = true;
-                machine.RequestReset();
-                break;
-            }
-        }
-
-        public long Size { get { return 0x1000; } }
 
         private void ErasePage(uint place)
         {
-            if(MayChange(place, pageBytes))
+            if(MayChange(place, pageBytes, loaderBytes))
             {
                 Begin(eraseCycles, place, Erased((int)pageBytes));
             }
@@ -90,7 +103,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private void Program(uint value)
         {
-            if(!MayChange(address, WordBytes))
+            if(!MayChange(address, WordBytes, loaderBytes - onceBytes))
             {
                 return;
             }
@@ -103,11 +116,11 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             address += WordBytes;
         }
 
-        private bool MayChange(uint place, uint alignment)
+        private bool MayChange(uint place, uint alignment, uint first)
         {
-            var wrong = busy ? ErrorBusy
+            var wrong = Busy ? ErrorBusy
                 : place % alignment != 0 || place >= memory.Size ? ErrorPlace
-                : place < loaderBytes ? ErrorProtected : 0;
+                : place < first ? ErrorProtected : 0;
             Fail(wrong);
             return wrong == 0;
         }
@@ -115,17 +128,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         // The change is there as a whole, at the end.
         private void Begin(uint cycles, uint place, byte[] bytes)
         {
-            var begun = resets;
-            busy = true;
-            var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
-            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now =>
+            Busy = true;
+            After(cycles, () =>
             {
-                if(begun == resets)
-                {
-                    memory.WriteBytes(place, bytes);
-                    busy = false;
-                    cpu.SetEventFlag(true);
-                }
+                memory.WriteBytes(place, bytes);
+                Busy = false;
+                cpu.SetEventFlag(true);
             });
         }
 
@@ -134,7 +142,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             if(number != 0)
             {
                 this.Log(LogLevel.Error, "Flash: error {0}", number);
-                error = error != 0 ? error : number;
+                Error = Error != 0 ? Error : number;
             }
         }
 
@@ -143,15 +151,26 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return Enumerable.Repeat((byte)0xFF, bytes).ToArray();
         }
 
-        private bool busy, restarts;
-        private uint address, error, cause, resets;
-        private readonly uint pageBytes, loaderBytes, eraseCycles, programCycles;
-        private readonly IMachine machine;
-        private readonly CortexM cpu;
+        private uint address, nextCause;
+        private ulong watchdogEnd;
+        private readonly uint pageBytes, loaderBytes, onceBytes, eraseCycles, programCycles;
         private readonly MappedMemory memory;
 
-        private const long Erase = 0x00, Address = 0x04, Data = 0x08, Status = 0x0C, Error = 0x10, Cause = 0x14, Start = 0x1C, Restart = 0x20;
         private const uint ErrorBusy = 1, ErrorPlace = 2, ErrorNotErased = 3, ErrorProtected = 4, ErrorList = 6;
-        private const uint CausePower = 0, CauseRestart = 2, WordBytes = 4;
+        private const uint CausePower = 0, CauseRestart = 2, CauseWatchdog = 3, WordBytes = 4;
+
+        private enum Registers : long
+        {
+            Erase = 0x00,
+            Address = 0x04,
+            Data = 0x08,
+            Status = 0x0C,
+            Error = 0x10,
+            Cause = 0x14,
+            Arm = 0x18,
+            Start = 0x1C,
+            Restart = 0x20,
+            Watchdog = 0x24,
+        }
     }
 }

@@ -1,102 +1,93 @@
 // The MAC array's registers and chains: boards/pe-mesh.md, section 3.1. Its figures come from the board file, through the platform description.
-// C# 7.0 at most: Renode compiles this with whatever compiler it brings along.
 using System;
 using Antmicro.Renode.Core;
+using Antmicro.Renode.Core.Structure.Registers;
 using Antmicro.Renode.Logging;
-using Antmicro.Renode.Peripherals.Bus;
 using Antmicro.Renode.Peripherals.CPU;
 using Antmicro.Renode.Peripherals.Memory;
 using Antmicro.Renode.Time;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    public class MacArray : IDoubleWordPeripheral, IKnownSize
+    public class MacArray : Device
     {
         public MacArray(IMachine machine, CortexM cpu, MappedMemory sram, uint width, uint lanes, uint portBytes, uint setupCycles,
-                        uint accumulatorBits, uint operandBytesPerLane, uint parameterBytesPerChannel)
+                        uint accumulatorBits, uint operandBytesPerLane, uint parameterBytesPerChannel) : base(machine, cpu)
         {
-            this.machine = machine;
-            this.cpu = cpu;
             this.sram = sram;
             figures = new MacArrayFigures
             {
                 Width = width, Lanes = lanes, PortBytes = portBytes, SetupCycles = setupCycles, AccumulatorBits = accumulatorBits,
                 OperandBytesPerLane = operandBytesPerLane, ParameterBytesPerChannel = parameterBytesPerChannel
             };
+            DefineRegisters();
         }
 
-        public void Reset()
+        public override void Reset()
         {
-            resets++;
-            busy = false;
-            completed = busyCycles = error = errorCommand = 0;
+            base.Reset();
+            Busy = false;
+            Completed = BusyCycles = Error = ErrorCommand = 0;
         }
 
-        public uint ReadDoubleWord(long offset)
+        public bool Busy { get; private set; }
+
+        public uint Completed { get; private set; }
+
+        public uint BusyCycles { get; private set; }
+
+        public uint Error { get; private set; }
+
+        public uint ErrorCommand { get; private set; }
+
+        private void DefineRegisters()
         {
-            switch(offset)
-            {
-            case Status:
-                return (busy ? 1u : 0u) | (error != 0 ? 2u : 0u);
-            case Completed:
-                return completed;
-            case BusyCycles:
-                return busyCycles;
-            case Error:
-                return error;
-            case ErrorCommand:
-                return errorCommand;
-            default:
-                return 0;
-            }
+            Registers.Doorbell.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "FIRST_COMMAND", writeCallback: (_, address) => Ring((uint)address));
+            Registers.Status.Define(this)
+                .WithFlag(0, FieldMode.Read, name: "BUSY", valueProviderCallback: _ => Busy)
+                .WithFlag(1, FieldMode.Read, name: "ERROR", valueProviderCallback: _ => Error != 0);
+            Registers.Completed.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "COMPLETED", valueProviderCallback: _ => Completed);
+            Registers.BusyCycles.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "BUSY_CYCLES", valueProviderCallback: _ => BusyCycles);
+            Registers.Error.Define(this)
+                .WithValueField(0, 32, name: "ERROR", valueProviderCallback: _ => Error, writeCallback: (_, __) => Error = 0);
+            Registers.ErrorCommand.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "ERROR_COMMAND", valueProviderCallback: _ => ErrorCommand);
         }
 
-        public void WriteDoubleWord(long offset, uint value)
+        private void Ring(uint address)
         {
-            if(offset == Error)
+            if(Busy)
             {
-                error = 0;
+                Fail(ErrorBusy, address, "the doorbell while the array is busy");
             }
-            else if(offset == Doorbell && busy)
+            else
             {
-                Fail(ErrorBusy, value);
-            }
-            else if(offset == Doorbell)
-            {
-                Begin(value);
+                Begin(address);
             }
         }
-
-        public long Size { get { return 0x1000; } }
 
         private void Begin(uint address)
         {
-            var memory = sram.ReadBytes(0, (int)sram.Size);
             MacArrayCommand command = null;
-            var fault = ErrorPlace;
-            if(address % 16 == 0 && address <= memory.Length - MacArrayCommand.Bytes)
+            uint fault = ErrorPlace;
+            var what = "not 16-byte aligned, or outside SRAM";
+            if(address % 16 == 0 && address <= sram.Size - MacArrayCommand.Bytes)
             {
-                command = new MacArrayCommand(memory, (int)address);
-                fault = command.Check(figures, memory.Length);
+                command = new MacArrayCommand(sram.ReadBytes(address, MacArrayCommand.Bytes));
+                fault = command.Check(figures, sram.Size, out what);
             }
             if(fault != 0)
             {
-                Fail(fault, address);
+                Fail(fault, address, what);
                 Stop();
                 return;
             }
-            busy = true;
+            Busy = true;
             var cycles = command.Cycles(figures);
-            // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
-            var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
-            var begun = resets;
-            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now =>
-            {
-                if(begun == resets)
-                {
-                    Finish(command, cycles);
-                }
-            });
+            After(cycles, () => Finish(command, cycles));
         }
 
         // The operands are read and the results appear only now, so that software that does not wait is found out.
@@ -104,8 +95,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         {
             var memory = sram.ReadBytes(0, (int)sram.Size);
             new MacArrayArithmetic(command, figures, memory).Execute((at, bytes) => sram.WriteBytes(at, bytes));
-            busyCycles += (uint)cycles;
-            completed++;
+            BusyCycles += (uint)cycles;
+            Completed++;
             if(command.Next != 0)
             {
                 Begin(command.Next);
@@ -118,28 +109,33 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private void Stop()
         {
-            busy = false;
+            Busy = false;
             cpu.SetEventFlag(true);
         }
 
-        private void Fail(uint number, uint address)
+        private void Fail(uint number, uint address, string what)
         {
-            this.Log(LogLevel.Error, "MAC array: error {0} at command 0x{1:X}", number, address);
-            if(error == 0)
+            this.Log(LogLevel.Error, "MAC array: error {0} at command 0x{1:X}: {2}", number, address, what);
+            if(Error == 0)
             {
-                error = number;
-                errorCommand = address;
+                Error = number;
+                ErrorCommand = address;
             }
         }
 
-        private bool busy;
-        private uint completed, busyCycles, error, errorCommand, resets;
         private readonly MacArrayFigures figures;
-        private readonly IMachine machine;
-        private readonly CortexM cpu;
         private readonly MappedMemory sram;
 
-        private const long Doorbell = 0x00, Status = 0x04, Completed = 0x08, BusyCycles = 0x0C, Error = 0x10, ErrorCommand = 0x14;
         private const uint ErrorBusy = 1, ErrorPlace = 2;
+
+        private enum Registers : long
+        {
+            Doorbell = 0x00,
+            Status = 0x04,
+            Completed = 0x08,
+            BusyCycles = 0x0C,
+            Error = 0x10,
+            ErrorCommand = 0x14,
+        }
     }
 }

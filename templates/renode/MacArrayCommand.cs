@@ -1,5 +1,7 @@
 // The MAC array's commands: boards/pe-mesh.md, sections 3.2 and 3.5.
 using System;
+using System.Collections.Generic;
+using System.Linq;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
@@ -8,17 +10,19 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public uint Width, Lanes, PortBytes, SetupCycles, AccumulatorBits, OperandBytesPerLane, ParameterBytesPerChannel;
     }
 
-    // A tensor in memory: height x width pixels of so many bytes.
-    public struct MacArrayTensor
+    // A tensor in memory: height x width pixels of so many bytes. `elementwise`: the result at a position needs only what is there.
+    public class MacArrayTensor
     {
-        public MacArrayTensor(uint start, uint height, uint width, int rowStride, int pixelStride, ulong pixelBytes)
+        public MacArrayTensor(string name, uint start, uint height, uint width, int rowStride, int pixelStride, ulong pixelBytes, bool elementwise = false)
         {
+            Name = name;
             this.start = start;
             this.height = height;
             this.width = width;
             this.rowStride = rowStride;
             this.pixelStride = pixelStride;
-            this.pixelBytes = pixelBytes;
+            this.pixelBytes = (long)pixelBytes;
+            this.elementwise = elementwise;
         }
 
         public long At(long y, long x)
@@ -28,23 +32,74 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public bool LiesIn(long size)
         {
-            long rows = (long)(height - 1) * rowStride, pixels = (long)(width - 1) * pixelStride;
-            return start + Math.Min(rows, 0) + Math.Min(pixels, 0) >= 0 &&
-                   start + Math.Max(rows, 0) + Math.Max(pixels, 0) + (long)pixelBytes <= size;
+            return From >= 0 && End <= size;
         }
+
+        // Whether bytes of this one, which goes into the output or is the output, may be lost.
+        public bool IsInTheWayOf(MacArrayTensor output)
+        {
+            return From < output.End && output.From < End && !(elementwise && IsExactly(output));
+        }
+
+        // Whether row follows row and pixel pixel, as nearly always: then no two of its elements overlap.
+        public bool IsPlain
+        {
+            get
+            {
+                long pixel = Math.Abs((long)pixelStride), row = Math.Abs((long)rowStride);
+                return (width == 1 || pixel >= pixelBytes) && (height == 1 || row >= (width - 1) * pixel + pixelBytes);
+            }
+        }
+
+        // Whether this holds for a byte.
+        public bool Any(Func<long, bool> isSo)
+        {
+            for(var y = 0L; y < height; y++)
+            {
+                for(var x = 0L; x < width; x++)
+                {
+                    for(long at = At(y, x), end = at + pixelBytes; at < end; at++)
+                    {
+                        if(isSo(at))
+                        {
+                            return true;
+                        }
+                    }
+                }
+            }
+            return false;
+        }
+
+        public readonly string Name;
+
+        // Strides of one row or one pixel say nothing.
+        private bool IsExactly(MacArrayTensor other)
+        {
+            return start == other.start && pixelBytes == other.pixelBytes && (height == 1 || rowStride == other.rowStride) &&
+                   (width == 1 || pixelStride == other.pixelStride);
+        }
+
+        private long From { get { return start + Math.Min(LastRow, 0) + Math.Min(LastPixel, 0); } }
+
+        private long End { get { return start + Math.Max(LastRow, 0) + Math.Max(LastPixel, 0) + pixelBytes; } }
+
+        private long LastRow { get { return (long)(height - 1) * rowStride; } }
+
+        private long LastPixel { get { return (long)(width - 1) * pixelStride; } }
 
         private readonly uint start, height, width;
         private readonly int rowStride, pixelStride;
-        private readonly ulong pixelBytes;
+        private readonly long pixelBytes;
+        private readonly bool elementwise;
     }
 
     // A command: its fields, what is wrong with them, and the cycles it takes.
     public class MacArrayCommand
     {
-        public MacArrayCommand(byte[] memory, int address)
+        public MacArrayCommand(byte[] words)
         {
-            Func<int, uint> word = n => BitConverter.ToUInt32(memory, address + 4 * n);
-            Func<int, int, byte> part = (n, i) => memory[address + 4 * n + i];
+            Func<int, uint> word = n => BitConverter.ToUInt32(words, 4 * n);
+            Func<int, int, byte> part = (n, i) => words[4 * n + i];
             Next = word(0);
             Kind = part(1, 0);
             Flags = part(1, 1) & Applicable(Kind);
@@ -73,11 +128,13 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             ResidualZero = (sbyte)part(20, 0);
             ResidualMin = (sbyte)part(20, 2);
             ResidualMax = (sbyte)part(20, 3);
-            Source = new MacArrayTensor(Input, InputHeight, InputWidth, (int)word(7), (int)word(8), InputChannels);
-            Second = new MacArrayTensor(Weights, OutputHeight, OutputWidth, (int)word(21), (int)word(22), OutputChannels);
-            Output = new MacArrayTensor(word(5), OutputHeight, OutputWidth, (int)word(10), (int)word(11), OutputChannels * ResultBytes);
-            var extraBytes = (Flags & Residual) != 0 ? 1u : 4u;
-            Extra = new MacArrayTensor(word(16), OutputHeight, OutputWidth, (int)word(17), (int)word(18), OutputChannels * extraBytes);
+            var add = Kind == Add;
+            Source = new MacArrayTensor("input", Input, InputHeight, InputWidth, (int)word(7), (int)word(8), InputChannels, add);
+            Second = new MacArrayTensor("second input", Weights, OutputHeight, OutputWidth, (int)word(21), (int)word(22), OutputChannels, add);
+            Output = new MacArrayTensor("own elements", word(5), OutputHeight, OutputWidth, (int)word(10), (int)word(11), OutputChannels * ResultBytes);
+            var residual = (Flags & Residual) != 0;
+            Extra = new MacArrayTensor(residual ? "residual" : "accumulators", word(16), OutputHeight, OutputWidth, (int)word(17), (int)word(18),
+                                       OutputChannels * (residual ? 1u : 4u), true);
         }
 
         public uint ResultBytes { get { return (Flags & Raw) != 0 ? 4u : 1u; } }
@@ -97,22 +154,33 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return AlongPixels ? figures.Lanes : figures.Width;
         }
 
-        // The error code of what is wrong, or 0.
-        public uint Check(MacArrayFigures figures, long memory)
+        // The error code of what is wrong, or 0. An output on its operands has none in the manual, which leaves open what comes of it.
+        public uint Check(MacArrayFigures figures, long memory, out string what)
         {
+            what = "unknown kind";
             if(Kind < Convolution || Kind > AveragePool)
             {
                 return ErrorKind;
             }
+            what = "a size of zero, or a field out of range";
             if(!FieldsAreRight())
             {
                 return ErrorField;
             }
+            what = "weights or parameters that are not aligned";
             if(!Aligned())
             {
                 return ErrorAlignment;
             }
-            return TensorsLieIn(memory) && ConstantsLieIn(figures, memory) ? 0 : ErrorOperand;
+            what = "an operand outside SRAM";
+            var operands = Operands(figures).ToArray();
+            if(!Output.LiesIn(memory) || !operands.All(operand => operand.LiesIn(memory)))
+            {
+                return ErrorOperand;
+            }
+            var overlapped = Overlapped(operands, memory);
+            what = "its output lies on its " + overlapped;
+            return overlapped != null ? ErrorOperand : 0;
         }
 
         // Section 3.5.
@@ -185,22 +253,49 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return weights && parameters && ((Flags & Residual) == 0 || ResidualParameters % 4 == 0);
         }
 
-        private bool TensorsLieIn(long memory)
+        private IEnumerable<MacArrayTensor> Operands(MacArrayFigures figures)
         {
-            var extra = (Flags & (Accumulate | Residual)) == 0 || Extra.LiesIn(memory);
-            return Source.LiesIn(memory) && Output.LiesIn(memory) && extra && (Kind != Add || Second.LiesIn(memory));
-        }
-
-        private bool ConstantsLieIn(MacArrayFigures figures, long memory)
-        {
+            yield return Source;
             if(Kind == Add)
             {
-                return Parameters + AdditionBytes <= memory;
+                yield return Second;
+                yield return Flat("parameters", Parameters, AdditionBytes);
             }
-            var channels = Divide(OutputChannels, Block(figures)) * Block(figures);
-            var filter = !HasFilter || (Weights + channels * Depth <= (ulong)memory &&
-                                        Parameters + channels * figures.ParameterBytesPerChannel <= (ulong)memory);
-            return filter && ((Flags & Residual) == 0 || ResidualParameters + AdditionBytes <= memory);
+            if((Flags & (Accumulate | Residual)) != 0)
+            {
+                yield return Extra;
+            }
+            if((Flags & Residual) != 0)
+            {
+                yield return Flat("residual parameters", ResidualParameters, AdditionBytes);
+            }
+            if(HasFilter)
+            {
+                var channels = Divide(OutputChannels, Block(figures)) * Block(figures);
+                yield return Flat("weights", Weights, channels * Depth);
+                yield return Flat("parameters", Parameters, channels * figures.ParameterBytesPerChannel);
+            }
+        }
+
+        private static MacArrayTensor Flat(string name, uint start, ulong bytes)
+        {
+            return new MacArrayTensor(name, start, 1, 1, 0, 0, bytes);
+        }
+
+        // What the output lies on without being allowed to, or nothing.
+        private string Overlapped(MacArrayTensor[] operands, long memory)
+        {
+            var near = operands.Where(operand => operand.IsInTheWayOf(Output)).ToArray();
+            if(near.Length == 0 && Output.IsPlain)
+            {
+                return null;
+            }
+            var written = new bool[memory];
+            if(Output.Any(at => written[at] || !(written[at] = true)))
+            {
+                return Output.Name;
+            }
+            return near.FirstOrDefault(operand => operand.Any(at => written[at]))?.Name;
         }
 
         public readonly int Kind, Flags;
@@ -214,7 +309,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public const int Convolution = 1, Depthwise = 2, Add = 3, MaximumPool = 4, AveragePool = 5;
         public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8;
 
-        private const long AdditionBytes = 32;
+        private const ulong AdditionBytes = 32;
         private const uint ErrorKind = 3, ErrorOperand = 4, ErrorAlignment = 5, ErrorField = 6;
     }
 }

@@ -2,8 +2,10 @@
 // Links here are never busy: figures of messages that meet come from npukit's own emulator.
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 using Antmicro.Renode.Peripherals.Memory;
+using Antmicro.Renode.Utilities;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
@@ -41,6 +43,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public void Reset()
         {
             drams.Clear();
+        }
+
+        // What that chip's DRAM begins with, from a file.
+        public void LoadDram(ReadFilePath file, uint chip = 0)
+        {
+            Dram(DramOfChip + chip).Write(0, File.ReadAllBytes(file));
         }
 
         public void Join(uint number, IMeshPe pe)
@@ -189,31 +197,41 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public const uint DramOfChip = 0x80000000, ThisChip = 0x40000000, NoPlace = 0x7FFFFFFF;
     }
 
-    // Gigabytes of which few are touched.
+    // Gigabytes of which few are touched: what nobody has written reads as 0.
     public class Dram
     {
         public byte[] Read(long address, int count)
         {
             var data = new byte[count];
-            for(var i = 0; i < count; i++)
+            for(int at = 0, part; at < count; at += part)
             {
+                part = PartOnPage(address + at, count - at);
                 byte[] page;
-                data[i] = pages.TryGetValue((address + i) / PageBytes, out page) ? page[(address + i) % PageBytes] : (byte)0;
+                if(pages.TryGetValue((address + at) / PageBytes, out page))
+                {
+                    Buffer.BlockCopy(page, (int)((address + at) % PageBytes), data, at, part);
+                }
             }
             return data;
         }
 
         public void Write(long address, byte[] data)
         {
-            for(var i = 0; i < data.Length; i++)
+            for(int at = 0, part; at < data.Length; at += part)
             {
-                var number = (address + i) / PageBytes;
-                if(!pages.ContainsKey(number))
+                part = PartOnPage(address + at, data.Length - at);
+                byte[] page;
+                if(!pages.TryGetValue((address + at) / PageBytes, out page))
                 {
-                    pages.Add(number, new byte[PageBytes]);
+                    pages.Add((address + at) / PageBytes, page = new byte[PageBytes]);
                 }
-                pages[number][(address + i) % PageBytes] = data[i];
+                Buffer.BlockCopy(data, at, page, (int)((address + at) % PageBytes), part);
             }
+        }
+
+        private static int PartOnPage(long address, int count)
+        {
+            return (int)Math.Min(count, PageBytes - address % PageBytes);
         }
 
         private readonly Dictionary<long, byte[]> pages = new Dictionary<long, byte[]>();

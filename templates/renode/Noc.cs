@@ -3,8 +3,8 @@ using System;
 using System.Collections.Generic;
 using System.Linq;
 using Antmicro.Renode.Core;
+using Antmicro.Renode.Core.Structure.Registers;
 using Antmicro.Renode.Logging;
-using Antmicro.Renode.Peripherals.Bus;
 using Antmicro.Renode.Peripherals.CPU;
 using Antmicro.Renode.Peripherals.Memory;
 using Antmicro.Renode.Time;
@@ -12,84 +12,65 @@ using Antmicro.Renode.Time;
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
     // Registers and chains. The PEs take turns (see run.resc), so nothing here is locked.
-    public class Noc : IDoubleWordPeripheral, IKnownSize, IMeshPe
+    public class Noc : Device, IMeshPe
     {
-        public Noc(IMachine machine, CortexM cpu, MappedMemory sram, Mesh mesh, uint pe, uint flags)
+        public Noc(IMachine machine, CortexM cpu, MappedMemory sram, Mesh mesh, uint pe, uint flags) : base(machine, cpu)
         {
-            this.machine = machine;
-            this.cpu = cpu;
             this.mesh = mesh;
             this.pe = pe;
-            this.flags = new uint[flags];
+            Flags = new uint[flags];
             Sram = sram;
             mesh.Join(pe, this);
+            DefineRegisters();
         }
 
-        public void Reset()
+        public override void Reset()
         {
-            resets++;
+            base.Reset();
             chains.Clear();
-            Array.Clear(flags, 0, flags.Length);
-            completed = error = 0;
-        }
-
-        public uint ReadDoubleWord(long offset)
-        {
-            if(IsFlag(offset))
-            {
-                return flags[(offset - Flags) / 4];
-            }
-            switch(offset)
-            {
-            case Status:
-                return (chains.Count > 0 ? 1u : 0u) | (error != 0 ? 2u : 0u);
-            case Completed:
-                return completed;
-            case Error:
-                return error;
-            case Pe:
-                return pe;
-            case Pes:
-                return mesh.Pes;
-            case Chip:
-                return mesh.ChipOf(pe);
-            default:
-                return 0;
-            }
-        }
-
-        public void WriteDoubleWord(long offset, uint value)
-        {
-            if(IsFlag(offset))
-            {
-                flags[(offset - Flags) / 4] = value;
-            }
-            else if(offset == Doorbell)
-            {
-                Ring(value);
-            }
-            else if(offset == Error)
-            {
-                error = 0;
-            }
+            Array.Clear(Flags, 0, Flags.Length);
+            Completed = Error = 0;
         }
 
         public void Count(uint flag)
         {
             if(flag != NocDescriptor.NoFlag)
             {
-                flags[flag]++;
+                Flags[flag]++;
                 cpu.SetEventFlag(true);
             }
         }
 
+        public bool Busy { get { return chains.Count > 0; } }
+
+        public uint Completed { get; private set; }
+
+        public uint Error { get; private set; }
+
+        public uint[] Flags { get; private set; }
+
         public MappedMemory Sram { get; private set; }
 
-        public long Size { get { return 0x1000; } }
-
-        private bool IsFlag(long offset)
+        private void DefineRegisters()
         {
-            return offset >= Flags && (offset - Flags) / 4 < flags.Length;
+            Registers.Doorbell.Define(this)
+                .WithValueField(0, 32, FieldMode.Write, name: "FIRST_DESCRIPTOR", writeCallback: (_, address) => Ring((uint)address));
+            Registers.Status.Define(this)
+                .WithFlag(0, FieldMode.Read, name: "BUSY", valueProviderCallback: _ => Busy)
+                .WithFlag(1, FieldMode.Read, name: "ERROR", valueProviderCallback: _ => Error != 0);
+            Registers.Completed.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "COMPLETED", valueProviderCallback: _ => Completed);
+            Registers.Error.Define(this)
+                .WithValueField(0, 32, name: "ERROR", valueProviderCallback: _ => Error, writeCallback: (_, __) => Error = 0);
+            Registers.Pe.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "PE", valueProviderCallback: _ => pe);
+            Registers.Pes.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "PES", valueProviderCallback: _ => mesh.Pes);
+            Registers.Chip.Define(this)
+                .WithValueField(0, 32, FieldMode.Read, name: "CHIP", valueProviderCallback: _ => mesh.ChipOf(pe));
+            Registers.Flag.DefineMany(this, (uint)Flags.Length, (register, number) => register
+                .WithValueField(0, 32, name: "FLAG" + number, valueProviderCallback: _ => Flags[number],
+                                writeCallback: (_, value) => Flags[number] = (uint)value));
         }
 
         private void Ring(uint address)
@@ -113,7 +94,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             if(address % 16 == 0 && address <= Sram.Size - NocDescriptor.Bytes)
             {
                 descriptor = new NocDescriptor(Sram.ReadBytes(address, NocDescriptor.Bytes), mesh, pe);
-                fault = descriptor.Check(mesh, pe, (uint)flags.Length);
+                fault = descriptor.Check(mesh, pe, (uint)Flags.Length);
             }
             if(fault != 0)
             {
@@ -151,7 +132,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private void SourceDone(NocDescriptor descriptor)
         {
-            completed++;
+            Completed++;
             Count(descriptor.SourceFlag);
             if(descriptor.Next == 0 && chains.Count > 0)
             {
@@ -163,24 +144,10 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        private void After(ulong cycles, Action action)
-        {
-            // To the nanosecond in Renode 1.16, to the microsecond in 1.15, but never at once.
-            var delay = TimeInterval.FromCPUCycles(cycles, cpu.PerformanceInMips, out ulong rest);
-            var begun = resets;
-            machine.ScheduleAction(delay.Ticks > 0 ? delay : TimeInterval.FromTicks(1), now =>
-            {
-                if(begun == resets)
-                {
-                    action();
-                }
-            });
-        }
-
         private void Fail(uint number, uint address)
         {
             this.Log(LogLevel.Error, "DMA of PE {0}: error {1} at descriptor 0x{2:X}", pe, number, address);
-            error = error != 0 ? error : number;
+            Error = Error != 0 ? Error : number;
             if(number != ErrorQueueFull)
             {
                 chains.Clear();
@@ -188,17 +155,24 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        private uint completed, error, resets;
         private readonly uint pe;
-        private readonly uint[] flags;
         private readonly Queue<uint> chains = new Queue<uint>(); // the running one first
-        private readonly IMachine machine;
-        private readonly CortexM cpu;
         private readonly Mesh mesh;
 
-        private const long Doorbell = 0x00, Status = 0x04, Completed = 0x08, Error = 0x0C, Pe = 0x10, Pes = 0x14, Chip = 0x18, Flags = 0x100;
         private const uint ErrorQueueFull = 1, ErrorPlace = 2;
         private const int QueueLength = 8;
+
+        private enum Registers : long
+        {
+            Doorbell = 0x00,
+            Status = 0x04,
+            Completed = 0x08,
+            Error = 0x0C,
+            Pe = 0x10,
+            Pes = 0x14,
+            Chip = 0x18,
+            Flag = 0x100,
+        }
     }
 
     public struct NocPlace

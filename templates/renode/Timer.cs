@@ -1,57 +1,37 @@
 // The timer: boards/pe-mesh.md, section 2. Renode gives each instruction one cycle, so what is not an instruction is sleep.
-using Antmicro.Renode.Peripherals.Bus;
+using System;
+using Antmicro.Renode.Core;
+using Antmicro.Renode.Core.Structure.Registers;
 using Antmicro.Renode.Peripherals.CPU;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    public class Timer : IDoubleWordPeripheral, IKnownSize
+    public class Timer : Device
     {
-        public Timer(CortexM cpu)
+        public Timer(IMachine machine, CortexM cpu) : base(machine, cpu)
         {
-            this.cpu = cpu;
+            Count(Registers.CyclesLow, Registers.CyclesHigh, "CYCLES", Cycles);
+            Count(Registers.InstructionsLow, Registers.InstructionsHigh, "INSTRUCTIONS", () => cpu.ExecutedInstructions);
+            Count(Registers.SleepLow, Registers.SleepHigh, "SLEEP", Asleep);
         }
 
-        public void Reset()
+        public override void Reset()
         {
+            base.Reset();
             latched = 0;
-        }
-
-        public uint ReadDoubleWord(long offset)
-        {
-            switch(offset)
-            {
-            case CyclesLow:
-                return Latch(Cycles());
-            case InstructionsLow:
-                return Latch(cpu.ExecutedInstructions);
-            case SleepLow:
-                return Latch(Asleep());
-            case CyclesHigh:
-            case InstructionsHigh:
-            case SleepHigh:
-                return latched;
-            default:
-                return 0;
-            }
-        }
-
-        public void WriteDoubleWord(long offset, uint value)
-        {
-            // All read only.
-        }
-
-        public long Size { get { return 0x1000; } }
-
-        private ulong Cycles()
-        {
-            cpu.SyncTime();
-            return cpu.TimeHandle.TotalElapsedTime.ToCPUCycles(cpu.PerformanceInMips, out var _);
         }
 
         private ulong Asleep()
         {
             ulong cycles = Cycles(), instructions = cpu.ExecutedInstructions;
             return cycles > instructions ? cycles - instructions : 0;
+        }
+
+        // Reading the low word keeps the high one.
+        private void Count(Registers low, Registers high, string name, Func<ulong> count)
+        {
+            low.Define(this).WithValueField(0, 32, FieldMode.Read, name: name, valueProviderCallback: _ => Latch(count()));
+            high.Define(this).WithValueField(0, 32, FieldMode.Read, name: name + "_HIGH", valueProviderCallback: _ => latched);
         }
 
         private uint Latch(ulong value)
@@ -61,8 +41,15 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         }
 
         private uint latched;
-        private readonly CortexM cpu;
 
-        private const long CyclesLow = 0x00, CyclesHigh = 0x04, InstructionsLow = 0x08, InstructionsHigh = 0x0C, SleepLow = 0x10, SleepHigh = 0x14;
+        private enum Registers : long
+        {
+            CyclesLow = 0x00,
+            CyclesHigh = 0x04,
+            InstructionsLow = 0x08,
+            InstructionsHigh = 0x0C,
+            SleepLow = 0x10,
+            SleepHigh = 0x14,
+        }
     }
 }

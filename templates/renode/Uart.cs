@@ -2,25 +2,31 @@
 using System;
 using System.Collections.Generic;
 using Antmicro.Migrant;
-using Antmicro.Renode.Peripherals.Bus;
+using Antmicro.Renode.Core;
+using Antmicro.Renode.Core.Structure.Registers;
 using Antmicro.Renode.Peripherals.CPU;
 using Antmicro.Renode.Peripherals.UART;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    public class Uart : IUART, IDoubleWordPeripheral, IKnownSize
+    public class Uart : Device, IUART
     {
-        public Uart(CortexM cpu, uint baud)
+        public Uart(IMachine machine, CortexM cpu, uint baud) : base(machine, cpu)
         {
-            this.cpu = cpu;
             BaudRate = baud;
+            Registers.Data.Define(this)
+                .WithValueField(0, 8, name: "DATA", valueProviderCallback: _ => NextByte(), writeCallback: (_, value) => CharReceived?.Invoke((byte)value));
+            Registers.Status.Define(this)
+                .WithFlag(0, FieldMode.Read, name: "READABLE", valueProviderCallback: _ => Waiting > 0)
+                .WithFlag(1, FieldMode.Read, name: "WRITABLE", valueProviderCallback: _ => true);
         }
 
         [field: Transient]
         public event Action<byte> CharReceived;
 
-        public void Reset()
+        public override void Reset()
         {
+            base.Reset();
             lock(received)
             {
                 received.Clear();
@@ -37,27 +43,15 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             cpu.SetEventFlag(true);
         }
 
-        public uint ReadDoubleWord(long offset)
+        // Bytes received and not read yet.
+        public int Waiting
         {
-            lock(received)
+            get
             {
-                switch(offset)
+                lock(received)
                 {
-                case Data:
-                    return received.Count > 0 ? received.Dequeue() : (uint)0;
-                case Status:
-                    return received.Count > 0 ? Readable | Writable : Writable;
-                default:
-                    return 0;
+                    return received.Count;
                 }
-            }
-        }
-
-        public void WriteDoubleWord(long offset, uint value)
-        {
-            if(offset == Data)
-            {
-                CharReceived?.Invoke((byte)value);
             }
         }
 
@@ -67,12 +61,20 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public Parity ParityBit { get { return Parity.None; } }
 
-        public long Size { get { return 0x1000; } }
+        private byte NextByte()
+        {
+            lock(received)
+            {
+                return received.Count > 0 ? received.Dequeue() : (byte)0;
+            }
+        }
 
         private readonly Queue<byte> received = new Queue<byte>();
-        private readonly CortexM cpu;
 
-        private const long Data = 0x00, Status = 0x04;
-        private const uint Readable = 1, Writable = 2;
+        private enum Registers : long
+        {
+            Data = 0x00,
+            Status = 0x04,
+        }
     }
 }

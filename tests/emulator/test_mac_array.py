@@ -236,30 +236,33 @@ CONVOLUTION = Command(
 )
 
 
-@pytest.mark.parametrize(
-    ("command", "overlapped"),
-    [
-        (replace(ADDITION, output=0x4000), None),
-        (replace(ADDITION, output=0x5000), None),
-        (replace(ADDITION, output=0x4001), "its input"),
-        (replace(ADDITION, output=0x5000, output_row_stride=128), "its second input"),
-        (replace(ADDITION, output=0x6010), "its parameters"),
-        (replace(ADDITION, output_pixel_stride=15), "its output"),
-        (replace(ADDITION, output=0x4010, input_pixel_stride=32, output_pixel_stride=32, input_row_stride=128), None),
-        (replace(CONVOLUTION, output=0x4000), "its input"),
-        (replace(CONVOLUTION, output=0x50F0), "its weights"),
-        (replace(CONVOLUTION, flags=Flag.RESIDUAL), None),
-        (replace(CONVOLUTION, flags=Flag.RESIDUAL, extra=0x7010), "what it adds"),
-        (replace(CONVOLUTION, flags=Flag.RESIDUAL, output=0x6800, extra=0x6800), "its residual parameters"),
-        (replace(CONVOLUTION, flags=Flag.ACCUMULATE, extra_pixel_stride=64, extra_row_stride=256), "the accumulators"),
-        (replace(CONVOLUTION, kind=Kind.AVERAGE_POOL, output=0x4030), "its input"),
-    ],
+WIDE = dict.fromkeys(("input_row_stride", "output_row_stride"), 128) | dict.fromkeys(
+    ("input_pixel_stride", "output_pixel_stride"), 32
 )
+OVERLAPS = [
+    (replace(ADDITION, output=0x4000), None),
+    (replace(ADDITION, output=0x5000), None),
+    (replace(ADDITION, output=0x4001), "its input"),
+    (replace(ADDITION, output=0x5000, output_row_stride=128), "its second input"),
+    (replace(ADDITION, output=0x6010), "its parameters"),
+    (replace(ADDITION, output_pixel_stride=15), "its output"),
+    (replace(ADDITION, output=0x4010, **WIDE), None),
+    (replace(CONVOLUTION, output=0x4000), "its input"),
+    (replace(CONVOLUTION, output=0x50F0), "its weights"),
+    (replace(CONVOLUTION, flags=Flag.RESIDUAL), None),
+    (replace(CONVOLUTION, flags=Flag.RESIDUAL, extra=0x7010), "what it adds"),
+    (replace(CONVOLUTION, flags=Flag.RESIDUAL, output=0x6800, extra=0x6800), "its residual parameters"),
+    (replace(CONVOLUTION, flags=Flag.ACCUMULATE, extra_pixel_stride=64, extra_row_stride=256), "the accumulators"),
+    (replace(CONVOLUTION, kind=Kind.AVERAGE_POOL, output=0x4030), "its input"),
+]
+"""Commands, and what their outputs lie on without being allowed to."""
+
+
+@pytest.mark.parametrize(("command", "overlapped"), OVERLAPS)
 def test_the_output_lies_on_no_operand_but_exactly_on_one_that_goes_in_element_by_element(
     command: Command, overlapped: str | None
 ) -> None:
     sram = np.zeros(SRAM_BYTES, np.uint8)
-    command = replace(command, output_row_stride=128) if command.input_row_stride == 128 else command
     place(sram, command)
     assert overlaps(command) == (overlapped is not None)
     with running((program(SERVER), (0,))) as emulator:

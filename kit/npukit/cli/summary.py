@@ -32,6 +32,8 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
         terminal.print(_fullest(summary["fullest"]))
     _show_states(terminal, summary)
     _show_quantization(terminal, summary)
+    if summary.get("no_renode"):
+        terminal.print(f"no project/renode: {summary['no_renode']}")
 
 
 def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
+from npukit.emulator.renode.render import Dram
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.link.companions import CompanionSession
@@ -116,8 +117,8 @@ def network_pe(build: Build) -> int:
 
 
 def _fill_dram(build: Build, name: str, session: Session) -> None:
-    """The emulator has it from the start."""
-    data = build.dram() if name != "emulator" else None
+    """The emulators that have a DRAM have it from the start."""
+    data = build.dram() if name not in EMULATORS else None
     for chip in build.manifest.chips if data else ():
         session.write_memory(0, data or b"", DRAM_PE + chip)
 
@@ -132,15 +133,11 @@ def _start(build: Build, name: str, emulation: Emulation) -> Transport:
             f"board {build.board.name} does not run on {name}",
             tries=[f"--on {other}" for other in build.board.runs_on],
         )
-    if name == "renode" and build.dram() is not None:
-        raise NpukitError(
-            f"{build.manifest.model} is built to keep tensors or constants in DRAM, which this board has not in Renode",
-            tries=["--on emulator", "npukit build --objective latency"],
-        )
     if name == "qemu":
         return QemuMachine(build.board, build.images()[0].elf)
     if name == "renode":
-        return RenodeMachine(build.board, build.images())
+        data = build.dram()
+        return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
     parts = build.board, build.images(), build.models(), build.dram() or b""
     senders = {key: pes for plan in build.plans() for key, pes in senders_of(plan).items()}
     chips = build.manifest.chips

@@ -14,7 +14,7 @@ from npukit.board.board import Board
 from npukit.emulator.renode.render import devices_source
 
 STUBS = Path(__file__).parent / "csharp"
-DEVICES = ("MacArrayCommand.cs", "MacArrayArithmetic.cs", "MacArray.cs", "Mesh.cs", "Noc.cs", "Flash.cs")
+DEVICES = ("Device.cs", "MacArrayCommand.cs", "MacArrayArithmetic.cs", "MacArray.cs", "Mesh.cs", "Noc.cs", "Flash.cs")
 
 
 def compile_devices(folder: Path) -> Path:
@@ -116,6 +116,6 @@ def _figures(board: Board) -> list[str]:
         *(slot.figures[name] for name in (*array, "parameter_bytes_per_channel")),
     ]
     assert board.flash is not None
-    parts = ("bytes", "page_bytes", "loader_bytes", "erase_cycles", "program_cycles")
+    parts = ("bytes", "page_bytes", "loader_bytes", "once_bytes", "erase_cycles", "program_cycles")
     flash = [str(getattr(board.flash, name)) for name in parts]
     return [*map(str, figures), " ".join(f"{a}-{b}" for a, b in mesh.dead_links), *flash]

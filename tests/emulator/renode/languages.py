@@ -87,6 +87,7 @@ SCRIPT_COMMANDS = tuple(
         r"emulation SetGlobalSerialExecution true",
         rf"sysbus LoadELF \${_NAME} cpu=sysbus\.{_NAME}",
         rf"sysbus LoadBinary \${_NAME} ({_NUMBER}) cpu=sysbus\.{_NAME}",
+        rf"sysbus\.mesh LoadDram \${_NAME} ({_NUMBER})",
         r"macro reset",
         r'"""',
         r"runMacro \$reset",

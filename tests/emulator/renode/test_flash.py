@@ -9,7 +9,7 @@ import pytest
 from emulator.renode.devices import Devices
 from npukit.board.board import Board
 
-ERASE, ADDRESS, DATA, STATUS, ERROR, CAUSE, START, RESTART = 0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x1C, 0x20
+ERASE, ADDRESS, DATA, STATUS, ERROR, CAUSE, START, RESTART, WATCHDOG = 0, 4, 8, 0xC, 0x10, 0x14, 0x1C, 0x20, 0x24
 
 
 def flash_words(devices: Devices, offset: int, count: int) -> list[int]:
@@ -47,7 +47,7 @@ def test_the_flash_clears_bits_and_erases_pages(devices: Devices, board: Board) 
         ([(ERASE, 0x20004)], 2),
         ([(ERASE, 0x4000_0000)], 2),
         ([(ADDRESS, 0x20002), (DATA, 0)], 2),
-        ([(ADDRESS, 0xFFF0), (DATA, 0)], 4),
+        ([(ADDRESS, 0xFBFC), (DATA, 0)], 4),
         ([(ERASE, 0)], 4),
         ([(START, 0x100)], 6),
     ],
@@ -75,3 +75,24 @@ def test_a_restart_ends_what_the_flash_does(devices: Devices) -> None:
     devices.let_time_pass()
     assert (devices.flash(CAUSE), devices.flash(STATUS)) == (2, 0)
     assert flash_words(devices, 0x2_0000, 1) == [0xFFFF_FFFF]
+
+
+def test_the_end_of_the_loader_area_is_programmed_and_never_erased(devices: Devices, board: Board) -> None:
+    assert board.flash is not None
+    once = board.flash.loader_bytes - board.flash.once_bytes
+    program_words(devices, once, 0x1234_5678)
+    assert flash_words(devices, once, 2) == [0x1234_5678, 0xFFFF_FFFF]
+    assert devices.flash(ERROR) == 0
+    devices.set_flash(ERASE, board.flash.loader_bytes - board.flash.page_bytes)
+    assert devices.flash(ERROR) == 4
+
+
+def test_the_watchdog_restarts_the_board_unless_it_is_told_not_to(devices: Devices) -> None:
+    devices.set_flash(WATCHDOG, 5000)
+    assert devices.flash(WATCHDOG) == 5000
+    devices.set_flash(WATCHDOG, 0)
+    devices.let_time_pass()
+    assert (devices.flash(WATCHDOG), devices.flash(CAUSE)) == (0, 0)
+    devices.set_flash(WATCHDOG, 5000)
+    devices.let_time_pass()
+    assert (devices.flash(WATCHDOG), devices.flash(CAUSE)) == (0, 3)

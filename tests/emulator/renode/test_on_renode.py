@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from emulator.renode.meshes import Frame, nrf52840, one_pe, render_frame, sixteen_pes, stm32f4
+from emulator.renode.real import monitor, program, renode_test
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.renode.machine import RenodeMachine
-from npukit.emulator.renode.program import find_renode
-from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.link.transport import Transport
 from npukit.project.image import Image
@@ -21,13 +19,6 @@ from npukit.project.image import Image
 MESHES = {"one PE": one_pe, "sixteen PEs": sixteen_pes}
 STOCK = {"STM32F4": stm32f4, "nRF52840": nrf52840}
 FRAMES = MESHES | STOCK
-
-
-def program(name: str) -> Path:
-    try:
-        return find_renode(name)
-    except NpukitError as error:
-        pytest.skip(f"{error.message}: nothing runs on the real Renode")
 
 
 def outputs(machine: Transport, frame: Frame) -> tuple[bytes, ...]:
@@ -76,12 +67,6 @@ def test_a_reset_begins_anew(name: str, tmp_path: Path) -> None:
         assert a_run(session, frame) == frame.golden.outputs
 
 
-def renode_test(suite: Path, results: Path) -> tuple[int, str]:
-    command = [program("renode-test"), "-r", results, suite]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=results)
-    return done.returncode, done.stdout
-
-
 @pytest.mark.parametrize("name", list(FRAMES))
 def test_the_suite_passes(name: str, tmp_path: Path) -> None:
     program("renode-test")
@@ -89,6 +74,23 @@ def test_the_suite_passes(name: str, tmp_path: Path) -> None:
     status, text = renode_test(render_frame(frame, tmp_path / "renode"), tmp_path)
     assert status == 0, text
     assert text.count("Finished test") == 3
+
+
+def test_the_monitor_names_registers_and_shows_what_devices_do(tmp_path: Path) -> None:
+    frame = one_pe(tmp_path)
+    render_frame(frame, tmp_path / "renode")
+    asked = ["sysbus.macArray0 BusyCycles", "sysbus.macArray0 Error", "sysbus.noc0 Flags", "sysbus.mesh DramBytes"]
+    traced = "sysbus LogPeripheralAccess sysbus.macArray0"
+    write = "sysbus WriteDoubleWord 0xE3000000 0x4 sysbus.cpu0"
+    read = "sysbus ReadDoubleWord 0xE3000010 sysbus.cpu0"
+    text = monitor([f"include @{tmp_path}/renode/run.resc", traced, write, read, *asked], tmp_path)
+    assert "WriteUInt32 to 0x0 (Doorbell)" in text
+    assert "macArray0: MAC array: error 2 at command 0x4: not 16-byte aligned, or outside SRAM" in text
+    assert "(Error), returned 0x2" in text
+    values = text[text.index("returned 0x2") :].split()
+    assert values.count("0x00000002") == 2  # what was read, and the property
+    assert values.count("0x00000000") + values.count("0x00000000,") == 1 + frame.board.noc.flags  # no busy cycle either
+    assert "0x80000000" in values
 
 
 def constants_offset(elf: Path) -> int:

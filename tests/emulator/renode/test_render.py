@@ -25,7 +25,9 @@ from npukit.emulator.renode.render import (
     DEVICES,
     MODELS,
     MOST_PES,
+    SCRIPT,
     STOCK_MODELS,
+    Dram,
     devices_source,
     objection,
     render_renode,
@@ -106,7 +108,7 @@ def test_figures_are_the_board_s(board: Board, tmp_path: Path) -> None:
         assert entries["macArray0"].attributes[camel(name)] == value
     assert board.flash is not None
     assert entries["flashMemory"].attributes["size"] == board.flash.bytes
-    for name in ("page_bytes", "loader_bytes", "erase_cycles", "program_cycles"):
+    for name in ("page_bytes", "loader_bytes", "once_bytes", "erase_cycles", "program_cycles"):
         assert entries["flash"].attributes[camel(name)] == getattr(board.flash, name)
     assert entries["cpu0"].attributes["PerformanceInMips"] == board.core.clock_hz // 10**6
 
@@ -156,6 +158,15 @@ def test_the_script_loads_what_is_there(board: Board, tmp_path: Path) -> None:
     assert (folder / "own-3-00001000.bin").read_bytes() == overlay.data
 
 
+def test_the_script_fills_the_dram_of_each_chip_whenever_the_board_starts(board: Board, tmp_path: Path) -> None:
+    render_renode(board, [Image(tmp_path / "image.elf", (0,))], tmp_path, Dram(b"\1\2\3", (0, 2)))
+    commands = parse_script((tmp_path / SCRIPT).read_text())
+    assert "$dram?=$ORIGIN/dram.bin" in commands
+    restart = commands[commands.index("macro reset") : commands.index("runMacro $reset")]
+    assert [line for line in restart if "Dram" in line] == [f"sysbus.mesh LoadDram $dram {chip}" for chip in (0, 2)]
+    assert (tmp_path / "dram.bin").read_bytes() == b"\1\2\3"
+
+
 @pytest.mark.parametrize("models", [MODELS, STOCK_MODELS])
 def test_the_devices_are_one_file_that_begins_with_what_they_use(models: tuple[str, ...]) -> None:
     text = devices_source(models)
@@ -189,7 +200,7 @@ def test_an_accelerator_that_the_core_computes_needs_no_device(board: Board, tmp
 def test_what_renode_cannot_be_is_said(board: Board) -> None:
     many = objection(board.model_copy(update={"name": "big"}), [Image(Path("x"), tuple(range(MOST_PES + 1)))])
     assert isinstance(many, DoesNotFit)
-    assert many.message == "33 PEs do not fit in a Renode machine: it has at most 32 cores"
+    assert many.message == "33 PEs do not fit in a Renode machine: its translation library knows at most 32 cores"
     strange = board.model_copy(update={"accelerator": (AcceleratorSlot(name="dream", base=0xE300_0000),)})
     refusal = objection(strange, [Image(Path("x"), (0,))])
     assert refusal is not None

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from npukit.board.board import Board
 from npukit.emulator.renode.program import find_renode
-from npukit.emulator.renode.render import SCRIPT, objection, render_renode
+from npukit.emulator.renode.render import SCRIPT, Dram, objection, render_renode
 from npukit.errors import NpukitError
 from npukit.project.image import Image
 
@@ -32,13 +32,13 @@ class RenodeMachine:
     It answers nothing but that port, and ends when the link is closed in whatever way.
     """
 
-    def __init__(self, board: Board, images: Sequence[Image]) -> None:
+    def __init__(self, board: Board, images: Sequence[Image], dram: Dram | None = None) -> None:
         if (refusal := objection(board, images)) is not None:
             raise refusal
         program = find_renode()
         self._folder = tempfile.TemporaryDirectory(prefix="npukit-renode-")
         self._log = Path(self._folder.name) / "log.txt"
-        render_renode(board, images, Path(self._folder.name))
+        render_renode(board, images, Path(self._folder.name), dram)
         port = _free_port()
         self._process = self._start(program, port)
         self._link: socket.socket | None = None

@@ -18,13 +18,15 @@ from npukit.project.image import Image, Overlay
 from npukit.templates import templates_in
 
 PLATFORM, SCRIPT = "board.repl", "run.resc"
+DRAM = "dram.bin"
 PORT = 3456
 """Where the host link listens if nobody says otherwise."""
 
 MOST_PES = 32
-"""Renode has no more cores in one machine."""
+"""Renode's translation library keeps the exclusive accesses of a machine's cores in tables of so many."""
 
 MODELS = (
+    "Device.cs",
     "MacArrayCommand.cs",
     "MacArrayArithmetic.cs",
     "MacArray.cs",
@@ -56,7 +58,15 @@ class _Load:
     pes: tuple[int, ...]
 
 
-def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
+@dataclass(frozen=True)
+class Dram:
+    """What the DRAM of these chips begins with."""
+
+    data: bytes
+    chips: tuple[int, ...] = (0,)
+
+
+def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dram | None = None) -> None:
     """The board with these images, as Renode loads it: `include @FOLDER/run.resc`, then `start`.
 
     There must be no `objection`. Only PEs with an image are there. Paths of images are written relative to the folder.
@@ -70,7 +80,10 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path) -> None:
     overlays = [overlay for image in images for overlay in image.overlays]
     for overlay in overlays:
         (folder / own_data_file(overlay)).write_bytes(overlay.data)
+    if dram:
+        (folder / DRAM).write_bytes(dram.data)
     values = {"board": board, "port": PORT, "devices": DEVICES, "loads": loads, "overlays": overlays}
+    values |= {"dram": DRAM, "chips": dram.chips if dram else ()}
     write_template(folder / SCRIPT, "run.resc.j2", own_data_file=own_data_file, **values)
 
 
@@ -95,7 +108,7 @@ def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
     count = len(pes_of(images))
     if count > MOST_PES:
         return DoesNotFit(
-            f"{count} PEs do not fit in a Renode machine: it has at most {MOST_PES} cores",
+            f"{count} PEs do not fit in a Renode machine: its translation library knows at most {MOST_PES} cores",
             tries=[f"npukit build --pes {MOST_PES}", *others],
         )
     return None

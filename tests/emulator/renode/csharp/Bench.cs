@@ -24,7 +24,7 @@ public static class Bench
         var arrays = memories.Select(
             (memory, pe) => new MacArray(machine, cores[pe], memory, n[15], n[16], n[17], n[18], n[19], n[20], n[21])).ToArray();
         var flashMemory = new MappedMemory((int)f[0]);
-        var flash = new Flash(machine, cores[0], flashMemory, f[1], f[2], f[3], f[4]);
+        var flash = new Flash(machine, cores[0], flashMemory, f[1], f[2], f[3], f[4], f[5]);
         memories = memories.Concat(new[] { flashMemory }).ToArray();
         machine.Resetable = flash;
         var input = new BinaryReader(Console.OpenStandardInput());

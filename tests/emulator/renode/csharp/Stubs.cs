@@ -2,7 +2,10 @@
 using System;
 using System.Collections.Generic;
 using System.Linq;
+using Antmicro.Renode.Core;
+using Antmicro.Renode.Core.Structure.Registers;
 using Antmicro.Renode.Peripherals;
+using Antmicro.Renode.Peripherals.Bus;
 using Antmicro.Renode.Time;
 
 namespace Antmicro.Renode.Core
@@ -60,7 +63,18 @@ namespace Antmicro.Renode.Time
             return FromTicks(cycles);
         }
 
+        public ulong ToCPUCycles(uint million, out ulong rest)
+        {
+            rest = 0;
+            return Ticks;
+        }
+
         public ulong Ticks;
+    }
+
+    public class TimeHandle
+    {
+        public TimeInterval TotalElapsedTime;
     }
 }
 
@@ -69,6 +83,112 @@ namespace Antmicro.Renode.Peripherals
     public interface IPeripheral
     {
         void Reset();
+    }
+}
+
+namespace Antmicro.Renode.Peripherals
+{
+    public abstract class BasicDoubleWordPeripheral : IDoubleWordPeripheral
+    {
+        protected BasicDoubleWordPeripheral(IMachine machine)
+        {
+            this.machine = machine;
+        }
+
+        public virtual void Reset()
+        {
+        }
+
+        public uint ReadDoubleWord(long offset)
+        {
+            DoubleWordRegister register;
+            return Defined.TryGetValue(offset, out register) ? register.Read() : 0;
+        }
+
+        public void WriteDoubleWord(long offset, uint value)
+        {
+            DoubleWordRegister register;
+            if(Defined.TryGetValue(offset, out register))
+            {
+                register.Write(value);
+            }
+        }
+
+        public readonly Dictionary<long, DoubleWordRegister> Defined = new Dictionary<long, DoubleWordRegister>();
+
+        protected readonly IMachine machine;
+    }
+
+    public static class BasicDoubleWordPeripheralExtensions
+    {
+        public static DoubleWordRegister Define(this Enum offset, BasicDoubleWordPeripheral peripheral)
+        {
+            return peripheral.Defined[Convert.ToInt64(offset)] = new DoubleWordRegister();
+        }
+
+        public static void DefineMany(this Enum first, BasicDoubleWordPeripheral peripheral, uint count, Action<DoubleWordRegister, int> setup)
+        {
+            for(var i = 0; i < count; i++)
+            {
+                setup(peripheral.Defined[Convert.ToInt64(first) + 4 * i] = new DoubleWordRegister(), i);
+            }
+        }
+    }
+}
+
+namespace Antmicro.Renode.Core.Structure.Registers
+{
+    [Flags]
+    public enum FieldMode
+    {
+        Read = 1,
+        Write = 2
+    }
+
+    public class DoubleWordRegister
+    {
+        public DoubleWordRegister WithValueField(int position, int width, FieldMode mode = FieldMode.Read | FieldMode.Write,
+                                                 Action<ulong, ulong> writeCallback = null, Func<ulong, ulong> valueProviderCallback = null, string name = null)
+        {
+            if((mode & FieldMode.Read) != 0)
+            {
+                providers.Add(() => valueProviderCallback(0) << position);
+            }
+            if((mode & FieldMode.Write) != 0 && writeCallback != null)
+            {
+                writers.Add(value => writeCallback(0, value >> position & (1UL << width) - 1));
+            }
+            return this;
+        }
+
+        public DoubleWordRegister WithFlag(int position, FieldMode mode, Func<bool, bool> valueProviderCallback, string name = null)
+        {
+            return WithValueField(position, 1, mode, valueProviderCallback: _ => valueProviderCallback(false) ? 1UL : 0);
+        }
+
+        public uint Read()
+        {
+            return (uint)providers.Aggregate(0UL, (value, provider) => value | provider());
+        }
+
+        public void Write(uint value)
+        {
+            writers.ForEach(writer => writer(value));
+        }
+
+        private readonly List<Func<ulong>> providers = new List<Func<ulong>>();
+        private readonly List<Action<ulong>> writers = new List<Action<ulong>>();
+    }
+}
+
+namespace Antmicro.Renode.Utilities
+{
+    public class ReadFilePath
+    {
+        public static implicit operator string(ReadFilePath path)
+        {
+            return path.ToString();
+        }
     }
 }
 
@@ -101,7 +221,13 @@ namespace Antmicro.Renode.Peripherals.CPU
             Events.Add(machine.Now);
         }
 
+        public void SyncTime()
+        {
+        }
+
         public uint PerformanceInMips { get { return 1; } }
+
+        public TimeHandle TimeHandle { get { return new TimeHandle { TotalElapsedTime = Time.TimeInterval.FromTicks(machine.Now) }; } }
 
         public readonly List<ulong> Events = new List<ulong>();
 
