@@ -80,3 +80,12 @@ def test_more_pes_do_not_help_float_code_and_that_is_said() -> None:
     said = "7 of 8 layers are C made by TVM, which is not divided: each runs on one PE, however many there are"
     assert said in several.stdout.replace("\n", " ")
     assert "not divided" not in alone.stdout
+
+
+def test_a_build_without_renode_files_says_why(folder: Path) -> None:
+    done = build("-o", "out", "--board", "pe-mesh-152", "--pes", "33", "--objective", "throughput")
+    assert done.exit_code == 0, done.stderr
+    why = "33 PEs do not fit in a Renode machine: its translation library knows at most 32 cores"
+    assert f"no project/renode: {why}" in " ".join(done.stdout.split())
+    assert not (folder / "out/project/renode").exists()
+    assert json.loads((folder / "out/npukit.json").read_text())["summary"]["no_renode"] == why

@@ -87,6 +87,7 @@ def test_the_monitor_names_registers_and_shows_what_devices_do(tmp_path: Path) -
     assert "WriteUInt32 to 0x0 (Doorbell)" in text
     assert "macArray0: MAC array: error 2 at command 0x4: not 16-byte aligned, or outside SRAM" in text
     assert "(Error), returned 0x2" in text
+    assert frame.board.noc is not None
     values = text[text.index("returned 0x2") :].split()
     assert values.count("0x00000002") == 2  # what was read, and the property
     assert values.count("0x00000000") + values.count("0x00000000,") == 1 + frame.board.noc.flags  # no busy cycle either
