@@ -112,7 +112,7 @@ def program_text(cases: Mapping[str, Case]) -> str:
 
 
 def _places(case: Case, shelf: _Shelf) -> Places:
-    inputs = tuple(shelf.take(data.nbytes + case.kernel.over_read) for data in case.inputs)
+    inputs = tuple(shelf.take(data.nbytes + case.kernel.reads_beyond) for data in case.inputs)
     return Places(inputs, shelf.take(case.kernel.output.bytes), shelf.take(case.kernel.scratch_bytes))
 
 

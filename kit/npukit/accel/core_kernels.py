@@ -47,14 +47,14 @@ class OpKernels:
 
     @property
     def cost(self) -> Cost:
-        copied = self._copy_place + self.copy.output.bytes + self.main.over_read if self.copy else 0
+        copied = self._copy_place + self.copy.output.bytes + self.main.reads_beyond if self.copy else 0
         return Cost(
             cycles=sum(kernel.cycles for kernel in self.kernels),
             constant_bytes=sum(kernel.constant_bytes for kernel in self.kernels),
             scratch_bytes=max(copied, self.main.scratch_bytes),
             arrangement=self.arrangement,
-            over_read=0 if self.copy else self.main.over_read,
-            in_place=(0,) if self.copy else self.main.in_place,
+            reads_beyond=0 if self.copy else self.main.reads_beyond,
+            may_overwrite=(0,) if self.copy else self.main.may_overwrite,
         )
 
     @property

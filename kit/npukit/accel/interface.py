@@ -54,23 +54,24 @@ class Tile:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a tile needs: cycles of the engine, and bytes of constants and of scratch memory on its PE.
+    """The cost of a tile: cycles of the engine, and bytes of constants and of scratch memory on its PE.
 
-    `arrangement` is how it leaves its output, if not densely: only for a whole output whose readers know.
-    Bytes in the `over_read` behind its inputs may be read, never used. The output may begin where an input that
-    `in_place` numbers begins; and lie on one that `upon` numbers, element upon element, also if it is computed in
-    pieces. Tiles of an op that span the same channels (the last axis) and have equal
-    `constants_form` have the same constants, but for their commands; None promises nothing.
+    `arrangement`: how the output lies, if not densely; only for a whole output whose readers know.
+    `reads_beyond`: bytes behind its inputs that may be read, never used.
+    `may_overwrite`: numbers of inputs where the output may begin, as they have been read by then.
+    `aliases`: numbers of inputs on which the output may lie element upon element, also if it is computed in pieces.
+    `constants_key`: tiles of an op that span the same channels (the last axis) and have equal keys have the same
+    constants, but for their commands; None promises nothing.
     """
 
     cycles: int
     constant_bytes: int
     scratch_bytes: int = 0
     arrangement: Arrangement | None = None
-    over_read: int = 0
-    in_place: tuple[int, ...] = ()
-    upon: tuple[int, ...] = ()
-    constants_form: str | None = None
+    reads_beyond: int = 0
+    may_overwrite: tuple[int, ...] = ()
+    aliases: tuple[int, ...] = ()
+    constants_key: str | None = None
 
 
 @dataclass(frozen=True)

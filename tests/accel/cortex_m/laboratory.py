@@ -61,7 +61,7 @@ def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None, o
     code, entry = _linked(kernel.assembly, kernel.symbol, tuple(symbols.items()))
     arguments, free, regions = [], RAM + GUARD, []
     for index, data in enumerate(inputs):
-        content = data.tobytes() + b"\x5a" * kernel.over_read
+        content = data.tobytes() + b"\x5a" * kernel.reads_beyond
         place = _before_nothing(index, content, regions) if over is None else free
         arguments.append(place)
         writes.append((place, content))

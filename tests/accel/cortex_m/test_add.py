@@ -58,7 +58,7 @@ def test_the_output_may_lie_on_an_input(over: int):
     bordered, smaller = (Layout(Order.PIXELS, layer.input_shape, border) for border in ((1, 1, 1, 1), (0, 0, 1, 1)))
     kernel = add(layer, bordered, bordered, smaller)
     assert isinstance(kernel, Kernel)
-    assert kernel.in_place == (0, 1)
+    assert kernel.may_overwrite == (0, 1)
     x, y = rng.integers(-128, 128, (2, 5, 7, 3)).astype(np.int8)
     run = laboratory.run(kernel, bordered.pack(x, 3), bordered.pack(y, -7), over=over)
     np.testing.assert_array_equal(smaller.unpack(run.output, 11), reference.add(layer, x, y))

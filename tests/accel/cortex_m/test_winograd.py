@@ -70,7 +70,7 @@ def test_the_output_may_lie_on_the_input(size: tuple[int, int]):
     rng = np.random.default_rng(6)
     layer = layers.conv(rng, (*size, 8), 8, (3, 3), padding=(1, 1, 1, 1))
     kernel = kernel_for(layer)
-    assert kernel.in_place == (0,)
+    assert kernel.may_overwrite == (0,)
     x = layers.activations(rng, layer.input_shape, extreme=False)
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero), over=0)
     got = kernel.output.unpack(run.output, layer.requantization.zero_point)
@@ -79,7 +79,7 @@ def test_the_output_may_lie_on_the_input(size: tuple[int, int]):
 
 def test_rows_that_overlap_keep_the_output_off_the_input():
     layer = layers.conv(np.random.default_rng(6), (7, 8, 8), 8, (3, 3), padding=(1, 1, 1, 1))
-    assert kernel_for(layer).in_place == ()
+    assert kernel_for(layer).may_overwrite == ()
 
 
 # Instructions per product that ../shared/facts/kernels.md measured for the prototypes.

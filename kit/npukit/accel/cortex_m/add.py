@@ -58,7 +58,7 @@ def add(layer: AddLayer, first: Layout, second: Layout, target: Layout) -> Kerne
         cycles=cycles,
         scratch_bytes=0,
         stack_bytes=36,
-        in_place=tuple(index for index, source in enumerate((first, second)) if source.follows(target)),
+        may_overwrite=tuple(index for index, source in enumerate((first, second)) if source.follows(target)),
     )
 
 

@@ -109,7 +109,7 @@ def _fastest(
         cycles=cycles,
         scratch_bytes=2 * STEP * plan.steps,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
-        over_read=3,
+        reads_beyond=3,
     )
 
 

@@ -103,7 +103,7 @@ def _fastest(
         cycles=cycles,
         scratch_bytes=0,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
-        over_read=3,
+        reads_beyond=3,
     )
 
 

@@ -39,8 +39,8 @@ class Routine:
 class Kernel:
     """`void symbol(const int8_t *input, int8_t *output, void *scratch)`; an add takes two inputs.
 
-    `over_read` bytes beyond the input may be read, never used: they must exist. The output may begin where an input
-    that `in_place` numbers begins. `instructions` and `cycles` are those of one call.
+    `reads_beyond` bytes beyond the input may be read, never used: they must exist. The output may begin where an input
+    that `may_overwrite` numbers begins. `instructions` and `cycles` are those of one call.
     """
 
     symbol: str
@@ -54,8 +54,8 @@ class Kernel:
     cycles: int
     scratch_bytes: int
     stack_bytes: int
-    over_read: int = 0
-    in_place: tuple[int, ...] = ()
+    reads_beyond: int = 0
+    may_overwrite: tuple[int, ...] = ()
 
     @property
     def entry(self) -> str:

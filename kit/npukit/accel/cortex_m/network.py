@@ -212,7 +212,7 @@ class _Search:
         """Bytes the output shares with an input that nobody reads afterwards."""
         if call.kernel is None:
             return 0
-        readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.in_place if call.inputs[i] != INPUT}
+        readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.may_overwrite if call.inputs[i] != INPUT}
         over = (call.kernel.inputs[i].bytes for i, last in readers.items() if last == index)
         return max((min(size, target.bytes) for size in over), default=0)
 

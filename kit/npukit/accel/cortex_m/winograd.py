@@ -89,8 +89,8 @@ def _generated(
         cycles=cycles,
         scratch_bytes=plan.scratch_bytes,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES + RESULT_BYTES,
-        over_read=3,
-        in_place=(0,) if target.shape[0] % TILE_ROWS == 0 and source.follows(target) else (),
+        reads_beyond=3,
+        may_overwrite=(0,) if target.shape[0] % TILE_ROWS == 0 and source.follows(target) else (),
     )
 
 

@@ -60,7 +60,7 @@ class MacArray:
             return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes)
         constants = self._constant_bytes(net, op, plane) + COMMAND_BYTES
         cycles, form = cycles_of(net, op, plane, self.figures), self._form(net, op, plane)
-        return Cost(cycles, constants, constants_form=form, upon=_added(op))
+        return Cost(cycles, constants, constants_key=form, aliases=_added(op))
 
     def lower(self, tile: Tile) -> Lowered:
         return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))

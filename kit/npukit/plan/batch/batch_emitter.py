@@ -293,7 +293,7 @@ class _RoundEmitter:
 
     def _source(self, op: Op, box: Box) -> Block:
         """The constants of a box in DRAM."""
-        form = self.emitter.cost(op, box).constants_form
+        form = self.emitter.cost(op, box).constants_key
         return Block(streamed_name(op.name, box, form), self._size(op, box))
 
     def _size(self, op: Op, box: Box) -> int:

@@ -60,7 +60,7 @@ def may_fit(problem: Problem, wanted: Round) -> bool:
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:
     """Ops, by number, that may write where they read."""
     first = ((index, op, tile.box) for index, op in enumerate(graph.ops) for tile in group[op.name][:1])
-    return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).in_place)
+    return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).may_overwrite)
 
 
 class _Slices:

@@ -217,7 +217,7 @@ def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetim
         compute = program.steps[step]
         assert isinstance(compute, Compute)
         output = named[compute.output.buffer]
-        for i in (named[compute.inputs[i].buffer] for i in cost.in_place):
+        for i in (named[compute.inputs[i].buffer] for i in cost.may_overwrite):
             if wanted[i][1].last == step == wanted[output][1].first and output not in found.values():
                 found.setdefault(i, output)
     return found
@@ -242,7 +242,7 @@ class _BufferNeeds:
         if cost.arrangement:
             self.arrangements[step.output.buffer] = cost.arrangement
         for view in step.inputs:
-            self._room[view.buffer] = max(self._room.get(view.buffer, 0), cost.over_read)
+            self._room[view.buffer] = max(self._room.get(view.buffer, 0), cost.reads_beyond)
 
     def bytes(self, graph: Graph, held: Held) -> int:
         if isinstance(held, Block):

@@ -166,7 +166,9 @@ class Emitter:
         program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
         for held in (*reads, target):
             program.use(held, step)
-        lain_on = next((sources[i] for i in cost.upon if _may_lie_on(target, sources[i], sources, index, tile)), None)
+        lain_on = next(
+            (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile)), None
+        )
         if lain_on and not self.is_output(lain_on.tensor):
             program.upon[lain_on] = target
         if engine.abilities.wait:

@@ -83,7 +83,7 @@ class Splits:
         constants = [net.constants[name].shape for name in op.inputs if name in net.constants]
         kinds = [(part.kind, part.attributes) for part in op.parts]
         whole = self._tile_cost(op, Box.whole(self._graph.shape(op.output)))
-        figures = whole.cycles, whole.constant_bytes, whole.scratch_bytes, whole.constants_form
+        figures = whole.cycles, whole.constant_bytes, whole.scratch_bytes, whole.constants_key
         return op.kind, op.engine, op.attributes, *kinds, *shapes, *constants, *figures
 
     def cost(self, index: int, split: Split) -> Cost:

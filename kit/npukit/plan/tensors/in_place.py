@@ -17,7 +17,7 @@ def upon(graph: Graph, engines: Mapping[str, Accelerator]) -> Upon:
     found: dict[str, tuple[str, ...]] = {}
     for index, op in enumerate(graph.ops):
         sources, shape = graph.sources(op), graph.shape(op.output)
-        may = engines[op.engine].cost(graph.net, op, Box.whole(shape)).upon
+        may = engines[op.engine].cost(graph.net, op, Box.whole(shape)).aliases
         names = (sources[i] for i in may if sources.count(sources[i]) == 1 and graph.shape(sources[i]) == shape)
         found[op.name] = tuple(
             name for name in names if graph.consumers[name][-1] == index and name not in graph.outputs
