@@ -1,5 +1,6 @@
 # make demo        a trained network to firmware, proved and measured on an emulated mesh; needs Python 3.11 and nothing else
-# make test        every test
+# make test        every test but the exhaustive ones
+# make test-all    every test; CI runs it
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
 # make two-chips   two full chips, every PE and every frame; CI runs it
 # make whole-board all 7296 PEs of pe-mesh-7296
@@ -18,7 +19,7 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
-.PHONY: demo test onnx-nodes two-chips whole-board dead-parts large-networks figures docs lint wheel clean
+.PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -28,6 +29,9 @@ demo: $(VENV)/installed
 	@echo "The report: $(BUILD)/report.html"
 
 test: $(VENV)/installed-for-development
+	$(BIN)/python -m pytest -n 2 -m "not exhaustive" --durations=20 --durations-min=10
+
+test-all: $(VENV)/installed-for-development
 	$(BIN)/python -m pytest -n 2 --durations=20 --durations-min=10
 
 onnx-nodes: $(VENV)/installed-for-development

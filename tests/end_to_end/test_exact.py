@@ -23,27 +23,30 @@ MESH_MODELS = ["ad01_int8", "pretrainedResnet_quant", "vww_96_int8"]
 SMALL_MODELS = ["hello_world_int8", "kws_ref_model"]
 
 
-def check(model: Path, cases: Path, expect: str | None, place: str, folder: Path) -> None:
+CASES = [pytest.param(2, id="two cases"), pytest.param(None, id="all cases", marks=pytest.mark.exhaustive)]
+
+
+def check(name: str, place: str, cases: int | None, folder: Path) -> None:
     board, options = PLACES[place]
     if place == "QEMU" and not shutil.which("qemu-system-arm"):
         pytest.skip("qemu-system-arm is not here")
-    shared_build(model, folder, board, **options)
-    found = api.validate(folder, inputs=cases, expect=expect)
+    shared_build(models() / f"{name}.tflite", folder, board, **options)
+    found = api.validate(folder, inputs=models() / f"{name}.npz", expect="out0_tflm", cases=cases)
     assert found.passed, found.mismatches
 
 
+@pytest.mark.parametrize("cases", CASES)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", SMALL_MODELS)
-def test_small_models_equal_tflite_micro(name: str, place: str, tmp_path: Path) -> None:
-    folder = models()
-    check(folder / f"{name}.tflite", folder / f"{name}.npz", "out0_tflm", place, tmp_path / "out")
+def test_small_models_equal_tflite_micro(name: str, place: str, cases: int | None, tmp_path: Path) -> None:
+    check(name, place, cases, tmp_path / "out")
 
 
+@pytest.mark.parametrize("cases", CASES)
 @pytest.mark.parametrize("place", ["mesh", "QEMU"])
 @pytest.mark.parametrize("name", MESH_MODELS)
-def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, tmp_path: Path) -> None:
-    folder = models()
-    check(folder / f"{name}.tflite", folder / f"{name}.npz", "out0_tflm", place, tmp_path / "out")
+def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, cases: int | None, tmp_path: Path) -> None:
+    check(name, place, cases, tmp_path / "out")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -64,6 +67,7 @@ def test_digits_are_read_right_on_the_mesh(tmp_path: Path) -> None:
     assert (scores.reshape(len(labels), -1).argmax(1) == labels).mean() > 0.97
 
 
+@pytest.mark.exhaustive
 def test_keywords_are_heard_as_well_as_the_reference_hears_them(tmp_path: Path) -> None:
     with np.load(models() / "kws_accuracy.npz") as file:
         samples, labels = file["in0"][:100], file["labels"][:100]

@@ -7,8 +7,15 @@ from benchmarks.golden_metrics import DIGITS, cases, golden, measure, title
 
 from helpers import models
 
+QUICK = (DIGITS.stem, "kws_ref_model")
 
-@pytest.mark.parametrize(("name", "pes", "objective"), list(cases()))
+
+def chosen(name: str, pes: int, objective: str):
+    marks = () if name in QUICK else pytest.mark.exhaustive
+    return pytest.param(name, pes, objective, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "pes", "objective"), [chosen(*case) for case in cases()])
 def test_the_metrics_are_the_golden_ones(name: str, pes: int, objective: str) -> None:
     model = DIGITS if name == DIGITS.stem else models() / f"{name}.tflite"
     found, wanted = measure(model, pes, objective), golden()[title(name, pes, objective)]
