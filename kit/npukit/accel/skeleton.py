@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment
@@ -58,6 +59,7 @@ def _board(name: str) -> str:
     return f"# npukit's board pe-mesh, with {name} in place of its MAC array.\n{text}"
 
 
+@cache
 def _environment() -> Environment:
     environment = templates_in("accelerator")
     environment.filters["pascal"] = lambda name: "".join(part.capitalize() for part in name.split("_"))

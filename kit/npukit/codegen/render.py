@@ -174,6 +174,7 @@ def _places(role: Role) -> Places:
 
 
 @cache
+@cache
 def _environment() -> Environment:
     environment = templates_in("net")
     environment.filters["comment"] = comment_text

@@ -189,6 +189,7 @@ def _render(template: str, values: dict[str, Any]) -> str:
 
 
 @cache
+@cache
 def _environment() -> Environment:
     environment = templates_in("export")
     environment.filters["comment"] = comment_text

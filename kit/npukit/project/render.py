@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -155,6 +156,7 @@ def _write(path: Path, template: str, **values: Any) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
+@cache
 def _environment() -> Environment:
     environment = templates_in("project")
     environment.filters["comment"] = comment_text

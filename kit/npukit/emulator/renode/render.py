@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,7 @@ def own_data_file(overlay: Overlay) -> str:
     return f"own-{overlay.pe}-{overlay.address:08x}.bin"
 
 
+@cache
 def _environment() -> Environment:
     environment = templates_in("renode")
     environment.filters["line"] = lambda text: re.sub(r"[^\w .,:/()+-]", "", text)
