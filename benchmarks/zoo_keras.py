@@ -7,6 +7,7 @@ It runs in an environment that has TensorFlow.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -187,22 +188,29 @@ def samples(model: Any) -> Iterator[list[np.ndarray]]:
         yield [random.normal(0, 1, (1, *each.shape[1:])).astype(np.float32) for each in model.inputs]
 
 
+def write(folder: Path, name: str) -> None:
+    """A network in each way."""
+    network = next(each for each in (*NETWORKS, *LARGE) if each.__name__ == name)
+    for way in WAYS if network in NETWORKS else ("int8",):
+        keras.utils.set_random_seed(3)
+        try:
+            data = converted(network(), way)
+        except Exception as fault:
+            print(f"{name} in {way}: the converter does not take it: {str(fault)[:120]}")
+            continue
+        (folder / f"{name}_{way}.tflite").write_bytes(data)
+
+
 def main(folder: Path) -> None:
+    """Each network in a process of its own: the converter ends it with some."""
     folder.mkdir(parents=True, exist_ok=True)
-    for networks, ways in (
-        (NETWORKS, ("float", "float16", "dynamic", "ends_float", "int8", "int16")),
-        (LARGE, ("int8",)),
-    ):
-        for network in networks:
-            for way in ways:
-                keras.utils.set_random_seed(3)
-                try:
-                    data = converted(network(), way)
-                except Exception as fault:
-                    print(f"{network.__name__} in {way}: the converter does not take it: {str(fault)[:120]}")
-                    continue
-                (folder / f"{network.__name__}_{way}.tflite").write_bytes(data)
+    for network in (*NETWORKS, *LARGE):
+        if not (folder / f"{network.__name__}_int8.tflite").is_file():
+            subprocess.run([sys.executable, __file__, str(folder), network.__name__], check=False)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if len(sys.argv) > 2:
+        write(Path(sys.argv[1]), sys.argv[2])
+    else:
+        main(Path(sys.argv[1]))

@@ -134,6 +134,29 @@ def test_branches_within_branches_are_bounded(tmp_path: Path) -> None:
         load_model(tmp_path / "model.tflite")
 
 
+def half_precision() -> Model:
+    """Weights in float16, as the converter writes them, and a transposed convolution."""
+    model, random = Model(), np.random.default_rng(9)
+    model.inputs.append(model.tensor("x", (1, 4, 5, 3), dtype="float32"))
+    for name, shape in (("w", (2, 3, 3, 3)), ("b", (2,))):
+        model.constant(f"{name}16", random.normal(0, 1, shape).astype(np.float16))
+        model.tensor(name, shape, dtype="float32")
+        model.op("DEQUANTIZE", [f"{name}16"], [name])
+    model.constant("size", np.array([1, 8, 10, 2], np.int32))
+    model.tensor("y", (1, 8, 10, 2), dtype="float32")
+    options = {"Padding": tflite.Padding.SAME, "StrideH": 2, "StrideW": 2}
+    model.op("TRANSPOSE_CONV", ["size", "w", "x", "b"], ["y"], "TransposeConv", **options)
+    return model
+
+
+def test_weights_in_half_precision(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(half_precision().bytes(["y"]))
+    data = np.random.default_rng(2).normal(0, 1, (1, 4, 5, 3)).astype(np.float32)
+    net = load_model(path, in_float=True).net
+    assert np.allclose(run_reference(net, [data])[0], answer(litert(path), data), rtol=1e-4, atol=1e-5)
+
+
 def litert(path: Path) -> Any:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
     made = interpreter.Interpreter(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tflite
 from tvm import relax
 
@@ -81,7 +82,10 @@ def softmax(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def requantize(emitter: Emitter, op: TfliteOp) -> None:
-    """QUANTIZE and DEQUANTIZE: the same numbers, stored as the output tensor says."""
+    """QUANTIZE and DEQUANTIZE: the same numbers, stored as the output tensor says; float16 is for constants."""
+    if emitter.tensor(op.inputs[0]).dtype == "float16":
+        emitter.fold(op.outputs[0], emitter.constant(op.inputs[0]).astype(np.float32))
+        return
     emitter.define_real(op.outputs[0], emitter.real(op.inputs[0]))
 
 

@@ -143,7 +143,7 @@ def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> rela
 
 
 def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.Var:
-    if tensor.dtype not in DTYPES.values():
+    if tensor.dtype not in DTYPES.values() or tensor.dtype == "float16":
         raise NpukitError(f"{name}: input {tensor.name!r} is of {tensor.dtype}, which npukit does not read")
     shape = closed_shape(name, tensor.name, tensor.shape, input_shapes)
     return relax.Var(tensor.name, tensor_type(shape, tensor.dtype))

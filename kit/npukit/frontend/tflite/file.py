@@ -39,6 +39,7 @@ OPEN = -1
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
+    tflite.TensorType.FLOAT16: "float16",
     tflite.TensorType.INT8: "int8",
     tflite.TensorType.UINT8: "uint8",
     tflite.TensorType.INT16: "int16",

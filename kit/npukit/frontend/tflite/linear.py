@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import tflite
@@ -107,11 +108,22 @@ def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
     ]
     padding = (*starts, *(max(end, 0) for end in ends))
     extra = tuple(max(-end, 0) for end in ends)
-    product = operators.nn.conv2d_transpose(
-        data, weights, strides, padding, extra, data_layout="NHWC", kernel_layout="OHWI"
-    )
+    if emitter.tensor(op.inputs[2]).quantization is None:
+        product = _transposed_in_float(emitter, data, weights, (strides, padding, extra))
+    else:
+        product = operators.nn.conv2d_transpose(
+            data, weights, strides, padding, extra, data_layout="NHWC", kernel_layout="OHWI"
+        )
     operands = (op.inputs[2], op.inputs[1], *op.inputs[3:])
     _finish(emitter, replace(op, inputs=operands), product)
+
+
+def _transposed_in_float(emitter: Emitter, data: relax.Expr, weights: relax.Expr, how: tuple[Any, ...]) -> relax.Expr:
+    """Channels first, for which alone TVM makes code."""
+    images = emitter.emit(operators.permute_dims(data, [0, 3, 1, 2]))
+    filters = emitter.emit(operators.permute_dims(weights, [3, 0, 1, 2]))
+    product = emitter.emit(operators.nn.conv2d_transpose(images, filters, *how))
+    return operators.permute_dims(product, [0, 2, 3, 1])
 
 
 def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:
