@@ -24,6 +24,8 @@ make_call: Any = Call
 _RELAX, _FORMS = "relax.", "relax.attrs."
 _LOOPS = "FLegalize"
 """What an operator has of which TVM can make loops."""
+_SCANS = frozenset(("argsort", "cumprod", "cumsum", "sort", "topk"))
+"""Operators that TVM makes loops of in a pass of their own."""
 
 
 def kernel_of(module: IRModule) -> Kernel | None:
@@ -110,7 +112,7 @@ def module_of(kernel: Kernel) -> IRModule:
 
 def _call(step: Step, values: Sequence[Any]) -> Any:
     operator: Any = Op.get(f"{_RELAX}{step.operator}")
-    if operator.get_attr(_LOOPS) is None:
+    if operator.get_attr(_LOOPS) is None and step.operator not in _SCANS:
         raise NpukitError(f"TVM makes no loops of {step.operator}")
     attributes = None if step.form is None else make_node(f"{_FORMS}{step.form}", **step.attributes)
     return make_call(operator, [_value(operand, values) for operand in step.operands], attributes)
