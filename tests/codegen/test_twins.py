@@ -19,7 +19,7 @@ BOARD = load_board("pe-mesh")
 def long_plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Three groups, whose programs are tables."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 20)
-    return planned(rows_net(), waves=2)
+    return planned(rows_net(), micro_batches=2)
 
 
 def test_data_and_code_of_twins_are_what_they_would_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:

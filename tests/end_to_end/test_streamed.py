@@ -13,8 +13,8 @@ from npukit.board.noc import DRAM
 from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
@@ -27,7 +27,7 @@ from npukit.project.toolchain import find_toolchain
 from plan.batch.test_batch_emitter import on_rows
 from plan.networks import Builder
 
-SLICE_BYTES = 4096
+WEIGHT_TILE_BYTES = 4096
 
 
 def bottlenecks() -> Net:
@@ -44,11 +44,15 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     engines = with_core(plugins_of(BOARD))
     net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
     groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
-    wanted = Round(groups, lanes=2, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES)
-    plan = emit_round(Problem(Graph(net), BOARD, engines), wanted)
+    wanted = Batch(
+        groups, interleaved=2, streamed=frozenset(op.name for op in net.ops), weight_tile_bytes=WEIGHT_TILE_BYTES
+    )
+    plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
-    slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
-    assert sum(buffer.bytes for buffer in plan.dram if not buffer.tensor) == sum(m.source.box.elements for m in slices)
+    weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
+    assert sum(buffer.bytes for buffer in plan.dram if not buffer.tensor) == sum(
+        m.source.box.elements for m in weight_tiles
+    )
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
@@ -67,20 +71,22 @@ def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest
         LatencySearch(Problem(Graph(net), BOARD, engines, pes), QUICK, fetched=True) for pes in ((0, 1), (2, 3))
     )
     groups = tuple(search.best() for search in searches)
-    wanted = Round(groups, waves=3, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES)
-    plan = emit_round(Problem(Graph(net), BOARD, engines), wanted)
+    wanted = Batch(
+        groups, micro_batches=3, streamed=frozenset(op.name for op in net.ops), weight_tile_bytes=WEIGHT_TILE_BYTES
+    )
+    plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     again = [dict(row)["count"] for row in table.rows if dict(row)["kind"] == "NET_AGAIN"]
     assert sum(count for count in again if isinstance(count, int)) > len(table.rows) / 2
-    last = [step.op for step in plan.pes[1].computes()][-wanted.waves :]
-    assert last == [net.ops[-1].name] * wanted.waves
+    last = [step.op for step in plan.pes[1].computes()][-wanted.micro_batches :]
+    assert last == [net.ops[-1].name] * wanted.micro_batches
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
-def test_slices_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Larger and sooner where tensors leave room, in as much memory; waves leave layers in one place."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
@@ -90,12 +96,18 @@ def test_slices_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: pytest
         x = b.conv(x, 96, 3)
     net = in_overlapping_order(assign_engines(b.net(b.dense(b.flatten(b.mean(x)), 64)), engines), engines)
     group = LatencySearch(Problem(Graph(net), BOARD, engines, (1, 2)), QUICK, fetched=True).best()
-    small = Round((group,), waves=3, streamed=frozenset(op.name for op in net.ops), slice_bytes=SLICE_BYTES, slices=2)
-    plan = emit_round(Problem(Graph(net), BOARD, engines), replace(small, room=0, lead=2))
-    plans = emit_round(Problem(Graph(net), BOARD, engines), small), plan
+    small = Batch(
+        (group,),
+        micro_batches=3,
+        streamed=frozenset(op.name for op in net.ops),
+        weight_tile_bytes=WEIGHT_TILE_BYTES,
+        weight_tiles=2,
+    )
+    plan = emit_batch(Problem(Graph(net), BOARD, engines), replace(small, room=0, prefetch_distance=2))
+    plans = emit_batch(Problem(Graph(net), BOARD, engines), small), plan
     fewer = [sum(1 for _ in each.pes[1].computes()) for each in plans]
     assert fewer[1] < fewer[0]
-    assert plans[1].pes[1].memory.activations <= plans[0].pes[1].memory.activations + 2 * SLICE_BYTES
+    assert plans[1].pes[1].memory.activations <= plans[0].pes[1].memory.activations + 2 * WEIGHT_TILE_BYTES
     made = gather(net, plan, plan.pes[1], engines)
     assert 3 * len(set(made.layer_places)) <= len(made.layer_places) + 2 * len(net.ops)
     found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
@@ -114,8 +126,8 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     net = in_overlapping_order(assign_engines(b.net(b.conv(x, 64)), engines), engines)
     boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, (1, 1, 1, 4), (1, 1, 1, 16))) for op in net.ops}
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
-    wanted = Round((group,), waves=3, streamed=frozenset(boxes), slice_bytes=SLICE_BYTES)
-    plan = emit_round(Problem(Graph(net), BOARD, engines), wanted)
+    wanted = Batch((group,), micro_batches=3, streamed=frozenset(boxes), weight_tile_bytes=WEIGHT_TILE_BYTES)
+    plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     made = gather(net, plan, plan.pes[1], engines)
     (table,) = [record for record in made.records if record.symbol == TABLE]
     kinds = [dict(row)["kind"] for row in table.rows]
@@ -139,9 +151,9 @@ def test_little_memory_two_lanes_and_layouts_that_change(tmp_path: Path, monkeyp
     boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, *cuts[place % 2])) for place, op in enumerate(net.ops)}
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
     everything = frozenset(boxes)
-    small = Round((group,), lanes=2, streamed=everything, slice_bytes=1024, slices=2)
-    compact = replace(small, room=24 << 10, compact=True)
-    plans = [emit_round(Problem(Graph(net), BOARD, engines), wanted) for wanted in (small, compact)]
+    small = Batch((group,), interleaved=2, streamed=everything, weight_tile_bytes=1024, weight_tiles=2)
+    low_memory = replace(small, room=24 << 10, low_memory=True)
+    plans = [emit_batch(Problem(Graph(net), BOARD, engines), wanted) for wanted in (small, low_memory)]
     pieces = [len(list(plan.pes[1].computes())) for plan in plans]
     assert pieces[0] > pieces[1] > len(plans[1].pes[1].tiles)
     assert plans[1].pes[1].tile_numbers != tuple(sorted(plans[1].pes[1].tile_numbers)), "lanes take turns"

@@ -31,8 +31,8 @@ from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import CORE, Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.core_plan import plan_as_pinned
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
@@ -78,7 +78,7 @@ def example(seed: int) -> Example:
     placed = in_overlapping_order(assign_engines(net, engines), engines)
     live = [pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes]
     if random.random() < 0.3:
-        return Example(placed, board, _round(random, placed, board, engines, live), engines)
+        return Example(placed, board, _batch(random, placed, board, engines, live), engines)
     pes = random.permutation(live)[: random.integers(1, len(live) + 1)].tolist()
     return _pinned(placed, board, engines, _assignment(random, placed, pes))
 
@@ -185,7 +185,7 @@ def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignme
     return Example(net, board, planned.plan, planned.engines)
 
 
-def _round(
+def _batch(
     random: np.random.Generator, net: Net, board: Board, engines: Mapping[str, Accelerator], live: Sequence[int]
 ) -> Plan:
     """Groups of PEs with frames of their own, some constants streamed; one frame on one PE if that does not fit."""
@@ -203,13 +203,15 @@ def _round(
         if random.random() < 0.5 and len(net.ops) > 1
         else ()
     )
-    compact = not cuts and random.random() < 0.3
-    lanes, waves = random.integers(1, 4, 2).tolist()
-    wanted = Round(tuple(groups), lanes, waves, streamed, slice_bytes=1024, cuts=cuts, compact=compact)
+    low_memory = not cuts and random.random() < 0.3
+    interleaved, micro_batches = random.integers(1, 4, 2).tolist()
+    wanted = Batch(
+        tuple(groups), interleaved, micro_batches, streamed, weight_tile_bytes=1024, cuts=cuts, low_memory=low_memory
+    )
     try:
-        plan = emit_round(Problem(Graph(net), board, engines), wanted)
+        plan = emit_batch(Problem(Graph(net), board, engines), wanted)
     except DoesNotFit:  # its PEs have too few flags for so many frames
-        plan = emit_round(Problem(Graph(net), board, engines), replace(wanted, lanes=1, waves=1))
+        plan = emit_batch(Problem(Graph(net), board, engines), replace(wanted, interleaved=1, micro_batches=1))
     assert not missing_bytes(board, plan)
     return plan
 

@@ -15,7 +15,7 @@ from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PePlan, Plan
-from npukit.plan.planner import closest_plan, plan_as_round, plan_as_split, plan_network, plan_with_pins
+from npukit.plan.planner import closest_plan, plan_as_batch, plan_as_split, plan_network, plan_with_pins
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.graph import Graph
@@ -61,8 +61,8 @@ def _as_advised(
     """The plan with the mapping that tuning found, if it found one and that fits."""
     if advice.splits and objective == "latency":
         return plan_as_split(net, board, engines, advice.splits, max_pes)
-    if advice.round and objective == "throughput":
-        return plan_as_round(net, board, engines, advice.round, max_pes)
+    if advice.batch and objective == "throughput":
+        return plan_as_batch(net, board, engines, advice.batch, max_pes)
     return None
 
 

@@ -10,7 +10,7 @@ from npukit.accel.interface import Engines
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
-from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.ir.plan import Compute, PePlan, Plan
 from npukit.plan.predict.memory import missing_bytes, shortfall
@@ -149,7 +149,7 @@ def _streams(problem: Problem, plan: Plan) -> Iterator[Remedy]:
     if problem.board.noc is None or plan.streams:
         return
     assignment = LatencySearch(problem.on(pes), QUICK).best(0.0)
-    streamed = most_streamed(problem, Round((assignment,)))
+    streamed = most_streamed(problem, Batch((assignment,)))
     if streamed:
         yield Remedy("constants from DRAM: npukit streams them by itself", _effect(problem.board, streamed))
 

@@ -1,7 +1,7 @@
 """Many chips that do the same: a plan for one of them, and what the root says to the others.
 
 A plan for throughput is made for one chip and run by every chip like it, each on frames of its own from its own DRAM.
-The PE that stands where the root stands leads its chip: at the root's word it starts its chip's round, and it tells
+The PE that stands where the root stands leads its chip: at the root's word it starts its chip's batch, and it tells
 the root when its outputs are in place. So nothing but these words, inputs and outputs crosses a chip's border.
 """
 
@@ -49,7 +49,7 @@ def board_of_one(board: Board, chips: Sequence[int]) -> Board:
 
 
 def on_chips(board: Board, plan: Plan, chips: Sequence[int]) -> Plan:
-    """The plan of one chip on all of these, with the time that the root's words take added to its round."""
+    """The plan of one chip on all of these, with the time that the root's words take added to its batch."""
     if len(chips) == 1:
         return plan
     cycles = plan.predicted.latency_cycles + _words_cycles(board, plan.pes[0].pe, chips)

@@ -8,8 +8,8 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.batch.batch_spec import RoundChoice
-from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
+from npukit.plan.batch.batch_spec import BatchSpec
+from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.does_not_fit import refuse_what_does_not_fit
 from npukit.plan.ir.assignment import Assignment
@@ -81,11 +81,11 @@ def plan_as_split(
     return Alternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes])).plan(splits)
 
 
-def plan_as_round(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], choice: RoundChoice, max_pes: int | None
+def plan_as_batch(
+    net: Net, board: Board, engines: Mapping[str, Accelerator], choice: BatchSpec, max_pes: int | None
 ) -> Plan | None:
-    """The plan of such a round, or None if it is none of this net or does not fit."""
-    return RoundAlternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes]), None).plan(choice)
+    """The plan of such a batch, or None if it is none of this net or does not fit."""
+    return BatchAlternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes]), None).plan(choice)
 
 
 def plan_with_pins(

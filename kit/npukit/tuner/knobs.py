@@ -14,7 +14,7 @@ from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_o
 from npukit.net.importer.loops import Kernel
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
-from npukit.plan.batch_search.batch_alternatives import RoundAlternatives
+from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.search.alternatives import Alternatives
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import (
@@ -38,7 +38,7 @@ USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
 """Prices of a byte of code, as multiples of the usual one."""
 THRIFTY = "thrifty"
 """The layouts of a network on one core that save memory. The alternative is `spacious`."""
-OWN_SPLITS, OWN_ROUND = "the planner's own splits", "the planner's own round"
+OWN_SPLITS, OWN_BATCH = "the planner's own splits", "the planner's own batch"
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,15 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
     if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
         yield Knob(key, what, OWN_SPLITS, ())
     if 1 < len(plan.pes) <= SMALL_MESH and plan.objective == "throughput" and plan.frames > 1 and len(plan.chips) <= 1:
-        yield Knob(key, f"batches of {what}", OWN_ROUND, ())
+        yield Knob(key, f"batches of {what}", OWN_BATCH, ())
 
 
-def alternatives_of(build: Build, net: Net) -> Alternatives | RoundAlternatives:
+def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
     order = pes_in_order(build.board)[: build.manifest.options.get("pes")]
     engines, plan = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}, build.plan()
     if plan.objective == "throughput":
-        return RoundAlternatives(Problem(Graph(net), build.board, engines, order), plan)
+        return BatchAlternatives(Problem(Graph(net), build.board, engines, order), plan)
     return Alternatives(Problem(Graph(net), build.board, engines, order))
 
 

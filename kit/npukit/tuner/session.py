@@ -22,7 +22,7 @@ from npukit.parallel import apart
 from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build
-from npukit.tuner.knobs import OWN_ROUND, OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
+from npukit.tuner.knobs import OWN_BATCH, OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
 from npukit.tuner.loop_searches import LoopSearches
 from npukit.tuner.mappings import MappingSearch
 from npukit.tuning import Database, Finding, load_database
@@ -113,7 +113,7 @@ class Tuner:
             yield from self._searches.proposals(deadline)
         for knob in (each for each in self._knobs.values() if not each.layers):
             yield from self._together([knob])
-            if knob.usual in (OWN_SPLITS, OWN_ROUND):
+            if knob.usual in (OWN_SPLITS, OWN_BATCH):
                 search = MappingSearch(alternatives_of(self._build, self._net), deadline, self._progress)
                 yield from ({knob.key: s} for s in search.proposals() if s not in self._tried_of(knob.key))
 

@@ -14,11 +14,11 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.weight_slices import SLICE_BYTES
 from npukit.plan.batch.weight_streaming import first_that_fits
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.assignment import Assignment, Tile, on_one_pe
 from npukit.plan.ir.plan import Plan, Send
@@ -63,14 +63,14 @@ def on_groups(assignment: Assignment, count: int, first: int = 0) -> tuple[Assig
 @given(data=st.data())
 def test_any_round_computes_what_the_net_computes(data: st.DataObject) -> None:
     net = data.draw(small_nets())
-    feeders = data.draw(st.sampled_from([(), (15,), (0,)]))
-    groups = on_groups(data.draw(assignments(net)), data.draw(st.integers(1, 3)), first=1 if feeders == (0,) else 0)
+    prefetchers = data.draw(st.sampled_from([(), (15,), (0,)]))
+    groups = on_groups(data.draw(assignments(net)), data.draw(st.integers(1, 3)), first=1 if prefetchers == (0,) else 0)
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
-    lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
+    interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
     cuts = tuple(sorted(data.draw(st.sets(st.integers(1, len(net.ops)), max_size=3)) - {len(net.ops)}))
-    wanted = Round(groups, lanes, waves, streamed, feeders=feeders, cuts=cuts)
-    assert_exact(net, emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
+    wanted = Batch(groups, interleaved, micro_batches, streamed, prefetchers=prefetchers, cuts=cuts)
+    assert_exact(net, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
 
 
 def heavy() -> Net:
@@ -82,53 +82,57 @@ def heavy() -> Net:
     return b.net(x)
 
 
-def test_what_does_not_fit_is_streamed_in_slices_to_all_groups_at_once() -> None:
+def test_what_does_not_fit_is_streamed_in_weight_tiles_to_all_groups_at_once() -> None:
     net = heavy()
     alone = fastest_plan(Problem(Graph(net), BOARD, engines(BOARD), [0]))
     assert alone.streams
     assert missing_bytes(BOARD, alone) == 0
     assert_exact(net, alone)
     groups = tuple(on_one_pe(Graph(net), pe) for pe in pes_in_order(BOARD)[:2])
-    plan = first_that_fits(Problem(Graph(net), BOARD, engines(BOARD)), Round(groups))
+    plan = first_that_fits(Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups))
     assert plan is not None
     assert missing_bytes(BOARD, plan) == 0
-    slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
-    assert slices
-    assert all(len(message.landings) == 2 for message in slices)
-    assert max(buffer.bytes for buffer in plan.dram) <= 2 * SLICE_BYTES
+    weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
+    assert weight_tiles
+    assert all(len(message.landings) == 2 for message in weight_tiles)
+    assert max(buffer.bytes for buffer in plan.dram) <= 2 * WEIGHT_TILE_BYTES
     assert_exact(net, plan)
 
 
-def test_tiles_of_other_pixels_share_a_slice() -> None:
+def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
     """Two groups that cut each op in four rows and three: four PEs need every slice, which leaves DRAM once."""
     b = Builder("rows")
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))
     streamed = frozenset(op.name for op in net.ops)
-    plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), Round(groups, streamed=streamed, slice_bytes=4096))
-    slices = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
-    assert len({message.source.buffer for message in slices}) == len(slices) > len(net.ops)
-    assert all(len(message.landings) == 4 for message in slices)
+    plan = emit_batch(
+        Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups, streamed=streamed, weight_tile_bytes=4096)
+    )
+    weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
+    assert len({message.source.buffer for message in weight_tiles}) == len(weight_tiles) > len(net.ops)
+    assert all(len(message.landings) == 4 for message in weight_tiles)
     assert_exact(net, plan)
 
 
-def asked_by(net: Net, feeders: tuple[int, ...]) -> dict[int, int]:
+def asked_by(net: Net, prefetchers: tuple[int, ...]) -> dict[int, int]:
     """How often each PE asks DRAM for a slice, of two that compute and these."""
-    wanted = Round((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024)
-    plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, feeders=feeders))
+    wanted = Batch((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), weight_tile_bytes=1024)
+    plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, prefetchers=prefetchers))
     assert_exact(net, plan)
     numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}
     messages = {pe: [plan.messages[n] for n in sent] for pe, sent in numbers.items()}
     return {pe: sum(m.source_pe == DRAM and not m.tensor for m in sent) for pe, sent in messages.items()}
 
 
-def test_slices_are_asked_for_in_turn_and_by_idle_pes_while_they_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weight_tiles_are_asked_for_in_turn_and_by_idle_pes_while_they_have_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     b = Builder("rows")
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     alone, fed = asked_by(net, ()), asked_by(net, (3,))
     assert min(alone.values()) > 1
     assert fed == {0: 0, 1: 0, 3: sum(alone.values())}
-    monkeypatch.setattr("npukit.plan.batch.weight_slices.MOST_LISTED", 128)
+    monkeypatch.setattr("npukit.plan.batch.weight_tiles.MOST_LISTED", 128)
     shared = asked_by(net, (3,))
     assert all(shared.values())
     assert sum(shared.values()) == fed[3]
@@ -141,16 +145,16 @@ def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() 
     graph, wide = Graph(net), net.ops[1].name
     group = on_rows(net, (0, 1))
 
-    def activations(wanted: Round) -> int:
-        plan = emit_round(Problem(graph, BOARD, engines(BOARD)), wanted)
+    def activations(wanted: Batch) -> int:
+        plan = emit_batch(Problem(graph, BOARD, engines(BOARD)), wanted)
         assert_exact(net, plan)
         assert any(m.tensor == net.ops[1].output for m in plan.messages)  # rows of each band go to the neighbour
         return max(pe.memory.activations for pe in plan.pes)
 
-    whole, cut = activations(Round((group,))), activations(Round((group,), bands={wide: 3}))
+    whole, cut = activations(Batch((group,))), activations(Batch((group,), bands={wide: 3}))
     assert cut < 0.75 * whole
     streamed = frozenset(op.name for op in net.ops)
-    activations(Round((group,), 2, 2, streamed, bands={wide: 3}))
+    activations(Batch((group,), 2, 2, streamed, bands={wide: 3}))
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
@@ -165,9 +169,12 @@ def test_any_bands_compute_what_the_net_computes(data: st.DataObject) -> None:
     group = {name: tuple(Tile(pe, box) for pe, box in enumerate(found)) for name, found in boxes.items()}
     streamed = frozenset(data.draw(st.sets(st.sampled_from([op.name for op in net.ops]))))
     bands = {net.ops[0].name: data.draw(st.integers(1, 3))}
-    lanes, waves = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
+    interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
     assert_exact(
-        net, emit_round(Problem(graph, BOARD, engines(BOARD)), Round((group,), lanes, waves, streamed, bands=bands))
+        net,
+        emit_batch(
+            Problem(graph, BOARD, engines(BOARD)), Batch((group,), interleaved, micro_batches, streamed, bands=bands)
+        ),
     )
 
 
@@ -193,7 +200,7 @@ def on_rows(net: Net, pes: tuple[int, int]) -> Assignment:
 
 @pytest.mark.parametrize(("net", "cycles"), [(keyword_net(), 5_000)], ids=["kws"])
 def test_replicas_on_sixteen_pes_reach_the_throughput_asked_for(net: Net, cycles: int) -> None:
-    one = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), Round(replicas(net)))
+    one = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), Batch(replicas(net)))
     interval = simulate(net, BOARD, one, 3).interval_cycles / one.frames
     assert interval <= cycles
     assert_exact(net, one)

@@ -6,8 +6,8 @@ from fuzz.splits import BOARD
 from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.emit.regions import Ends, regions_of
@@ -30,8 +30,8 @@ def held_while_computing(pe: PePlan, op: str) -> int:
     return sum(aligned(each.bytes) for each in buffers.values() if each.first <= step <= each.last)
 
 
-@pytest.mark.parametrize("compact", [False, True])
-def test_no_pe_holds_more_than_foreseen(compact: bool) -> None:
+@pytest.mark.parametrize("low_memory", [False, True])
+def test_no_pe_holds_more_than_foreseen(low_memory: bool) -> None:
     engines = with_core(plugins_of(BOARD))
     b = Builder("wide")
     x = b.conv(b.input(1, 8, 8, 16), 96)
@@ -40,9 +40,9 @@ def test_no_pe_holds_more_than_foreseen(compact: bool) -> None:
     cuts = [((1, 2, 2, 1), (1, 1, 1, 1)), ((1, 1, 1, 2), (1, 1, 1, 16))]
     boxes = [to_boxes(grid(graph.shape(op.output), *cuts[place % 2])) for place, op in enumerate(graph.ops)]
     group = {op.name: tuple(map(Tile, range(4), cut)) for op, cut in zip(graph.ops, boxes, strict=True)}
-    plan = emit_round(Problem(graph, BOARD, engines), Round((group,), compact=compact))
-    regions = regions_of(graph, group, Ends(-1, 0), 0, compact=compact)
-    foreseen = most_held(graph, [regions], upon(graph, engines), late=compact)
+    plan = emit_batch(Problem(graph, BOARD, engines), Batch((group,), low_memory=low_memory))
+    regions = regions_of(graph, group, Ends(-1, 0), 0, low_memory=low_memory)
+    foreseen = most_held(graph, [regions], upon(graph, engines), late=low_memory)
     for op, bytes_foreseen in zip(graph.ops, foreseen, strict=True):
         held = [held_while_computing(pe, op.name) for pe in plan.pes if any(c.op == op.name for c in pe.computes())]
         assert max(held) <= bytes_foreseen
@@ -61,7 +61,7 @@ def test_of_bands_one_is_there_and_the_next_inputs_from_when_they_are_fetched() 
     assert first < most_held(graph, [regions], upon(graph, engines), late=False)[0]
     again = most_held(graph, [regions], upon(graph, engines), late=False, between=thin, fetched_from=1)
     assert again[-1] == last + 64 * 16
-    assert most_held(graph, [regions], upon(graph, engines), late=False, between=thin, lead=2)[-1] >= last
+    assert most_held(graph, [regions], upon(graph, engines), late=False, between=thin, prefetch_distance=2)[-1] >= last
 
 
 def test_a_search_prefers_what_a_memory_holds() -> None:
@@ -73,9 +73,9 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     room = 60 << 10
     order = range(1, 9)
     search = LatencySearch(
-        Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, slices=2, slice_size=4096
+        Problem(graph, BOARD, engines, order), QUICK, fetched=True, room=room, weight_tiles=2, weight_tile_size=4096
     )
-    regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, compact=True))
+    regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, low_memory=True))
     (output,) = graph.outputs
     regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds it whole in any case
     assert max(most_held(graph, [regions], upon(graph, engines), late=True)[1:]) <= room

@@ -8,8 +8,8 @@ import pytest
 
 from npukit.board.board import load_board
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.memory_bound import may_fit
 from npukit.plan.predict.memory import missing_bytes
@@ -32,12 +32,12 @@ def inverted() -> Net:
     return b.net(b.add(x, b.conv(b.depthwise(b.conv(x, 96, 1), 3), 16, 1)))
 
 
-def rounds(net: Net, size: int) -> list[Round]:
+def rounds(net: Net, size: int) -> list[Batch]:
     """With and without bands, of a group that streams all it can."""
     graph = Graph(net)
     group = LatencySearch(Problem(graph, BOARD, engines(BOARD), PES[:size]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3)
-    whole = Round((group,), streamed=streamed, slice_bytes=2048, slices=2, feeders=(0,))
+    whole = Batch((group,), streamed=streamed, weight_tile_bytes=2048, weight_tiles=2, prefetchers=(0,))
     return [whole, replace(whole, bands=bands_for(graph, BOARD, group))]
 
 
@@ -45,7 +45,7 @@ def rounds(net: Net, size: int) -> list[Round]:
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_what_fits_may_fit(net: Net, size: int) -> None:
     for wanted in rounds(net, size):
-        plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
+        plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
         assert may_fit(Problem(Graph(net), BOARD, engines(BOARD)), wanted) or missing_bytes(BOARD, plan)
 
 
@@ -53,5 +53,5 @@ def test_tensors_that_are_too_large_for_a_pe_do_not_fit() -> None:
     b = Builder("wide")
     net = b.net(b.conv(b.conv(b.input(1, 96, 96, 16), 64, 1), 16, 1))
     (whole, *_) = rounds(net, 2)
-    assert missing_bytes(BOARD, emit_round(Problem(Graph(net), BOARD, engines(BOARD)), whole))
+    assert missing_bytes(BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), whole))
     assert not may_fit(Problem(Graph(net), BOARD, engines(BOARD)), whole)

@@ -8,7 +8,7 @@ from npukit.board.board import Board, Grid, load_board
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.batch_search.data_parallel import groups_of, lockstep_plan, root_last
+from npukit.plan.batch_search.data_parallel import groups_of, replicated_plan, root_last
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
@@ -39,7 +39,7 @@ def small_mobilenet() -> Net:
 
 def test_a_small_mobilenet_in_groups_in_lock_step_is_exact() -> None:
     board, net = wide_board(), small_mobilenet()
-    plan = lockstep_plan(Problem(Graph(net), board, engines(board)))
+    plan = replicated_plan(Problem(Graph(net), board, engines(board)))
     assert plan
     assert plan.frames > 1
     assert plan.streams

@@ -8,8 +8,8 @@ import pytest
 
 from npukit.board.board import load_board
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch_search.layer_pipeline import PipelineSearch, Stages, cuts_of
 from npukit.plan.ir.assignment import check_assignment
 from npukit.plan.ir.plan import Plan
@@ -40,10 +40,10 @@ def stages_of(net: Net, pes: int) -> tuple[PipelineSearch, Stages]:
     return search, search.best(pes)
 
 
-def pipelined(net: Net, pes: int, waves: int = 6, lanes: int = 1) -> Plan:
+def pipelined(net: Net, pes: int, micro_batches: int = 6, interleaved: int = 1) -> Plan:
     search, stages = stages_of(net, pes)
-    wanted = Round((search.assignment(stages, ORDER),), lanes, waves, cuts=cuts_of(stages))
-    return emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
+    wanted = Batch((search.assignment(stages, ORDER),), interleaved, micro_batches, cuts=cuts_of(stages))
+    return emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
 
 @pytest.mark.parametrize("pes", [4, 5, 7, 16])
@@ -74,10 +74,10 @@ def test_a_pe_holds_the_constants_of_its_stage_alone() -> None:
 def test_a_pipeline_computes_what_the_net_computes() -> None:
     net = deep(3, 64)
     assert len(stages_of(net, 3)[1]) == 3
-    assert_exact(net, pipelined(net, 3, waves=3, lanes=2))
+    assert_exact(net, pipelined(net, 3, micro_batches=3, interleaved=2))
 
 
 def test_stages_work_at_the_same_time() -> None:
     net = deep()
-    one, twelve = (simulate(net, BOARD, pipelined(net, 6, waves)).latency_cycles for waves in (1, 12))
+    one, twelve = (simulate(net, BOARD, pipelined(net, 6, micro_batches)).latency_cycles for micro_batches in (1, 12))
     assert twelve < 12 * one / 2

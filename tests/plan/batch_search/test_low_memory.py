@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from npukit.plan.batch_search.low_memory import compact_plan
+from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -12,7 +12,7 @@ from plan.networks import Builder
 
 def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
     board, net = wide_board(), small_mobilenet()
-    plan = compact_plan(Problem(Graph(net), board, engines(board)))
+    plan = low_memory_plan(Problem(Graph(net), board, engines(board)))
     assert plan
     assert plan.streams
     assert not missing_bytes(board, plan)
@@ -22,4 +22,4 @@ def test_all_pes_as_one_group_with_little_memory_are_exact() -> None:
 def test_tensors_that_no_group_holds_are_told_apart_at_once() -> None:
     board, b = wide_board(), Builder("wide")
     net = b.net(b.conv(b.conv(b.input(1, 160, 160, 16), 128, 1), 128, 1))
-    assert compact_plan(Problem(Graph(net), board, engines(board))) is None
+    assert low_memory_plan(Problem(Graph(net), board, engines(board))) is None

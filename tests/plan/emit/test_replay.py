@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.emit.replay import Stretch, likes_of, rows_of, stretches
 from npukit.plan.predict.memory import Lifetime, in_turn, pack
 from npukit.plan.search.layout_search import LatencySearch
@@ -47,8 +47,8 @@ def test_what_is_done_again_is_written_in_one_piece(likes: list[int]) -> None:
 
 
 def test_a_second_wave_is_one_row() -> None:
-    wave = [*range(40)]
-    found = stretches(wave * 3, [1] * 120)
+    micro_batch = [*range(40)]
+    found = stretches(micro_batch * 3, [1] * 120)
     assert found == [Stretch(0, 40, again=False), Stretch(0, 40, again=True), Stretch(0, 40, again=True)]
 
 
@@ -61,20 +61,22 @@ def test_bytes_are_had_in_turn_or_not_at_all() -> None:
     assert pack([together, Lifetime(100, 5, 9)]) == (0, 0)
 
 
-def three_waves() -> tuple[Net, Round]:
+def three_waves() -> tuple[Net, Batch]:
     b = Builder("waves")
     x = b.conv(b.input(1, 16, 16, 3), 32, 3, 2)
     net = b.net(b.dense(b.flatten(b.mean(b.conv(b.depthwise(x, 3, 1), 64, 1))), 40))
     order = pes_in_order(BOARD)
     assignment = LatencySearch(Problem(Graph(net), BOARD, engines(BOARD), order[1:4]), QUICK, fetched=True).best()
-    return net, Round((assignment,), waves=3, streamed=frozenset(op.name for op in net.ops if "conv" in op.name))
+    return net, Batch(
+        (assignment,), micro_batches=3, streamed=frozenset(op.name for op in net.ops if "conv" in op.name)
+    )
 
 
 def test_waves_are_alike_to_the_last_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a program that is a table the third wave is nearly all what the second was."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     net, wanted = three_waves()
-    plan = emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
+    plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
     assert_exact(net, plan, rounds=2)
     for pe in plan.pes[1:]:
         likes = likes_of(plan, pe)

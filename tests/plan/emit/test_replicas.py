@@ -10,9 +10,9 @@ import pytest
 from npukit.board.board import load_board
 from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
-from npukit.plan.emit.replicas import NO_OTHERS, groups_alike
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.emit.replicas import NO_REPLICAS, replicas_of
 from npukit.plan.ir.plan import Message, PePlan, Plan, Send
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.graph import Graph
@@ -30,17 +30,17 @@ def rows_net() -> Net:
     return b.net(b.mean(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3)))
 
 
-def planned(net: Net, lanes: int = 1, waves: int = 2) -> Plan:
+def planned(net: Net, interleaved: int = 1, micro_batches: int = 2) -> Plan:
     """Three groups of two PEs, and the root, which asks for the constants."""
     groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
-    wanted = Round(groups, lanes, waves, streamed, slice_bytes=1024, feeders=(ROOT,))
-    return emit_round(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
+    wanted = Batch(groups, interleaved, micro_batches, streamed, weight_tile_bytes=1024, prefetchers=(ROOT,))
+    return emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
 
-def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, lanes: int, waves: int) -> Plan:
+def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, interleaved: int, micro_batches: int) -> Plan:
     with monkeypatch.context() as patched:
-        patched.setattr("npukit.plan.batch.batch_emitter.groups_alike", lambda *_: NO_OTHERS)
-        return planned(net, lanes, waves)
+        patched.setattr("npukit.plan.batch.batch_emitter.replicas_of", lambda *_: NO_REPLICAS)
+        return planned(net, interleaved, micro_batches)
 
 
 def what_it_does(plan: Plan, pe: PePlan) -> Counter[object]:
@@ -59,10 +59,15 @@ def brought(message: Message) -> object:
     return message.tensor, message.source_pe, message.source, landings
 
 
-@pytest.mark.parametrize(("lanes", "waves"), [(1, 1), (1, 3), (2, 2)])
-def test_a_round_is_that_of_its_groups_one_by_one(lanes: int, waves: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("interleaved", "micro_batches"), [(1, 1), (1, 3), (2, 2)])
+def test_a_round_is_that_of_its_groups_one_by_one(
+    interleaved: int, micro_batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     net = rows_net()
-    together, apart = planned(net, lanes, waves), emitted_apart(net, monkeypatch, lanes, waves)
+    together, apart = (
+        planned(net, interleaved, micro_batches),
+        emitted_apart(net, monkeypatch, interleaved, micro_batches),
+    )
     assert together.alike == ((1, 2), (6, 7), (11, 12))
     assert [pe.pe for pe in together.pes] == [pe.pe for pe in apart.pes]
     assert len(together.messages) <= len(apart.messages)
@@ -75,11 +80,11 @@ def test_a_round_is_that_of_its_groups_one_by_one(lanes: int, waves: int, monkey
 
 def test_what_groups_that_are_alike_compute_is_exact() -> None:
     net = rows_net()
-    assert_exact(net, planned(net, lanes=2, waves=2))
+    assert_exact(net, planned(net, interleaved=2, micro_batches=2))
 
 
 def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.batch.weight_slices.MOST_LISTED", 128)
+    monkeypatch.setattr("npukit.plan.batch.weight_tiles.MOST_LISTED", 128)
     net = rows_net()
     plan = planned(net)
     assert not plan.alike
@@ -89,9 +94,9 @@ def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeyp
 def test_groups_that_differ_or_hold_the_root_are_not_alike() -> None:
     net = rows_net()
     first, second = on_groups(on_rows(net, (0, 1)), 2, first=1)
-    assert groups_alike((first, second), (ROOT,), ROOT).count == 2
-    assert groups_alike((first, first), (ROOT,), ROOT) == NO_OTHERS
-    assert groups_alike((first, second), (), ROOT) == NO_OTHERS
-    assert groups_alike((first, second), (ROOT, 1), ROOT) == NO_OTHERS
+    assert replicas_of((first, second), (ROOT,), ROOT).count == 2
+    assert replicas_of((first, first), (ROOT,), ROOT) == NO_REPLICAS
+    assert replicas_of((first, second), (), ROOT) == NO_REPLICAS
+    assert replicas_of((first, second), (ROOT, 1), ROOT) == NO_REPLICAS
     other = {op: tiles[::-1] if op == net.ops[0].name else tiles for op, tiles in second.items()}
-    assert groups_alike((first, other), (ROOT,), ROOT) == NO_OTHERS
+    assert replicas_of((first, other), (ROOT,), ROOT) == NO_REPLICAS

@@ -5,8 +5,8 @@ import pytest
 from npukit.board.board import Board, Grid, Noc, load_board
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile, on_one_pe
 from npukit.plan.predict.noc import Network
@@ -60,7 +60,7 @@ def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     graph = Graph(b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3)))
     rows = [tuple(map(Tile, range(4), to_boxes(grid((1, 8, 8, 16), (1, 4, 1, 1), (1, 1, 1, 1)))))] * 2
     assignment = dict(zip([op.name for op in graph.ops], rows, strict=True))
-    plan = emit_round(Problem(graph, BOARD, engines(BOARD)), Round((assignment,)))
+    plan = emit_batch(Problem(graph, BOARD, engines(BOARD)), Batch((assignment,)))
     straight = simulate(graph.net, BOARD, plan).latency_cycles
     monkeypatch.setattr("npukit.plan.predict.simulate.is_table", lambda *_: True)
     told = [message for message in plan.messages if not message.tensor]

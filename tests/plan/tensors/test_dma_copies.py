@@ -49,7 +49,7 @@ def test_whole_rows_of_an_image_are_one_row_of_bytes() -> None:
     assert (copy.rows, copy.row_bytes, copy.flits) == (1, 400, 25)
 
 
-def test_a_channel_slice_is_one_descriptor_of_a_row_a_pixel() -> None:
+def test_a_channel_weight_tile_is_one_descriptor_of_a_row_a_pixel() -> None:
     whole = Box.whole((1, 6, 5, 32))
     (copy,) = copies(Box((0, 0, 0, 16), (1, 6, 5, 32)), whole, whole, 1)
     assert (copy.rows, copy.row_bytes, copy.flits) == (30, 16, 30)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from npukit.accel.engines import assign_engines
 from npukit.board.board import load_board
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -36,12 +36,16 @@ def in_rows(net: Net) -> Assignment:
     return {op.name: tuple(map(Tile, (1, 2), to_boxes(cut))) for op, cut in cuts}
 
 
-def of_slices(net: Net, *, compact: bool) -> Plan:
+def of_weight_tiles(net: Net, *, low_memory: bool) -> Plan:
     """In slices of few channels."""
-    wanted = Round(
-        (in_rows(net),), streamed=frozenset(op.name for op in net.ops), slice_bytes=1024, waves=2, compact=compact
+    wanted = Batch(
+        (in_rows(net),),
+        streamed=frozenset(op.name for op in net.ops),
+        weight_tile_bytes=1024,
+        micro_batches=2,
+        low_memory=low_memory,
     )
-    plan = emit_round(Problem(Graph(net), BOARD, ENGINES), wanted)
+    plan = emit_batch(Problem(Graph(net), BOARD, ENGINES), wanted)
     assert_exact(net, plan, rounds=2)
     return plan
 
@@ -60,8 +64,8 @@ def operand_and_sum(net: Net, plan: Plan) -> list[tuple[int, int]]:
 def test_the_sum_lies_where_the_operand_lay_also_piece_by_piece() -> None:
     net = residual(read_again=False)
     assert [name for names in upon(Graph(net), ENGINES).values() for name in names]
-    for compact in (False, True):
-        places = operand_and_sum(net, of_slices(net, compact=compact))
+    for low_memory in (False, True):
+        places = operand_and_sum(net, of_weight_tiles(net, low_memory=low_memory))
         assert len(places) > 4, "in pieces"
         assert all(operand == output for operand, output in places)
 
@@ -69,7 +73,7 @@ def test_the_sum_lies_where_the_operand_lay_also_piece_by_piece() -> None:
 def test_an_operand_that_is_read_again_keeps_its_place() -> None:
     net = residual(read_again=True)
     assert not any(upon(Graph(net), ENGINES).values())
-    places = operand_and_sum(net, of_slices(net, compact=False))
+    places = operand_and_sum(net, of_weight_tiles(net, low_memory=False))
     assert places
     assert all(operand != output for operand, output in places)
 
@@ -80,7 +84,7 @@ def test_a_sum_may_be_cut_otherwise_than_its_operand() -> None:
     for cut in ((1, 1, 2, 1), (1, 1, 1, 2), (1, 1, 1, 1)):
         boxes = to_boxes(grid(net.tensor(op.output).shape, cut, (1, 1, 1, 1)))
         group = {**in_rows(net), op.name: tuple(map(Tile, (2, 1), boxes))}
-        for compact in (False, True):
+        for low_memory in (False, True):
             assert_exact(
-                net, emit_round(Problem(Graph(net), BOARD, ENGINES), Round((group,), compact=compact)), rounds=2
+                net, emit_batch(Problem(Graph(net), BOARD, ENGINES), Batch((group,), low_memory=low_memory)), rounds=2
             )

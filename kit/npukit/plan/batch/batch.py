@@ -1,4 +1,4 @@
-"""What a round of frames does, before it is emitted: a value to compare, change and emit (`batch_emitter.py`)."""
+"""What a batch of frames does, before it is emitted: a value to compare, change and emit (`batch_emitter.py`)."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from npukit.plan.batch.channel_bands import Bands
-from npukit.plan.batch.weight_slices import SLICE_BYTES, SLICES_IN_MEMORY
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WEIGHT_TILES_IN_MEMORY
 from npukit.plan.ir.assignment import Assignment
 
 
 @dataclass(frozen=True)
-class Round:
-    """What a round does: groups of PEs with the same assignment each on its own; lanes; waves; the ops streamed.
+class Batch:
+    """What a batch does: groups of PEs with the same assignment each on its own, and how they take their frames.
 
-    Small slices leave more memory for all else; large ones are less often interrupted.
+    Small weight tiles leave more memory for all else; large ones are less often interrupted.
     """
 
     groups: tuple[Assignment, ...]
-    lanes: int = 1
-    waves: int = 1
+    interleaved: int = 1
+    micro_batches: int = 1
     streamed: frozenset[str] = frozenset()
-    slice_bytes: int = SLICE_BYTES
-    slices: int = SLICES_IN_MEMORY
+    weight_tile_bytes: int = WEIGHT_TILE_BYTES
+    weight_tiles: int = WEIGHT_TILES_IN_MEMORY
     """That have room in a PE together: one in use, others there or arriving."""
     room: int | None = None
-    """Bytes that tensors and slices may take together, or what they take of the most crowded PE if that is more: where
-    tensors leave more of them, slices are larger. Nothing given, none are."""
-    lead: int = 1
-    """So many ops before they are computed with, slices may arrive."""
-    compact: bool = False
+    """Bytes that tensors and weight tiles may take together, or what they take of the most crowded PE if that is more:
+    where tensors leave more of them, weight tiles are larger. Nothing given, none are."""
+    prefetch_distance: int = 1
+    """So many ops before they are computed with, weight tiles may arrive."""
+    low_memory: bool = False
     """Memory is short: PEs say only once they have computed that they have room for what others send."""
     fetched: bool = True
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
-    feeders: tuple[int, ...] = ()
+    prefetchers: tuple[int, ...] = ()
     """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
     cuts: tuple[int, ...] = ()
     """In a pipeline, the first ops of all stages but the first."""
@@ -43,16 +43,16 @@ class Round:
 
     @property
     def frames(self) -> int:
-        return self.waves * self.frames_of_wave
+        return self.micro_batches * self.frames_of_micro_batch
 
     @property
-    def frames_of_wave(self) -> int:
-        return len(self.groups) * self.lanes
+    def frames_of_micro_batch(self) -> int:
+        return len(self.groups) * self.interleaved
 
     @property
     def fills(self) -> bool:
-        """Slices are as large as there is room for, and there is room."""
-        return self.room is not None and not self.compact
+        """Weight tiles are as large as there is room for, and there is room."""
+        return self.room is not None and not self.low_memory
 
     def stage_of(self, index: int) -> int:
         """Of an op, by its number."""

@@ -1,16 +1,17 @@
-"""Rounds: several frames at once, each on a group of PEs of its own, for throughput.
+"""Batches: several frames at once, each on a group of PEs of its own, for throughput.
 
 The root says go; every PE fetches its part of its frame from DRAM, and the outputs come to the root, which ends the
-round. Each group may take several frames in turn, `waves`, and fetches the next while it computes. In a wave it may
-take several frames together, `lanes`, op by op: while the tiles of one are on their way it computes another.
+batch. Each group may take several frames in turn, `micro_batches`, and fetches the next while it computes. In a
+micro-batch it may take several frames together, `interleaved`, op by op: while the tiles of one are on their way it
+computes another.
 Ops at the network's end whose constants take longer to come than to be computed with, as those of dense layers do, are
-done at the round's end for all waves, so that their constants come once.
+done at the batch's end for all micro-batches, so that their constants come once.
 
-Constants that do not fit are streamed (`weight_slices.py`): cut into slices, each of which one PE asks of DRAM and
+Constants that do not fit are streamed (`weight_tiles.py`): of each weight tile one PE asks DRAM and
 multicasts to all PEs that compute with it, once they have told it that they have room.
 
-In a pipeline a group's PEs are cut into stages, of consecutive ops: while one stage computes a wave's frames the stage
-before it computes those of the next.
+In a pipeline a group's PEs are cut into stages, of consecutive ops: while one stage computes a micro-batch's frames the
+stage before it computes those of the next.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from itertools import accumulate, product
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
-from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import Turn, between, in_bands, turns_of
-from npukit.plan.batch.deferred import lazy_from
+from npukit.plan.batch.deferred import deferred_from
 from npukit.plan.batch.live_bytes import most_held
-from npukit.plan.batch.send_after import Due
-from npukit.plan.batch.weight_slices import (
-    LARGEST_SLICE,
-    MOST_SLICE_BYTES,
+from npukit.plan.batch.send_after import SendAfter
+from npukit.plan.batch.weight_tiles import (
+    LARGEST_WEIGHT_TILE,
+    MOST_WEIGHT_TILE_BYTES,
     Piece,
-    Slice,
     Streams,
-    cut_in_slices,
-    slices_of,
+    WeightTile,
+    cut_in_weight_tiles,
+    weight_tiles_of,
 )
 from npukit.plan.emit.allocate import finished
 from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import SIGNAL, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block
 from npukit.plan.emit.regions import Ends, in_frame
-from npukit.plan.emit.replicas import NO_OTHERS, Alike, groups_alike
+from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
 from npukit.plan.ir.assignment import useful
 from npukit.plan.ir.plan import Buffer, Plan, streamed_name
 from npukit.plan.predict.memory import aligned
@@ -51,63 +52,64 @@ from npukit.plan.tensors.in_place import upon
 from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
-"""Parts in which a wave's inputs are fetched during the wave before."""
+"""Parts in which a micro-batch's inputs are fetched during the micro-batch before."""
 
 
-def emit_round(problem: Problem, wanted: Round) -> Plan:
-    """The plan of a round, without its predicted cycles. It may not fit: see the PEs' memory."""
-    return settled_round(problem, wanted, {})
+def emit_batch(problem: Problem, wanted: Batch) -> Plan:
+    """The plan of a batch, without its predicted cycles. It may not fit: see the PEs' memory."""
+    return steady_batch(problem, wanted, {})
 
 
-def settled_round(problem: Problem, wanted: Round, settled: UsualFlags) -> Plan:
-    """That plan. Of several waves it is emitted twice: then also the first has the flags on which later ones settle.
+def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
+    """That plan. Of several micro-batches it is emitted twice: then also the first has the flags on which later ones
+    settle.
 
     Once is enough if those of one of its groups are known, `settled`, and all groups are alike.
     """
     emitter = _emitted(problem, wanted, settled)
-    if wanted.waves > 1 and not (settled and emitter.emits_one_group):
+    if wanted.micro_batches > 1 and not (settled and emitter.emits_one_group):
         emitter = _emitted(problem, wanted, emitter.usual_flags)
     return emitter.plan()
 
 
-def round_with(problem: Problem, wanted: Round, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
-    """The plan with these flags where they are free, and those on which its later waves settle."""
+def batch_with_flags(problem: Problem, wanted: Batch, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
+    """The plan with these flags where they are free, and those on which its later micro-batches settle."""
     emitter = _emitted(problem, wanted, flags)
     return emitter.plan(), emitter.usual_flags
 
 
-def _emitted(problem: Problem, wanted: Round, flags: UsualFlags) -> _RoundEmitter:
-    """Of groups that are alike one, unless their own PEs must ask for slices."""
+def _emitted(problem: Problem, wanted: Batch, flags: UsualFlags) -> _BatchEmitter:
+    """Of groups that are alike one, unless their own PEs must ask for weight tiles."""
     useful_groups = tuple(
         in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups
     )
     wanted = replace(wanted, groups=useful_groups)
-    alike = groups_alike(wanted.groups, wanted.feeders, problem.board.root_pe)
-    emitter = _RoundEmitter(problem, wanted, alike, flags)
+    alike = replicas_of(wanted.groups, wanted.prefetchers, problem.board.root_pe)
+    emitter = _BatchEmitter(problem, wanted, alike, flags)
     if not emitter.streams.are_listed_apart and alike.count > 1:
-        emitter = _RoundEmitter(problem, wanted, NO_OTHERS, flags)
+        emitter = _BatchEmitter(problem, wanted, NO_REPLICAS, flags)
     emitter.emit()
     return emitter
 
 
 @dataclass(frozen=True)
 class _Place:
-    """In the order of a round: an op's turn, and the frames for which it is done then."""
+    """In the order of a batch: an op's turn, and the frames for which it is done then."""
 
     turn: Turn
     frames: range
 
 
-class _RoundEmitter:
+class _BatchEmitter:
     def __init__(
         self,
         problem: Problem,
-        wanted: Round,
-        alike: Alike,
+        wanted: Batch,
+        alike: Replicas,
         usual_flags: UsualFlags,
     ) -> None:
         root = problem.board.root_pe
-        self._graph, self._board, self._engines, self._round = problem.graph, problem.board, problem.engines, wanted
+        self._graph, self._board, self._engines, self._batch = problem.graph, problem.board, problem.engines, wanted
         self._apart = alike.count
         """Of the groups that are alike the frames of the first are emitted: so many are between them."""
         frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
@@ -116,30 +118,30 @@ class _RoundEmitter:
             problem,
             frames,
             ends,
-            wanted.feeders,
+            wanted.prefetchers,
             apart,
-            wanted.waves,
+            wanted.micro_batches,
             usual_flags,
             alike,
-            compact=wanted.compact,
+            low_memory=wanted.low_memory,
         )
         self._traffic, self._upon = self.emitter.traffic, upon(problem.graph, problem.engines)
-        self._lazy = lazy_from(problem, wanted)
-        self._calm = min(_calm_from(problem.graph) if wanted.room is None else self._calm_of_pes(), self._lazy - 1)
+        self._deferred = deferred_from(problem, wanted)
+        self._calm = min(_calm_from(problem.graph) if wanted.room is None else self._calm_of_pes(), self._deferred - 1)
         self._places = list(self._in_order(turns_of(problem.graph, wanted.bands)))
-        self._due = Due(problem.graph, wanted.bands, compact=wanted.compact)
-        self._rooms = self._rooms_for_slices()
+        self._due = SendAfter(problem.graph, wanted.bands, low_memory=wanted.low_memory)
+        self._rooms = self._rooms_for_weight_tiles()
         self._cut = cache(self._cut_anew)
-        self._to_compute: dict[int, list[Slice]] = {}
-        for slice_ in self._slices():
-            self._to_compute.setdefault(slice_.place, []).append(slice_)
-        slices = [slice_ for same in self._to_compute.values() for slice_ in same]
-        rooms = {slice_: self._rooms[self._places[slice_.place].turn.index] for slice_ in slices}
-        self.streams = Streams(self._traffic, rooms, wanted.feeders, least=1 if wanted.compact else 2)
+        self._to_compute: dict[int, list[WeightTile]] = {}
+        for weight_tile in self._weight_tiles():
+            self._to_compute.setdefault(weight_tile.place, []).append(weight_tile)
+        weight_tiles = [weight_tile for same in self._to_compute.values() for weight_tile in same]
+        rooms = {weight_tile: self._rooms[self._places[weight_tile.place].turn.index] for weight_tile in weight_tiles}
+        self.streams = Streams(self._traffic, rooms, wanted.prefetchers, least=1 if wanted.low_memory else 2)
 
     @property
     def emits_one_group(self) -> bool:
-        return self._apart == len(self._round.groups)
+        return self._apart == len(self._batch.groups)
 
     @property
     def usual_flags(self) -> UsualFlags:
@@ -147,7 +149,7 @@ class _RoundEmitter:
 
     def plan(self) -> Plan:
         """Of what has been emitted."""
-        frames = self._round.frames
+        frames = self._batch.frames
         plan = finished(self._graph, self._board, self._traffic, "throughput", frames)
         return replace(plan, frames=frames, dram=tuple(self.dram()))
 
@@ -156,38 +158,41 @@ class _RoundEmitter:
         for frame in self._places[0].frames:
             self.emitter.bring_inputs(frame)
         for number, place in enumerate(self._places):
-            self.streams.open(number + self._round.lead)
-            if place.frames.stop < self._round.frames and place.turn.last:
+            self.streams.open(number + self._batch.prefetch_distance)
+            if place.frames.stop < self._batch.frames and place.turn.last:
                 self._fetch(place)
             if number in self._to_compute:
-                self._compute_slices(place, self._to_compute[number])
+                self._compute_weight_tiles(place, self._to_compute[number])
             else:
                 self._compute_whole(place)
         self.emitter.end()
 
     def _in_order(self, turns: Sequence[Turn]) -> Iterator[_Place]:
-        """Wave after wave, and each stage of a pipeline a wave behind the stage before it; lazy ops for all waves.
+        """Micro-batch after micro-batch, each stage of a pipeline one behind the stage before it; deferred ops for all.
 
-        The stage before comes first: what it makes has a place while the stage after it is at the wave before.
+        The stage before comes first: what it makes has a place while the stage after it is at the micro-batch before.
         """
-        size = self._round.frames_of_wave
-        stages = [self._round.stage_of(turn.index) for turn in turns]
-        eager = [number for number, turn in enumerate(turns) if turn.index < self._lazy]
-        places = product(range(self._round.waves), eager)
-        for wave, number in sorted(places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place)):
-            yield _Place(turns[number], range(wave * size, (wave + 1) * size, self._apart))
+        size = self._batch.frames_of_micro_batch
+        stages = [self._batch.stage_of(turn.index) for turn in turns]
+        eager = [number for number, turn in enumerate(turns) if turn.index < self._deferred]
+        places = product(range(self._batch.micro_batches), eager)
+        for micro_batch, number in sorted(
+            places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place)
+        ):
+            yield _Place(turns[number], range(micro_batch * size, (micro_batch + 1) * size, self._apart))
         for turn in turns[len(eager) :]:
-            yield _Place(turn, range(0, self._round.frames, self._apart))
+            yield _Place(turn, range(0, self._batch.frames, self._apart))
 
     def _fetch(self, place: _Place) -> None:
-        """Part of the next wave's inputs, every few ops, so that DRAM and DMA have time for the rest."""
-        calm = 0 if self._round.cuts else self._calm  # the first stage's PEs have room, and begin the next wave soon
-        ops = self._round.cuts[0] if self._round.cuts else self._lazy
+        """Part of the next micro-batch's inputs, every few ops, so that DRAM and DMA have time for the rest."""
+        # A first stage's PEs have room, and begin the next micro-batch soon.
+        calm = 0 if self._batch.cuts else self._calm
+        ops = self._batch.cuts[0] if self._batch.cuts else self._deferred
         parts = min(FETCH_PARTS, ops - calm)
         part, between_parts = divmod(place.turn.index - calm, (ops - calm) // parts)
         if 0 <= part < parts and not between_parts:
             for frame in place.frames:
-                self.emitter.fetch_part(frame + self._round.frames_of_wave, part, parts)
+                self.emitter.fetch_part(frame + self._batch.frames_of_micro_batch, part, parts)
 
     def _compute_whole(self, place: _Place) -> None:
         """Frame by frame, what others need of it sent at once."""
@@ -201,23 +206,23 @@ class _RoundEmitter:
                 self._ask([frame], turn)
             self._send(frame, turn)
 
-    def _compute_slices(self, place: _Place, slices: Sequence[Slice]) -> None:
-        """Slice by slice, each for all frames."""
+    def _compute_weight_tiles(self, place: _Place, weight_tiles: Sequence[WeightTile]) -> None:
+        """Weight tile by weight tile, each for all frames."""
         turn = place.turn
         if not self._asks_late(turn):
             self._ask(place.frames, turn)
-        for slice_ in slices:
-            for piece in slice_.pieces:
-                self.emitter.compute(piece.frame, turn.index, piece.tile, piece.box, slice_.block)
-            self.streams.release(slice_)
+        for weight_tile in weight_tiles:
+            for piece in weight_tile.pieces:
+                self.emitter.compute(piece.frame, turn.index, piece.tile, piece.box, weight_tile.block)
+            self.streams.release(weight_tile)
         if self._asks_late(turn):
             self._ask(place.frames, turn)
         for frame in place.frames:
             self._send(frame, turn)
 
     def _asks_late(self, turn: Turn) -> bool:
-        """Outputs may lie where slices lay."""
-        return self._round.compact or self.emitter.is_last(turn.op.output)
+        """Outputs may lie where weight tiles lay."""
+        return self._batch.low_memory or self.emitter.is_last(turn.op.output)
 
     def _ask(self, frames: Sequence[int], turn: Turn) -> None:
         for tensor, chosen in self._due.after(turn):
@@ -236,12 +241,12 @@ class _RoundEmitter:
         for pe in others:
             self._traffic.wait_for(pe, go)
 
-    def _slices(self) -> Iterator[Slice]:
+    def _weight_tiles(self) -> Iterator[WeightTile]:
         """In the order in which they are computed."""
         for number, place in enumerate(self._places):
             op = place.turn.op
-            if op.name in self._round.streamed:
-                yield from slices_of(op, number, self._pieces(place), self._source)
+            if op.name in self._batch.streamed:
+                yield from weight_tiles_of(op, number, self._pieces(place), self._source)
 
     def _pieces(self, place: _Place) -> list[list[Piece]]:
         """Of each frame and tile."""
@@ -253,38 +258,39 @@ class _RoundEmitter:
         return found
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
-        """What is computed with one slice each; the same in every wave."""
-        wanted = min(self._rooms[index] // self._round.slices, MOST_SLICE_BYTES)
-        most = wanted if self._round.fills else LARGEST_SLICE * wanted
-        return cut_in_slices(box, partial(self._size, self._graph.ops[index]), wanted, most)
+        """What is computed with one weight tile each; the same in every micro-batch."""
+        wanted = min(self._rooms[index] // self._batch.weight_tiles, MOST_WEIGHT_TILE_BYTES)
+        most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
+        return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
 
-    def _rooms_for_slices(self) -> list[int]:
-        """Bytes for slices while each op is computed."""
-        wanted = self._round
-        least = wanted.slices * wanted.slice_bytes
+    def _rooms_for_weight_tiles(self) -> list[int]:
+        """Bytes for weight tiles while each op is computed."""
+        wanted = self._batch
+        least = wanted.weight_tiles * wanted.weight_tile_bytes
         if wanted.room is None:
             return [least] * len(self._graph.ops)
-        held = self._held(self._calm if wanted.waves > 1 else None)
+        held = self._held(self._calm if wanted.micro_batches > 1 else None)
         room = max(wanted.room, max(held) + least)
         return [room - each for each in held]
 
     def _held(self, fetched_from: int | None) -> list[int]:
         """Bytes of tensors while each op is computed, on the PE that holds most."""
-        wanted = self._round
-        frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_wave, self._apart)]
+        wanted = self._batch
+        frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_micro_batch, self._apart)]
         bands = between(self._graph, wanted.bands)
         return most_held(
             self._graph,
             frames,
             self._upon,
-            late=wanted.compact,
-            lead=wanted.lead,
+            late=wanted.low_memory,
+            prefetch_distance=wanted.prefetch_distance,
             between=bands,
             fetched_from=fetched_from,
         )
 
     def _calm_of_pes(self) -> int:
-        """The first op from which on also the next wave's inputs have room where most crowded ops have none left."""
+        """The first op from which on also the next micro-batch's inputs have room where most crowded ops have none
+        left."""
         held = self._held(None)
         most = max(held)
         inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
@@ -301,11 +307,11 @@ class _RoundEmitter:
         return self.emitter.cost(op, box).constant_bytes - self.emitter.command_bytes(op)
 
     def dram(self) -> Iterator[Buffer]:
-        """What lies in DRAM: the slices, then the inputs of every frame."""
+        """What lies in DRAM: the weight tiles, then the inputs of every frame."""
         end = max(len(program.steps) for program in self._traffic.programs.values()) - 1
-        slices = dict.fromkeys(slice_.source for same in self._to_compute.values() for slice_ in same)
-        wanted = [(block.name, "", block.box, block.bytes) for block in slices]
-        for frame in range(self._round.frames if self._round.fetched else 0):
+        weight_tiles = dict.fromkeys(weight_tile.source for same in self._to_compute.values() for weight_tile in same)
+        wanted = [(block.name, "", block.box, block.bytes) for block in weight_tiles]
+        for frame in range(self._batch.frames if self._batch.fetched else 0):
             for name in self._graph.net.inputs:
                 whole = Box.whole(self._graph.shape(name))
                 wanted.append((in_frame(name, frame), name, whole, self._graph.net.tensor(name).bytes))
@@ -315,7 +321,7 @@ class _RoundEmitter:
             offset += aligned(size)
 
 
-def _ends(wanted: Round, root: int) -> Ends:
+def _ends(wanted: Batch, root: int) -> Ends:
     return Ends(DRAM if wanted.fetched else root, root)
 
 

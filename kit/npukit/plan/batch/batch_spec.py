@@ -1,4 +1,4 @@
-"""A round of frames as a finding of `npukit tune` has it: a text from which it is planned again without a search."""
+"""A batch of frames as a finding of `npukit tune` has it: a text from which it is planned again without a search."""
 
 from __future__ import annotations
 
@@ -9,36 +9,39 @@ from dataclasses import dataclass
 from npukit.errors import NpukitError
 from npukit.plan.tensors.boxes import Split
 
-ROUNDS = "rounds"
+BATCHES = "batches"
 _TEXT = re.compile(
-    rf"{ROUNDS} on groups of (\d+) PEs in (\d+) lanes and (\d+) waves, room for (\d+) slices of (\d+) bytes: (.+)"
+    rf"{BATCHES} on groups of (\d+) PEs with (\d+) interleaved frames and (\d+) micro-batches,"
+    r" room for (\d+) weight tiles of (\d+) bytes: (.+)"
 )
 
 
 @dataclass(frozen=True)
-class RoundChoice:
-    """Groups of so many PEs, each op split so on every group; lanes, waves, and the slices of streamed constants."""
+class BatchSpec:
+    """Groups of so many PEs, each op split so on every group; frames, and the weight tiles of streamed constants."""
 
     pes: int
     splits: tuple[Split, ...]
-    lanes: int
-    waves: int
-    slices: int
-    slice_bytes: int
+    interleaved: int
+    micro_batches: int
+    weight_tiles: int
+    weight_tile_bytes: int
 
     def __str__(self) -> str:
         return (
-            f"{ROUNDS} on groups of {self.pes} PEs in {self.lanes} lanes and {self.waves} waves,"
-            f" room for {self.slices} slices of {self.slice_bytes} bytes: {spelled_splits(self.splits)}"
+            f"{BATCHES} on groups of {self.pes} PEs with {self.interleaved} interleaved frames"
+            f" and {self.micro_batches} micro-batches,"
+            f" room for {self.weight_tiles} weight tiles of {self.weight_tile_bytes} bytes:"
+            f" {spelled_splits(self.splits)}"
         )
 
     @classmethod
-    def parse(cls, text: str) -> RoundChoice:
+    def parse(cls, text: str) -> BatchSpec:
         match = _TEXT.fullmatch(text)
         if match is None or "0" in match.groups()[:5]:
             raise unreadable(text)
-        pes, lanes, waves, slices, slice_bytes = map(int, match.groups()[:5])
-        return cls(pes, read_splits(match[6], text), lanes, waves, slices, slice_bytes)
+        pes, interleaved, micro_batches, weight_tiles, weight_tile_bytes = map(int, match.groups()[:5])
+        return cls(pes, read_splits(match[6], text), interleaved, micro_batches, weight_tiles, weight_tile_bytes)
 
 
 def spelled_splits(splits: Sequence[Split]) -> str:

@@ -29,7 +29,8 @@ Bands = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Turn:
-    """An op's turn in a wave: all of its tiles, or those of one band of channels. `last`: what it makes is whole."""
+    """An op's turn in a micro-batch: all of its tiles, or those of one band of channels. `last`: what it makes is
+    whole."""
 
     index: int
     op: Op

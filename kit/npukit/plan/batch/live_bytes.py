@@ -1,4 +1,4 @@
-"""What tensors take of the PEs' memory while each op is computed: the rest is for slices of constants."""
+"""What tensors take of the PEs' memory while each op is computed: the rest is for weight tiles of constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def most_held(
     upon: Upon,
     *,
     late: bool,
-    lead: int = 1,
+    prefetch_distance: int = 1,
     between: Collection[str] = (),
     fetched_from: int | None = None,
 ) -> list[int]:
@@ -32,7 +32,10 @@ def most_held(
     most: Counter[int] = Counter()
     for (moment, _), size in _held(graph, frames, upon, not late, between, fetched_from, late=late).items():
         most[moment] = max(most[moment], size)
-    return [max(most[moment] for moment in range(2 * (index - lead), 2 * index + 1)) for index in range(len(graph.ops))]
+    return [
+        max(most[moment] for moment in range(2 * (index - prefetch_distance), 2 * index + 1))
+        for index in range(len(graph.ops))
+    ]
 
 
 def most_at_once(

@@ -1,4 +1,4 @@
-"""What a round's PEs need at least, known before anything is emitted: what cannot fit need not be tried."""
+"""What a batch's PEs need at least, known before anything is emitted: what cannot fit need not be tried."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from npukit.accel.interface import Engines
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
-from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
-from npukit.plan.batch.weight_slices import LARGEST_SLICE, MOST_SLICE_BYTES, cut_in_slices
+from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
 from npukit.plan.emit.emitter import command_bytes
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, regions_of
@@ -32,26 +32,26 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.in_place import upon
 from npukit.plan.tensors.problem import Problem
 
-ROWS_OF_A_SLICE = 2
-"""Of a program's table at least: to wait for a slice, to compute with it. Another one tells who asks for it, if that is
-another PE, that there is room."""
+ROWS_OF_A_WEIGHT_TILE = 2
+"""Of a program's table at least: to wait for a weight tile, to compute with it. Another one tells who asks for it, if
+that is another PE, that there is room."""
 
 ROWS_OF_A_COMMAND = 3
-"""That set what slices of one shape have otherwise in their command: where the output, the weights and the parameters
-lie. With several slices no two that follow each other lie in the same place."""
+"""That set what weight tiles of one shape have otherwise in their command: where the output, the weights and the
+parameters lie. With several weight tiles no two that follow each other lie in the same place."""
 
 
-def may_fit(problem: Problem, wanted: Round) -> bool:
-    """Whether a round whose constants are all streamed may, of which the last group neither has the root nor gets its
+def may_fit(problem: Problem, wanted: Batch) -> bool:
+    """Whether a batch whose constants are all streamed may, of which the last group neither has the root nor gets its
     places late."""
     group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
     thin = between(problem.graph, wanted.bands)
     regions = regions_of(problem.graph, group, Ends(DRAM, DRAM), 0, thin)
-    slices = _Slices(problem.graph, problem.engines, wanted)
+    weight_tiles = _WeightTiles(problem.graph, problem.engines, wanted)
     in_place = _in_place(problem.graph, problem.engines, group)
-    beside = {op.output: slices.at_once(op, group) for op in problem.graph.ops}
+    beside = {op.output: weight_tiles.at_once(op, group) for op in problem.graph.ops}
     held = most_at_once(problem.graph, regions, upon(problem.graph, problem.engines), in_place, thin, beside)
-    held += _orders(problem.graph, problem.engines, group, slices)
+    held += _orders(problem.graph, problem.engines, group, weight_tiles)
     room = problem.board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
     rest = (_descriptors(problem.graph, regions, tensor) for tensor in regions)  # which take longest to find
     return all(max(each.values()) <= room for each in accumulate(rest, Counter.__add__, initial=held))
@@ -63,10 +63,10 @@ def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[in
     return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).may_overwrite)
 
 
-class _Slices:
-    """Of the constants of a round's tiles: as few, and as small, as they may be."""
+class _WeightTiles:
+    """Of the constants of a batch's tiles: as few, and as small, as they may be."""
 
-    def __init__(self, graph: Graph, engines: Engines, wanted: Round) -> None:
+    def __init__(self, graph: Graph, engines: Engines, wanted: Batch) -> None:
         self._graph, self._engines, self._wanted = graph, engines, wanted
         self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
@@ -78,7 +78,7 @@ class _Slices:
         """Of the table, for all of a tile."""
         count, _ = self._cut(op, box)
         of_one_shape = count - 1 if count > 2 else 0  # the last one may be smaller
-        return count * (ROWS_OF_A_SLICE + bool(self._wanted.feeders)) + of_one_shape * ROWS_OF_A_COMMAND
+        return count * (ROWS_OF_A_WEIGHT_TILE + bool(self._wanted.prefetchers)) + of_one_shape * ROWS_OF_A_COMMAND
 
     def _cut(self, op: Op, box: Box) -> tuple[int, int]:
         """How many there are of a tile, and the bytes of the first two: one comes while the other is in use."""
@@ -91,12 +91,14 @@ class _Slices:
         if op.engine == CORE:
             return 0, 0
         size, wanted = partial(self._bytes, op), self._wanted
-        if size(box) <= wanted.slice_bytes:
+        if size(box) <= wanted.weight_tile_bytes:
             return 0, size(box)
         filled = wanted.room is not None
-        small = cut_in_slices(box, size, wanted.slice_bytes, (1 if filled else LARGEST_SLICE) * wanted.slice_bytes)
-        most = MOST_SLICE_BYTES if filled else wanted.slice_bytes
-        large = cut_in_slices(box, size, most, LARGEST_SLICE * most) if size(box) > most else []
+        small = cut_in_weight_tiles(
+            box, size, wanted.weight_tile_bytes, (1 if filled else LARGEST_WEIGHT_TILE) * wanted.weight_tile_bytes
+        )
+        most = MOST_WEIGHT_TILE_BYTES if filled else wanted.weight_tile_bytes
+        large = cut_in_weight_tiles(box, size, most, LARGEST_WEIGHT_TILE * most) if size(box) > most else []
         return len(large), sum(map(size, small[:2]))
 
     def _bytes(self, op: Op, box: Box) -> int:
@@ -105,13 +107,13 @@ class _Slices:
         return engine.cost(self._graph.net, op, box).constant_bytes - command_bytes(engine)
 
 
-def _orders(graph: Graph, engines: Engines, group: Assignment, slices: _Slices) -> Counter[int]:
+def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _WeightTiles) -> Counter[int]:
     """By PE, bytes of its commands and of its table, with what is known of its layers."""
     found: Counter[int] = Counter()
     layers: Counter[int] = Counter()
     for op in graph.ops:
         for tile in group[op.name]:
-            found[tile.pe] += STEP_BYTES * slices.rows(op, tile.box) + command_bytes(engines[op.engine])
+            found[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box) + command_bytes(engines[op.engine])
             layers[tile.pe] += 1
     for pe, count in layers.items():
         found[pe] += count * (LAYER_BYTES + LAYER_NUMBER_BYTES) + control_bytes(count)

@@ -1,4 +1,4 @@
-"""What of which tensors is sent after which op of a round."""
+"""What of which tensors is sent after which op of a batch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from npukit.plan.emit.emitter import Chosen, every
 from npukit.plan.tensors.graph import Graph
 
 
-class Due:
+class SendAfter:
     """Bands of what is between two ops go one by one, what the second makes of them goes when it is whole.
 
     Where memory is short, `compact`, nothing goes sooner than the op before the one that reads it is done.
     """
 
-    def __init__(self, graph: Graph, bands: Bands, *, compact: bool) -> None:
-        self._graph, self._bands, self._compact = graph, bands, compact
+    def __init__(self, graph: Graph, bands: Bands, *, low_memory: bool) -> None:
+        self._graph, self._bands, self._low_memory = graph, bands, low_memory
         self._made = {op.output: index for index, op in enumerate(graph.ops)}
         self._late: dict[int, list[str]] = {}
         for op in graph.ops:
@@ -27,7 +27,7 @@ class Due:
         """The tensors that are sent after a turn, and which of their transfers."""
         if turn.op.name in self._bands:
             yield turn.op.output, lambda transfer: turn.holds(transfer.box)
-        elif turn.last and self._compact:
+        elif turn.last and self._low_memory:
             for tensor in self._late.get(turn.index, ()):
                 yield tensor, lambda transfer: self._after(transfer.source.tensor, transfer.first_reader) == turn.index
         elif turn.last:

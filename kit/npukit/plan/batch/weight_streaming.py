@@ -12,9 +12,9 @@ from itertools import product
 from npukit.accel.interface import Engines
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round
-from npukit.plan.batch.weight_slices import SLICE_BYTES, SLICES_IN_MEMORY
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WEIGHT_TILES_IN_MEMORY
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
@@ -22,18 +22,18 @@ from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
-SLICES = (SLICE_BYTES, 2 * SLICE_BYTES, 4 * SLICE_BYTES)
-"""Sizes of slices worth trying: small ones leave more memory, large ones keep the engines at work."""
+WEIGHT_TILES = (WEIGHT_TILE_BYTES, 2 * WEIGHT_TILE_BYTES, 4 * WEIGHT_TILE_BYTES)
+"""Sizes of weight tiles worth trying: small ones leave more memory, large ones keep the engines at work."""
 
 SMALLEST = 256
 """Bytes of constants, commands among them, that are not worth streaming."""
 
-HELD = (SLICES_IN_MEMORY, 2)
-"""Slices of a frame for which there is room at once, worth trying."""
+HELD = (WEIGHT_TILES_IN_MEMORY, 2)
+"""Weight tiles of a frame for which there is room at once, worth trying."""
 
 
-def first_that_fits(problem: Problem, wanted: Round) -> Plan | None:
-    """The round with as few ops streamed as will do, or None if it fits in no way.
+def first_that_fits(problem: Problem, wanted: Batch) -> Plan | None:
+    """The batch with as few ops streamed as will do, or None if it fits in no way.
 
     In a pipeline, whose stages keep their constants, none are streamed.
     """
@@ -42,7 +42,7 @@ def first_that_fits(problem: Problem, wanted: Round) -> Plan | None:
     @cache
     def emitted(count: int) -> Plan | None:
         try:
-            plan = emit_round(problem, replace(wanted, streamed=frozenset(heaviest[:count])))
+            plan = emit_batch(problem, replace(wanted, streamed=frozenset(heaviest[:count])))
         except DoesNotFit:
             return None
         return None if missing_bytes(problem.board, plan) else plan
@@ -54,14 +54,14 @@ def first_that_fits(problem: Problem, wanted: Round) -> Plan | None:
     return emitted(least + bisect_left(counts, True, key=lambda count: emitted(count) is not None))
 
 
-def none_or_all_streamed(problem: Problem, wanted: Round) -> tuple[Round, Plan] | None:
-    """The round with all constants kept if that fits, else with all streamed that can be, or None."""
+def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] | None:
+    """The batch with all constants kept if that fits, else with all streamed that can be, or None."""
     heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     least = _least_count(problem, wanted.groups[0], heaviest)
     for count in [len(heaviest)] if least else [0, len(heaviest)]:
         tried = replace(wanted, streamed=frozenset(heaviest[:count]))
         try:
-            plan = emit_round(problem, tried)
+            plan = emit_batch(problem, tried)
         except DoesNotFit:
             continue
         if not missing_bytes(problem.board, plan):
@@ -78,18 +78,18 @@ def frame_with_streams(problem: Problem, assignment: Assignment) -> Plan | None:
     return None
 
 
-def most_streamed(problem: Problem, wanted: Round) -> Plan | None:
-    """The round with all constants streamed that can be, whether it fits or not; None if none can."""
+def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
+    """The batch with all constants streamed that can be, whether it fits or not; None if none can."""
     streamed = frozenset(_heaviest(problem.graph, problem.engines, wanted.groups[0]))
     try:
-        return emit_round(problem, replace(wanted, streamed=streamed)) if streamed else None
+        return emit_batch(problem, replace(wanted, streamed=streamed)) if streamed else None
     except DoesNotFit:
         return None
 
 
 def _frames_with_streams(problem: Problem, assignment: Assignment, fetched: bool) -> Iterator[Plan]:
-    for size, held in product(SLICES, HELD):
-        wanted = Round((assignment,), slice_bytes=size, slices=held, fetched=fetched)
+    for size, held in product(WEIGHT_TILES, HELD):
+        wanted = Batch((assignment,), weight_tile_bytes=size, weight_tiles=held, fetched=fetched)
         plan = first_that_fits(problem, wanted)
         if plan:
             yield replace(with_predictions(problem.net, problem.board, plan), objective="latency")

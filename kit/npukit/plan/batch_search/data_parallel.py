@@ -1,6 +1,6 @@
-"""Throughput of large meshes: groups of PEs in lock step, chosen by what one group of each size would take.
+"""Throughput of large meshes: groups of PEs data parallel, chosen by what one group of each size would take.
 
-A whole round on hundreds of PEs takes long to emit and to simulate. Groups differ only in when their inputs arrive, so
+A whole batch on hundreds of PEs takes long to emit and to simulate. Groups differ only in when their inputs arrive, so
 that one of them tells what all take, and whether they fit.
 """
 
@@ -14,11 +14,11 @@ from itertools import chain
 from math import inf
 
 from npukit.parallel import in_order
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.batch_emitter import emit_round, settled_round
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch, steady_batch
 from npukit.plan.batch.channel_bands import bands_for, narrowed
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch_search.group_trials import MOST_WAVES, Trials, Tried
+from npukit.plan.batch_search.group_trials import MOST_MICRO_BATCHES, Trials, Tried
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
@@ -37,50 +37,57 @@ SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 PRICE = 0.06
 """Cycles a byte of constants costs."""
 
-SLICES = ((9 << 10, 2), (9 << 10, 3), (17 << 10, 2))
-"""Bytes of slices, and how many have room: what leaves most memory first."""
+WEIGHT_TILES = ((9 << 10, 2), (9 << 10, 3), (17 << 10, 2))
+"""Bytes of weight tiles, and how many have room: what leaves most memory first."""
 
-LEAST_ROOM = min(slice_bytes * slices for slice_bytes, slices in SLICES)
+LEAST_ROOM = min(weight_tile_bytes * weight_tiles for weight_tile_bytes, weight_tiles in WEIGHT_TILES)
 
 COMPARED = 2
-"""Whole rounds that are planned, if the first takes longer than one group of the second lets expect."""
+"""Whole batches that are planned, if the first takes longer than one group of the second lets expect."""
 
 ROOMS = (None, 5 / 8)
-"""Parts of a PE's memory that a tile's inputs, output and slices may take, tried: what is left holds more waves."""
+"""Parts of a PE's memory that a tile's inputs, output and weight tiles may take, tried: what is left holds more
+micro-batches."""
 
 HEAVY_MOVES = 3.0
 """Times what they are estimated to cost that moving data weighs in another search for the best sizes: while all groups
 work, what is on its way takes longer."""
 
-OTHER_WAYS = ((0, 1, SLICES[1]), (0, 1, SLICES[2]), (0, 2, SLICES[0]), (None, 1, SLICES[0]), (None, 1, SLICES[1]))
-"""Of the best groups' slices, rooms for them, so many ops that they may come before they are computed with, bytes and
-number, tried besides: larger ones; as large as there is room, which they take longer; small everywhere, which leaves
-room for more waves."""
+OTHER_WAYS = (
+    (0, 1, WEIGHT_TILES[1]),
+    (0, 1, WEIGHT_TILES[2]),
+    (0, 2, WEIGHT_TILES[0]),
+    (None, 1, WEIGHT_TILES[0]),
+    (None, 1, WEIGHT_TILES[1]),
+)
+"""Of the best groups' weight tiles, rooms for them, so many ops that they may come before they are computed with, bytes
+and number, tried besides: larger ones; as large as there is room, which they take longer; small everywhere, which
+leaves room for more micro-batches."""
 
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
 
 SETTLED, LESS_SETTLED = 0.87, 0.015
-"""Part of what the first wave takes that each wave behind it takes at least; once some groups have told what it is, so
-much less than the least of it."""
+"""Part of what the first micro-batch takes that each micro-batch behind it takes at least; once some groups have told
+what it is, so much less than the least of it."""
 
 AT_ONCE = 4
-"""Groups that are tried in waves before it is asked which others may still be better."""
+"""Groups that are tried in micro-batches before it is asked which others may still be better."""
 
 FORESEEN = 0.02
-"""Part by which a whole round may take longer than one group of it lets expect."""
+"""Part by which a whole batch may take longer than one group of it lets expect."""
 
 
-def lockstep_plan(problem: Problem) -> Plan | None:
-    """The most frames a cycle that groups in lock step give, or None if none fit."""
+def replicated_plan(problem: Problem) -> Plan | None:
+    """The most frames a cycle that groups data parallel give, or None if none fit."""
     trials = Trials(problem)
-    search = LatencySearch(problem, QUICK, fetched=True, slices=2)
-    tried = _in_waves(trials, _of_all_sizes(problem, trials, search))
+    search = LatencySearch(problem, QUICK, fetched=True, weight_tiles=2)
+    tried = _in_micro_batches(trials, _of_all_sizes(problem, trials, search))
     if tried:
         best, moving_less = min(map(_by_interval, tried)), search.weighing(HEAVY_MOVES)
         sizes = sorted({_size(problem.order, each) for each in tried if each.interval < best * (1 + FORESEEN)})
         heavy = in_order(lambda size: trials.first(*_of_size(problem, size, moving_less, ROOMS[:1])), sizes)
-        tried += _in_waves(trials, list(filter(None, heavy)), best)
+        tried += _in_micro_batches(trials, list(filter(None, heavy)), best)
         tried += _in_other_ways(trials, min(tried, key=_by_interval))
     return _best_whole(problem, tried)
 
@@ -91,11 +98,12 @@ def _by_interval(tried: Tried) -> float:
 
 def _size(order: Sequence[int], tried: Tried) -> int:
     """Of its groups."""
-    return (len(order) - len(tried.wanted.feeders)) // len(tried.wanted.groups)
+    return (len(order) - len(tried.wanted.prefetchers)) // len(tried.wanted.groups)
 
 
 def _of_all_sizes(problem: Problem, trials: Trials, search: LatencySearch) -> list[Tried]:
-    """Groups of each size in one wave, those that fit; but for those whose engines alone take longer than the best."""
+    """Groups of each size in one micro-batch, those that fit; but for those whose engines alone take longer than the
+    best."""
     found: list[Tried] = []
     worse = 0
 
@@ -118,13 +126,13 @@ def _of_all_sizes(problem: Problem, trials: Trials, search: LatencySearch) -> li
 
 
 def _best_whole(problem: Problem, every: Sequence[Tried]) -> Plan | None:
-    """The best of the whole rounds that may be, those first that let expect most."""
+    """The best of the whole batches that may be, those first that let expect most."""
     found: list[Plan] = []
     for tried in sorted(every, key=_by_interval):
         best = min((plan.predicted.interval_cycles for plan in found), default=None)
         if len(found) == COMPARED or (best is not None and tried.interval >= best * (1 - FORESEEN)):
             break
-        plan = settled_round(problem, tried.wanted, tried.settled)
+        plan = steady_batch(problem, tried.wanted, tried.settled)
         if not missing_bytes(problem.board, plan):
             found.append(with_predictions(problem.net, problem.board, plan))
     return min(found, key=lambda plan: plan.predicted.interval_cycles, default=None)
@@ -133,22 +141,23 @@ def _best_whole(problem: Problem, every: Sequence[Tried]) -> Plan | None:
 def closest_frame(problem: Problem) -> Plan:
     """One frame on all PEs, with whatever leaves most memory: small tiles, all constants streamed that can be."""
     room = int(ROOMS[-1] * problem.board.memory_for("activations").size)
-    search = LatencySearch(problem, QUICK, fetched=True, room=room, slices=2)
+    search = LatencySearch(problem, QUICK, fetched=True, room=room, weight_tiles=2)
     assignment = search.best(PRICE)
-    wanted = Round((assignment,), slice_bytes=SLICES[0][0], slices=SLICES[0][1])
-    plan = most_streamed(problem, wanted) or emit_round(problem, wanted)
+    wanted = Batch((assignment,), weight_tile_bytes=WEIGHT_TILES[0][0], weight_tiles=WEIGHT_TILES[0][1])
+    plan = most_streamed(problem, wanted) or emit_batch(problem, wanted)
     return with_predictions(problem.net, problem.board, plan)
 
 
-def _in_waves(trials: Trials, firsts: Sequence[Tried], best: float = inf) -> list[Tried]:
-    """These, and with as many waves as one of their groups holds those that then may be better than the best so far.
+def _in_micro_batches(trials: Trials, firsts: Sequence[Tried], best: float = inf) -> list[Tried]:
+    """These, and with as many micro-batches as one of their groups holds those that then may be better than the best so
+    far.
 
     The most promising first.
     """
     found, waiting, parts = list(firsts), list(firsts), [SETTLED + LESS_SETTLED]
     while True:
         best, part = min([best, *map(_by_interval, found)]), min(parts[1:] or parts) - LESS_SETTLED
-        promising = [(each.interval_in(MOST_WAVES, part), place) for place, each in enumerate(waiting)]
+        promising = [(each.interval_in(MOST_MICRO_BATCHES, part), place) for place, each in enumerate(waiting)]
         places = [place for interval, place in sorted(promising)[:AT_ONCE] if interval < best]
         if not places:
             return found
@@ -156,14 +165,20 @@ def _in_waves(trials: Trials, firsts: Sequence[Tried], best: float = inf) -> lis
         waiting = [each for place, each in enumerate(waiting) if place not in places]
         for first, longer in zip(batch, in_order(partial(trials.longest, best=best), batch), strict=True):
             found += longer
-            parts += [each.wave / first.cycles for each in longer if each.wave]
+            parts += [each.micro_batch / first.cycles for each in longer if each.micro_batch]
 
 
 def _in_other_ways(trials: Trials, best: Tried) -> Iterator[Tried]:
     ways = OTHER_WAYS if best.wanted.streamed else ()
     rounds = [
-        replace(best.wanted, room=room, lead=lead, slice_bytes=slice_bytes, slices=slices)
-        for room, lead, (slice_bytes, slices) in ways
+        replace(
+            best.wanted,
+            room=room,
+            prefetch_distance=prefetch_distance,
+            weight_tile_bytes=weight_tile_bytes,
+            weight_tiles=weight_tiles,
+        )
+        for room, prefetch_distance, (weight_tile_bytes, weight_tiles) in ways
     ]
     return chain.from_iterable(in_order(partial(trials.otherwise, best), rounds))
 
@@ -178,24 +193,24 @@ def _sizes(problem: Problem) -> Iterator[int]:
             yield size
 
 
-def _of_size(problem: Problem, size: int, search: LatencySearch, rooms: Sequence[float | None] = ROOMS) -> list[Round]:
+def _of_size(problem: Problem, size: int, search: LatencySearch, rooms: Sequence[float | None] = ROOMS) -> list[Batch]:
     """The best groups of a size in each room, those that differ."""
     memory, of_size = problem.board.memory_for("activations").size, search.on(problem.order[:size])
-    found: list[Round] = []
+    found: list[Batch] = []
     for room in rooms:
         assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
-        bands, (slice_bytes, slices) = bands_for(problem.graph, problem.board, assignment), SLICES[0]
-        whole = round_of(assignment, problem.order, size)
-        wanted = replace(whole, bands=bands, slice_bytes=slice_bytes, slices=slices, room=0)
+        bands, (weight_tile_bytes, weight_tiles) = bands_for(problem.graph, problem.board, assignment), WEIGHT_TILES[0]
+        whole = batch_of(assignment, problem.order, size)
+        wanted = replace(whole, bands=bands, weight_tile_bytes=weight_tile_bytes, weight_tiles=weight_tiles, room=0)
         if wanted not in found:
             found.append(wanted)
     return found
 
 
-def round_of(assignment: Assignment, order: Sequence[int], size: int) -> Round:
+def batch_of(assignment: Assignment, order: Sequence[int], size: int) -> Batch:
     """The assignment on each group of so many PEs; those that are left ask for what is streamed."""
     groups = tuple(groups_of(assignment, order, size, root_last(order, size)))
-    return Round(groups, feeders=tuple(order[: len(order) % size]))
+    return Batch(groups, prefetchers=tuple(order[: len(order) % size]))
 
 
 def groups_of(
@@ -211,14 +226,14 @@ def groups_of(
 
 
 def root_last(order: Sequence[int], size: int) -> list[int]:
-    """With the root's group turned round: the root has most to hold, and a group's last PE has fewest tiles.
+    """With the root's group reversed: the root has most to hold, and a group's last PE has fewest tiles.
 
     Where PEs are left, the root is one of them.
     """
     return list(order) if len(order) % size else [*reversed(order[:size]), *order[size:]]
 
 
-def engine_cycles(problem: Problem, wanted: Round) -> float:
+def engine_cycles(problem: Problem, wanted: Batch) -> float:
     """Cycles a frame of the busiest PE's engines."""
     busy: Counter[int] = Counter()
     for op in problem.graph.ops:

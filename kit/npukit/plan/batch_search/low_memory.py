@@ -1,6 +1,7 @@
-"""Rounds where memory is short: large groups, in which nothing has a place in memory before it must.
+"""Batches where memory is short: large groups, in which nothing has a place in memory before it must.
 
-What others send gets its place once a PE has computed, and slices of constants are as large as each layer leaves room.
+What others send gets its place once a PE has computed, and weight tiles of constants are as large as each layer leaves
+room.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from npukit.board.noc import DRAM
-from npukit.plan.batch.batch import Round
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch_search.data_parallel import WELL_USED, round_of
+from npukit.plan.batch_search.data_parallel import WELL_USED, batch_of
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
@@ -25,25 +26,25 @@ from npukit.plan.tensors.problem import Problem
 SIZES = (28, 38, 49, 76)
 
 SEARCHED = 0.5
-"""Part of a PE's memory that tensors and slices may take at once while layouts are searched for."""
+"""Part of a PE's memory that tensors and weight tiles may take at once while layouts are searched for."""
 
-SLICE = 12_000
-"""Bytes of the slices that are expected then."""
+WEIGHT_TILE = 12_000
+"""Bytes of the weight tiles that are expected then."""
 
 PRICE, MOVES_WEIGH = 0.03, 6.0
 """Cycles a byte of constants costs, and times as much as its cycles that moving data does: both take memory too."""
 
 ROOMS = (0.58, 0.52, 0.46, 0.4)
-"""Parts of the memory that tensors and slices get, tried."""
+"""Parts of the memory that tensors and weight tiles get, tried."""
 
-LEAST_SLICES = (8 << 10, 1)
-"""Bytes of slices where there is least room, and how many."""
+LEAST_WEIGHT_TILES = (8 << 10, 1)
+"""Bytes of weight tiles where there is least room, and how many."""
 
 
-def compact_plan(problem: Problem) -> Plan | None:
+def low_memory_plan(problem: Problem) -> Plan | None:
     """The first that fits, of groups of the smallest size, as these share constants with most others; or None."""
-    for wanted in _rounds(problem):
-        if not wanted.feeders:  # else groups are alike, and only one of them is emitted anyway
+    for wanted in _batches(problem):
+        if not wanted.prefetchers:  # else groups are alike, and only one of them is emitted anyway
             alone = most_streamed(problem, replace(wanted, groups=wanted.groups[-1:]))
             if alone is None or missing_bytes(problem.board, alone):
                 continue
@@ -53,7 +54,7 @@ def compact_plan(problem: Problem) -> Plan | None:
     return None
 
 
-def _rounds(problem: Problem) -> Iterator[Round]:
+def _batches(problem: Problem) -> Iterator[Batch]:
     memory = problem.board.memory_for("activations").size
     for size in (*SIZES, len(problem.order)):
         if len(problem.order) // size * size < WELL_USED * len(problem.order):
@@ -65,25 +66,25 @@ def _rounds(problem: Problem) -> Iterator[Round]:
             yield from (replace(found, room=room) for room in rooms)
 
 
-def _of_size(problem: Problem, size: int) -> Round:
+def _of_size(problem: Problem, size: int) -> Batch:
     room = int(SEARCHED * problem.board.memory_for("activations").size)
     search = LatencySearch(
         problem.on(problem.order[:size]),
         QUICK,
         fetched=True,
         room=room,
-        slices=1,
-        slice_size=SLICE,
+        weight_tiles=1,
+        weight_tile_size=WEIGHT_TILE,
         moves_weigh=MOVES_WEIGH,
     )
-    slice_bytes, slices = LEAST_SLICES
-    found = round_of(search.best(PRICE), problem.order, size)
-    return replace(found, slice_bytes=slice_bytes, slices=slices, compact=True)
+    weight_tile_bytes, weight_tiles = LEAST_WEIGHT_TILES
+    found = batch_of(search.best(PRICE), problem.order, size)
+    return replace(found, weight_tile_bytes=weight_tile_bytes, weight_tiles=weight_tiles, low_memory=True)
 
 
-def _least_bytes(problem: Problem, wanted: Round) -> int:
+def _least_bytes(problem: Problem, wanted: Batch) -> int:
     """Bytes of the PE of a group that holds most, but for the outputs."""
     graph = problem.graph
-    regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, compact=True)
+    regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, low_memory=True)
     held = most_held(graph, [regions], upon(graph, problem.engines), late=True)
-    return max(held) + wanted.slices * wanted.slice_bytes
+    return max(held) + wanted.weight_tiles * wanted.weight_tile_bytes

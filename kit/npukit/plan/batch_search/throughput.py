@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from npukit.plan.batch.batch import Round
-from npukit.plan.batch.weight_streaming import HELD, SLICES, first_that_fits
-from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, lockstep_plan
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.weight_streaming import HELD, WEIGHT_TILES, first_that_fits
+from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
 from npukit.plan.batch_search.layer_pipeline import PipelineSearch, cuts_of
-from npukit.plan.batch_search.low_memory import compact_plan
+from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
@@ -19,48 +19,48 @@ from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan
 from npukit.plan.tensors.problem import Problem
 
 ROUNDS = 3
-"""Rounds simulated to see the interval."""
+"""Batches simulated to see the interval."""
 
-LANES = (1, 2, 4, 6)
-WAVES = (2, 4)
-"""Times as many waves tried of the best round, once it is found: more of them hide more of its ends."""
+INTERLEAVED = (1, 2, 4, 6)
+MICRO_BATCHES = (2, 4)
+"""Times as many micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
 
 PIPELINED = 8
 """Waves of a pipeline, some of which pass until all its stages have something to do."""
 
-SLICED = ((SLICES[0], HELD[0]), (SLICES[-1], HELD[1]))
-"""Bytes of slices, and how many have room."""
+WEIGHT_TILED = ((WEIGHT_TILES[0], HELD[0]), (WEIGHT_TILES[-1], HELD[1]))
+"""Bytes of weight tiles, and how many have room."""
 
 WORTH = 0.98
-"""What a round with more frames must do to the interval: each frame waits for all of its round."""
+"""What a batch with more frames must do to the interval: each frame waits for all of its batch."""
 
 PRICES = (0.0, 0.06)
 
 
 def densest_plan(problem: Problem) -> Plan:
-    """The most frames a cycle on these PEs; if no round fits, one frame at a time.
+    """The most frames a cycle on these PEs; if no batch fits, one frame at a time.
 
     On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit.
     """
     if len(problem.order) > SMALL_MESH and problem.board.noc:
-        plan = lockstep_plan(problem) or compact_plan(problem)
+        plan = replicated_plan(problem) or low_memory_plan(problem)
         return plan or closest_frame(problem)
     best = replace(fastest_plan(problem), objective="throughput")
     if problem.board.noc is None:
         return best
-    chosen: Round | None = None
-    for wanted in chain(_rounds(problem), _pipelines(problem)):
-        for plan, tried in _in_lanes(problem, wanted, best):
+    chosen: Batch | None = None
+    for wanted in chain(_batches(problem), _pipelines(problem)):
+        for plan, tried in _interleaved(problem, wanted, best):
             better = _better(problem, best, plan)
             if better is not best:
                 best, chosen = better, tried
-    return _in_waves(problem, chosen, best) if chosen else best
+    return _in_micro_batches(problem, chosen, best) if chosen else best
 
 
-def _in_waves(problem: Problem, chosen: Round, best: Plan) -> Plan:
-    """The best round with more waves, as long as they help."""
-    for times in WAVES:
-        longer = first_that_fits(problem, replace(chosen, waves=chosen.waves * times))
+def _in_micro_batches(problem: Problem, chosen: Batch, best: Plan) -> Plan:
+    """The best batch with more micro-batches, as long as they help."""
+    for times in MICRO_BATCHES:
+        longer = first_that_fits(problem, replace(chosen, micro_batches=chosen.micro_batches * times))
         better = _better(problem, best, longer)
         if better is best:
             break
@@ -68,19 +68,21 @@ def _in_waves(problem: Problem, chosen: Round, best: Plan) -> Plan:
     return best
 
 
-def _in_lanes(problem: Problem, wanted: Round, best: Plan) -> Iterator[tuple[Plan, Round]]:
-    """A round in more and more lanes, with small slices and large ones, as long as it fits.
+def _interleaved(problem: Problem, wanted: Batch, best: Plan) -> Iterator[tuple[Plan, Batch]]:
+    """A batch with more and more interleaved frames, with small weight tiles and large ones, as long as it fits.
 
     Nothing if it would not be better than the best even if nothing but engines took time.
     """
     slower = engine_cycles(problem, wanted) >= best.predicted.interval_cycles
     if slower and not missing_bytes(problem.board, best):
         return
-    for slice_bytes, slices in SLICED:
-        for lanes in LANES:
-            tried = replace(wanted, lanes=lanes, slice_bytes=slice_bytes, slices=slices)
+    for weight_tile_bytes, weight_tiles in WEIGHT_TILED:
+        for interleaved in INTERLEAVED:
+            tried = replace(
+                wanted, interleaved=interleaved, weight_tile_bytes=weight_tile_bytes, weight_tiles=weight_tiles
+            )
             plan = first_that_fits(problem, tried)
-            if plan is None or (slice_bytes > SLICES[0] and not plan.streams):
+            if plan is None or (weight_tile_bytes > WEIGHT_TILES[0] and not plan.streams):
                 break
             yield plan, tried
 
@@ -95,7 +97,7 @@ def _better(problem: Problem, best: Plan, plan: Plan | None) -> Plan:
     return timed if shorter or missing_bytes(problem.board, best) else best
 
 
-def _rounds(problem: Problem) -> Iterator[Round]:
+def _batches(problem: Problem) -> Iterator[Batch]:
     """For each size of group and price of constants."""
     size = 1
     while size <= len(problem.order):
@@ -106,11 +108,11 @@ def _rounds(problem: Problem) -> Iterator[Round]:
             if assignment not in assignments:
                 assignments.append(assignment)
                 groups = groups_of(assignment, problem.order, size)
-                yield Round(tuple(groups), feeders=tuple(problem.order[: len(problem.order) % size]))
+                yield Batch(tuple(groups), prefetchers=tuple(problem.order[: len(problem.order) % size]))
         size *= 2
 
 
-def _pipelines(problem: Problem) -> Iterator[Round]:
+def _pipelines(problem: Problem) -> Iterator[Batch]:
     """For each size of group the pipeline whose slowest stage takes least."""
     search = PipelineSearch(problem, len(problem.order))
     size = 2
@@ -118,6 +120,6 @@ def _pipelines(problem: Problem) -> Iterator[Round]:
         stages = search.best(size)
         if len(stages) > 1:
             groups = groups_of(search.assignment(stages, problem.order), problem.order, size)
-            feeders = tuple(problem.order[: len(problem.order) % size])
-            yield Round(tuple(groups), waves=PIPELINED, feeders=feeders, cuts=cuts_of(stages))
+            prefetchers = tuple(problem.order[: len(problem.order) % size])
+            yield Batch(tuple(groups), micro_batches=PIPELINED, prefetchers=prefetchers, cuts=cuts_of(stages))
         size *= 2

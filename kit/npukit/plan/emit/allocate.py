@@ -151,7 +151,8 @@ def _kind_of_unit(step: Step, is_signal: bool) -> str:
 
 
 def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buffer], int]:
-    """Every buffer of a PE, and the bytes of all of them; with the frames of a wave, every wave's in the same place."""
+    """Every buffer of a PE, and the bytes of all of them; with the frames of a micro-batch, every micro-batch's in the
+    same place."""
     needs = _BufferNeeds()
     scratch: list[tuple[Held, Lifetime]] = []
     for step, cost in program.costs:
@@ -179,8 +180,8 @@ def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
 def _packed_in_waves(
     wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int], frames: int | None
 ) -> tuple[int, ...]:
-    """Offsets: those that share are in one place; with the frames of a wave, things of the same use in the same place
-    in every wave, if no two are there at once."""
+    """Offsets: those that share are in one place; with the frames of a micro-batch, things of the same use in the same
+    place in every micro-batch, if no two are there at once."""
     units = handed_on(len(wanted), shares)
     lives = [joined([wanted[index][1] for index in unit]) for unit in units]
     used: dict[object, list[int]] = {}

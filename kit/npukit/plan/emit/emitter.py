@@ -13,7 +13,7 @@ from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Program
 from npukit.plan.emit.regions import Ends, Region, in_frame, regions_of
-from npukit.plan.emit.replicas import NO_OTHERS, Alike
+from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Compute, View
@@ -38,11 +38,11 @@ class Emitter:
         ends: Ends,
         others: Collection[int] = (),
         between: Collection[str] = (),
-        waves: int = 1,
+        micro_batches: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
-        alike: Alike = NO_OTHERS,
+        alike: Replicas = NO_REPLICAS,
         *,
-        compact: bool = False,
+        low_memory: bool = False,
     ) -> None:
         """`assignments` by frame; `others`: PEs that have programs too. Of tensors `between` ops that take turns nobody
         holds all. If groups are `alike`, the assignments are those of the first one.
@@ -52,15 +52,18 @@ class Emitter:
         self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
         every = assignments.values()
         pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
-        self._compact = compact
-        flags, frames = problem.board.noc.flags if problem.board.noc else 0, alike.count * len(assignments) // waves
+        self._low_memory = low_memory
+        flags, frames = (
+            problem.board.noc.flags if problem.board.noc else 0,
+            alike.count * len(assignments) // micro_batches,
+        )
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
         """By frame and tensor, what says that there is room for it."""
         self._costs: dict[tuple[str, Box], Cost] = {}
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
         self.regions = {
-            frame: regions_of(problem.graph, assignment, ends, frame, between, compact=compact)
+            frame: regions_of(problem.graph, assignment, ends, frame, between, low_memory=low_memory)
             for frame, assignment in assignments.items()
         }
 
@@ -118,7 +121,7 @@ class Emitter:
 
     def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
         if (frame, tensor) not in self._transfers:
-            found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._compact)
+            found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._low_memory)
             self._transfers[frame, tensor] = found
         transfers = self._transfers[frame, tensor]
         return [parcel for transfer in transfers if chosen(transfer) for parcel in self._parcels(transfer)]

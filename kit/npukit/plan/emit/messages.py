@@ -10,12 +10,12 @@ from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Block, Held, Program, Running, use_of
 from npukit.plan.emit.regions import Region
-from npukit.plan.emit.replicas import NO_OTHERS, Alike
+from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
 from npukit.plan.ir.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
 
 OUTPUTS_FLAG = SENT_FLAG + 1
-"""Counts what arrives on the root of outputs that nothing but the end of the round waits for."""
+"""Counts what arrives on the root of outputs that nothing but the end of the batch waits for."""
 
 FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
 
@@ -60,16 +60,16 @@ class Traffic:
     """The programs of some PEs and the messages between them."""
 
     def __init__(
-        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Alike = NO_OTHERS
+        self, pes: Sequence[int], flags: int, frames: int, usual_flags: UsualFlags, alike: Replicas = NO_REPLICAS
     ) -> None:
-        """`frames`: of a wave. What a wave does, the next does alike, where it can. These PEs are those of the first of
-        the groups that are `alike`, and those of no group."""
+        """`frames`: of a micro-batch. What a micro-batch does, the next does alike, where it can. These PEs are those
+        of the first of the groups that are `alike`, and those of no group."""
         self.programs = {pe: Program(pe) for pe in pes}
         self.messages: list[Message] = []
         self.frames, self.alike = frames, alike
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
-        """By use: those of the waves before."""
+        """By use: those of the micro-batches before."""
         self._clocks = Clocks(pes)
 
     def step(self, pe: int, step: Step) -> int:

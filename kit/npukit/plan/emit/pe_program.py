@@ -21,7 +21,7 @@ class Block:
     source: str | None = None
     """Of streamed constants, the buffer in DRAM that they come from."""
     same: str = ""
-    """A name that blocks of the same use have in every wave of a round."""
+    """A name that blocks of the same use have in every micro-batch of a batch."""
     frame: int | None = None
     """Whose it is, if frames have each their own: then its name ends with it."""
 
@@ -42,7 +42,7 @@ Held = Region | Block
 
 
 def use_of(held: Held, frames: int) -> tuple[object, ...]:
-    """What things of the same use have in common in every wave of a round, each of so many frames."""
+    """What things of the same use have in common in every micro-batch of a batch, each of so many frames."""
     if isinstance(held, Block):
         return (held.same or held.name,)
     return held.tensor, held.number, held.frame % frames

@@ -62,7 +62,7 @@ class Region:
 
 
 def in_frame(tensor: str, frame: int) -> str:
-    """The name of the buffer that holds a tensor of one of the frames of a round."""
+    """The name of the buffer that holds a tensor of one of the frames of a batch."""
     return tensor if frame == 0 else f"{tensor} of frame {frame}"
 
 
@@ -93,14 +93,14 @@ def regions_of(
     frame: int,
     between: Collection[str] = (),
     *,
-    compact: bool = False,
+    low_memory: bool = False,
 ) -> Regions:
     """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end.
 
     Of tensors `between` ops that take turns each band of channels has regions of its own. Where memory is short,
     `compact`, a tile that is a small part of what its PE needs lies apart from that: it is there before it.
     """
-    found = _Regions(graph, frame, between, compact=compact)
+    found = _Regions(graph, frame, between, low_memory=low_memory)
     for name in graph.net.inputs:
         found.own(ends.inputs, name, Box.whole(graph.shape(name)))
     for op in graph.ops:
@@ -118,8 +118,8 @@ def regions_of(
 class _Regions:
     """The regions of one frame as they grow."""
 
-    def __init__(self, graph: Graph, frame: int, between: Collection[str], *, compact: bool) -> None:
-        self._frame, self._between, self._compact = frame, between, compact
+    def __init__(self, graph: Graph, frame: int, between: Collection[str], *, low_memory: bool) -> None:
+        self._frame, self._between, self._low_memory = frame, between, low_memory
         self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
 
     def own(self, pe: int, tensor: str, box: Box) -> None:
@@ -147,6 +147,6 @@ class _Regions:
         if region.tensor in self._between and ends != (box.start[-1:], box.stop[-1:]):
             return False
         together = region.box.hull(box).elements
-        if self._compact and region.owned and together > SMALL_PART * region.owned.elements:
+        if self._low_memory and region.owned and together > SMALL_PART * region.owned.elements:
             return False
         return together <= region.box.elements + box.elements

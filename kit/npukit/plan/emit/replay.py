@@ -1,6 +1,6 @@
 """What of a long program comes again: steps that are alike to the last address, and stretches of them.
 
-A program that is a table has each of them once (`codegen/table.py`), so that a wave more takes little memory.
+A program that is a table has each of them once (`codegen/table.py`), so that a micro-batch more takes little memory.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def layers_onward(pe: PePlan) -> list[int]:
 
 
 def layer_places(plan: Plan, pe: PePlan) -> list[int]:
-    """Of each of a PE's tiles the number of the place that it is left in; those of later waves may have the same."""
+    """Of each of a PE's tiles the number of the place that it is left in; those of later micro-batches may have the
+    same."""
     numbers: dict[Hashable, int] = {}
     likes = ((tile.op, _like_view(plan, pe.pe, tile.output)) for tile in pe.tiles)
     return [numbers.setdefault(like, len(numbers)) for like in likes]

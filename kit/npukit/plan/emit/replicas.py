@@ -19,7 +19,7 @@ from npukit.plan.tensors.graph import Graph
 
 
 @dataclass(frozen=True)
-class Alike:
+class Replicas:
     """By group, where each PE of the first one stands there. Frame f of the first group's is f + g in group g."""
 
     places: tuple[Mapping[int, int], ...] = ({},)
@@ -43,15 +43,15 @@ class Alike:
         return (self.count - 1) * len(self.members)
 
 
-NO_OTHERS = Alike()
+NO_REPLICAS = Replicas()
 
 
-def groups_alike(groups: Sequence[Assignment], outside: Sequence[int], root: int) -> Alike:
+def replicas_of(groups: Sequence[Assignment], outside: Sequence[int], root: int) -> Replicas:
     """How the groups are alike; nothing, if they are not, or the root or those that ask for constants are in them."""
     places = tuple(_place(groups[0], group) for group in groups)
     apart = root in outside and len({pe for each in places for pe in each.values()}) == sum(map(len, places))
     same = all(place and set(place.values()).isdisjoint(outside) for place in places)
-    return Alike(places) if apart and same else NO_OTHERS
+    return Replicas(places) if apart and same else NO_REPLICAS
 
 
 def _place(first: Assignment, other: Assignment) -> dict[int, int]:
@@ -62,7 +62,7 @@ def _place(first: Assignment, other: Assignment) -> dict[int, int]:
     return place if moved == other else {}
 
 
-def with_uses_of_all(program: Program, alike: Alike) -> Program:
+def with_uses_of_all(program: Program, alike: Replicas) -> Program:
     """The program of a PE of no group, with what it holds of the frames of all groups."""
     if alike.count == 1 or program.pe in alike.members:
         return program
@@ -72,12 +72,12 @@ def with_uses_of_all(program: Program, alike: Alike) -> Program:
     return replace(program, uses=uses)
 
 
-def _of_all_groups(held: Held, alike: Alike) -> Iterator[Held]:
+def _of_all_groups(held: Held, alike: Replicas) -> Iterator[Held]:
     for group in range(alike.count if isinstance(held, Region) else 1):
         yield held.later(group)
 
 
-def plan_of_all(graph: Graph, plan: Plan, programs: Sequence[Program], alike: Alike) -> Plan:
+def plan_of_all(graph: Graph, plan: Plan, programs: Sequence[Program], alike: Replicas) -> Plan:
     """The plan of the first group, and of PEs of no group, with the other groups."""
     return _Copies(graph, plan, programs, alike).plan() if alike.count > 1 else plan
 
@@ -85,7 +85,7 @@ def plan_of_all(graph: Graph, plan: Plan, programs: Sequence[Program], alike: Al
 class _Copies:
     """The plan of the first group, group by group."""
 
-    def __init__(self, graph: Graph, plan: Plan, programs: Sequence[Program], alike: Alike) -> None:
+    def __init__(self, graph: Graph, plan: Plan, programs: Sequence[Program], alike: Replicas) -> None:
         self._plan, self._alike = plan, alike
         self._senders = {step.message: pe.pe for pe in plan.pes for step in pe.steps if isinstance(step, Send)}
         held = dict.fromkeys(each for program in programs for each in program.uses)

@@ -12,7 +12,7 @@ from npukit.net.net import Net
 from npukit.plan.ir.plan import Compute, PePlan, Plan, Send
 
 MOST_FRAMES = 1 << 16
-"""In a round. The largest so far, of 152 PEs of which each takes one, have 152 in each of some waves."""
+"""In a batch. The largest so far, of 152 PEs of which each takes one, have 152 in each of some micro-batches."""
 
 
 def check_plan(plan: Plan, net: Net, board: Board) -> Plan:

@@ -62,7 +62,7 @@ class Compute:
     padding. `scratch` names the buffer of the engine's scratch memory, if it needs any. Computes that follow each
     other on one accelerator may run as one chain. If they are `submitted` they are only started, and a `Join` follows.
     `constants` names the buffer that its constants have been streamed to, all but its commands, `streamed` the one in
-    DRAM that they come from; else they are in the image. `frame` is the frame of the round that it works on. `cycles`
+    DRAM that they come from; else they are in the image. `frame` is the frame of the batch that it works on. `cycles`
     are the engine's own; while it works messages
     take `stolen` more from it, as the plan was foreseen in time.
     """
@@ -228,7 +228,7 @@ class Predicted:
 class Plan:
     """The whole network on the whole board. The first of `pes` is the root.
 
-    A plan for throughput takes `frames` frames together, a round, and each step belongs to one of them. Tensors of
+    A plan for throughput takes `frames` frames together, a batch, and each step belongs to one of them. Tensors of
     frame n > 0 are in buffers named `TENSOR of frame n`, the outputs on the root too. The inputs are then in `dram`,
     whose buffers are named likewise, and so are the constants that are streamed, each piece once, in a buffer named
     `streamed_name`.

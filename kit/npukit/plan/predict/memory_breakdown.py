@@ -57,13 +57,13 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
 def _apart(plan: Plan, pe: PePlan) -> tuple[int, int, int]:
     """At the fullest step: bytes that only receive, of weight tiles, of scratch memory."""
     computes = list(pe.computes())
-    slices = {step.constants for step in computes if step.constants}
+    weight_tiles = {step.constants for step in computes if step.constants}
     scratch = {step.scratch for step in computes if step.scratch}
     landed = {landing.view.buffer for m in plan.messages for landing in m.landings if landing.pe == pe.pe}
     live = _at_the_fullest_step(pe)
     received = sum(_not_computed(pe, buffer) for buffer in live if buffer.tensor and buffer.name in landed)
-    sliced, scratched = (sum(b.bytes for b in live if b.name in names) for names in (slices, scratch))
-    return received, sliced, scratched
+    weight_tiled, scratched = (sum(b.bytes for b in live if b.name in names) for names in (weight_tiles, scratch))
+    return received, weight_tiled, scratched
 
 
 def _not_computed(pe: PePlan, buffer: Buffer) -> int:

@@ -12,7 +12,7 @@ from npukit.plan.predict.simulate import simulate
 
 
 def with_predictions(net: Net, board: Board, plan: Plan, rounds: int = 1) -> Plan:
-    """The plan with its predicted cycles, so many rounds one after the other, and what messages take from engines."""
+    """The plan with its predicted cycles, so many batches one after the other, and what messages take from engines."""
     seen = simulate(net, board, plan, rounds)
     predicted = Predicted(seen.latency_cycles, seen.interval_cycles // plan.frames)
     disturbed = {pe for pe, _ in seen.stolen}

@@ -25,9 +25,9 @@ class Load:
     busiest_link: tuple[int, int] | None
     busiest_link_share: float
     streamed_bytes: int
-    """From DRAM, of constants, a round."""
+    """From DRAM, of constants, a batch."""
     fetched_bytes: int
-    """From DRAM, of inputs, a round."""
+    """From DRAM, of inputs, a batch."""
 
 
 def load_of(net: Net, board: Board, plan: Plan) -> Load:
@@ -45,7 +45,7 @@ def load_of(net: Net, board: Board, plan: Plan) -> Load:
 
 
 def dram_bytes(net: Net, plan: Plan) -> int:
-    """What a round takes from DRAM."""
+    """What a batch takes from DRAM."""
     return _from_dram(net, plan).total()
 
 

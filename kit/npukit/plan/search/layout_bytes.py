@@ -27,7 +27,7 @@ class Occupied:
         self._beside = lru_cache(maxsize=None)(self._bytes_beside)
 
     def bytes(self, index: int, layout: Layout, split: Split) -> int:
-        """Of the PE that holds most: its own tiles, what it needs of others' tiles, what it makes, and slices."""
+        """Of the PE that holds most: its own tiles, what it needs of others' tiles, what it makes, and weight tiles."""
         spread, op = dict(layout), self._graph.ops[index]
         held = self._own(op.output, split).copy()
         lain_on = next((name for name in self._upon[op.name] if spread[name] == split), None)
@@ -35,7 +35,7 @@ class Occupied:
             held += self._own(name, each) * (name != lain_on)
         for place, (name, _) in enumerate(self._splits.needs(index, split)):
             held += self._beside(name, spread[name], index, split, place)
-        return int(held.max()) + self._splits.slice_bytes(index, split)
+        return int(held.max()) + self._splits.weight_tile_bytes(index, split)
 
     def _own_bytes(self, name: str, split: Split) -> np.ndarray:
         tiles = self._splits.tiles(name, split)

@@ -38,7 +38,7 @@ class _State:
     splits: tuple[Split, ...]
     """Of each op so far."""
     crowded: int = 0
-    """Bytes by which PEs' memories are too small for the tensors and slices that live at once, over all ops."""
+    """Bytes by which PEs' memories are too small for the tensors and weight tiles that live at once, over all ops."""
 
     def plus(self, cycles: int, constants: int, split: Split) -> _State:
         """One op more, in a split."""
@@ -49,9 +49,9 @@ class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
     Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
-    inputs and the output of a tile may take, with so many small `slices` of its constants; or, if a `slice_size` is
-    given, all tensors of a PE that live at once, with slices of that size. `moves_weigh` so many times what they are
-    estimated to cost: other weights find other assignments, for who compares them by simulation.
+    inputs and the output of a tile may take, with so many small `weight tiles` of its constants; or, if a `slice_size`
+    is given, all tensors of a PE that live at once, with weight tiles of that size. `moves_weigh` so many times what
+    they are estimated to cost: other weights find other assignments, for who compares them by simulation.
     """
 
     def __init__(
@@ -61,17 +61,23 @@ class LatencySearch:
         *,
         fetched: bool = False,
         room: int | None = None,
-        slices: int = 0,
-        slice_size: int = 0,
+        weight_tiles: int = 0,
+        weight_tile_size: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
         self._free = problem.net.inputs if fetched else ()
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
         self._splits = Splits(
-            problem.graph, problem.engines, len(problem.order), room, slices, slice_size, narrowed(problem.graph)
+            problem.graph,
+            problem.engines,
+            len(problem.order),
+            room,
+            weight_tiles,
+            weight_tile_size,
+            narrowed(problem.graph),
         )
-        self._crowded_from = room if slice_size else None
+        self._crowded_from = room if weight_tile_size else None
         self._upon = upon(problem.graph, problem.engines)
         self._occupied = Occupied(problem.graph, self._splits, self._free, self._upon)
         self._exchanges = exchanges_on(problem.board, problem.order)

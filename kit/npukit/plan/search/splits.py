@@ -13,14 +13,14 @@ import numpy as np
 from npukit.accel.interface import Accelerator, Cost
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
-from npukit.plan.batch.weight_slices import LARGEST_SLICE, cut_in_slices
+from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.boxes import Boxes, Split, cut, from_boxes, grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.receptive import AxisRule, cuttable_axes
 
-SMALL_SLICE = 9 << 10
-"""Bytes of a small slice of streamed constants."""
+SMALL_WEIGHT_TILE = 9 << 10
+"""Bytes of a small weight tile of streamed constants."""
 
 WIDE_GRAIN = 16
 """Channels that the MAC array takes at once."""
@@ -35,22 +35,22 @@ class Splits:
         engines: Mapping[str, Accelerator],
         pes: int,
         room: int | None = None,
-        slices: int = 0,
-        slice_size: int = 0,
+        weight_tiles: int = 0,
+        weight_tile_size: int = 0,
         narrowed: Collection[str] = (),
     ) -> None:
-        """With a `room`, splits are none of which a PE's inputs, output and so many small slices of its constants take
-        more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
-        `slice_size` slices are of that size, and tiles cost what their pieces do."""
-        self._graph, self._engines, self.pes, self._room, self._slices = graph, engines, pes, room, slices
-        self._slice_size, self._narrowed = slice_size, narrowed
+        """With a `room`, splits are none of which a PE's inputs, output and so many small weight tiles of its constants
+        take more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
+        `slice_size` weight tiles are of that size, and tiles cost what their pieces do."""
+        self._graph, self._engines, self.pes, self._room, self._weight_tiles = graph, engines, pes, room, weight_tiles
+        self._weight_tile_size, self._narrowed = weight_tile_size, narrowed
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self._known_candidates: dict[int, list[list[Split]]] = {}
         self._first_alike = self._numbers_of_alike()
         self.tiles = lru_cache(maxsize=None)(self._tiles)
         self.needs = lru_cache(maxsize=None)(self._needs)
         self._known_cost = lru_cache(maxsize=None)(self._cost)
-        self._known_slices = lru_cache(maxsize=None)(self._slice_bytes)
+        self._known_weight_tiles = lru_cache(maxsize=None)(self._weight_tile_bytes)
         self._costs_of_pieces = lru_cache(maxsize=None)(self._pieces)
         self._known_spans = lru_cache(maxsize=None)(self._spans_of_axis)
         self._known_reach = lru_cache(maxsize=None)(self._most_reached)
@@ -90,12 +90,13 @@ class Splits:
         """The slowest tile's cycles, the largest tile's constants."""
         return self._known_cost(self._first_alike[index], split)
 
-    def slice_bytes(self, index: int, split: Split) -> int:
-        """Of as many slices as are to have room: small ones are of sixteen channels each, or larger."""
-        return self._known_slices(self._first_alike[index], split)
+    def weight_tile_bytes(self, index: int, split: Split) -> int:
+        """Of as many weight tiles as are to have room: small ones are of sixteen channels each, or larger."""
+        return self._known_weight_tiles(self._first_alike[index], split)
 
     def held_bytes(self, index: int, split: Split) -> int:
-        """Of the inputs and the output of the largest tile, and of its constants the slices that are to have room."""
+        """Of the inputs and the output of the largest tile, and of its constants the weight tiles that are to have
+        room."""
         return self._known_held(self._first_alike[index], split)
 
     def whole(self, tensor: str) -> Split:
@@ -143,12 +144,14 @@ class Splits:
         )
 
     def _pieces(self, index: int, shape: tuple[int, ...]) -> list[Cost]:
-        """Of what is computed of a tile with one slice of constants each."""
+        """Of what is computed of a tile with one weight tile of constants each."""
         op, whole = self._graph.ops[index], Box.whole(shape)
-        if not self._slice_size or op.engine == CORE:
+        if not self._weight_tile_size or op.engine == CORE:
             return [self._tile_cost(op, whole)]
-        most = LARGEST_SLICE * self._slice_size
-        cut = cut_in_slices(whole, lambda part: self._tile_cost(op, part).constant_bytes, self._slice_size, most)
+        most = LARGEST_WEIGHT_TILE * self._weight_tile_size
+        cut = cut_in_weight_tiles(
+            whole, lambda part: self._tile_cost(op, part).constant_bytes, self._weight_tile_size, most
+        )
         return [self._tile_cost(op, piece) for piece in cut]
 
     def _tile_cost(self, op: Op, box: Box) -> Cost:
@@ -210,7 +213,7 @@ class Splits:
         elements = [prod(self._largest(index, split)), *self._most_needed(index, split)]
         names = [op.output, *self._graph.sources(op)]
         held = sum(size * self.element_bytes(name, split) for name, size in zip(names, elements, strict=True))
-        return int(held) + self.slice_bytes(index, split)
+        return int(held) + self.weight_tile_bytes(index, split)
 
     def element_bytes(self, tensor: str, split: Split) -> float:
         """Of an op's input or output, on average: less than one where only a band of its channels is there."""
@@ -221,13 +224,13 @@ class Splits:
         """The shape of the largest tile."""
         return tuple(map(max, self._spans(index, split)))
 
-    def _slice_bytes(self, index: int, split: Split) -> int:
-        if not self._slice_size:
+    def _weight_tile_bytes(self, index: int, split: Split) -> int:
+        if not self._weight_tile_size:
             constants, largest = self.cost(index, split).constant_bytes, self._largest(index, split)
             channels = max(WIDE_GRAIN, *largest[-1:], 0)
-            return min(constants, self._slices * max(SMALL_SLICE, constants * WIDE_GRAIN // channels))
+            return min(constants, self._weight_tiles * max(SMALL_WEIGHT_TILE, constants * WIDE_GRAIN // channels))
         pieces = self._costs_of_pieces(index, self._largest(index, split))
-        return pieces[0].constant_bytes * min(self._slices, len(pieces))
+        return pieces[0].constant_bytes * min(self._weight_tiles, len(pieces))
 
     def is_possible(self, index: int, split: Split) -> bool:
         return split in self._possible(index)

@@ -1,6 +1,6 @@
 """What tuning advises the planner: by kernels and shapes for the core, by whole networks for the PEs of a board.
 
-What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a round
+What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a batch
 (`plan/batch/batch_spec.py`).
 """
 
@@ -14,7 +14,7 @@ from npukit.accel.core_kernels import Taste
 from npukit.board.board import Board
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape, TvmCode
-from npukit.plan.batch.batch_spec import ROUNDS, RoundChoice, read_splits, spelled_splits, unreadable
+from npukit.plan.batch.batch_spec import BATCHES, BatchSpec, read_splits, spelled_splits, unreadable
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.tuning import Database
@@ -24,12 +24,12 @@ CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
 
 @dataclass(frozen=True)
 class Advice:
-    """For one network on one board. Without splits or a round the planner finds its own."""
+    """For one network on one board. Without splits or a batch the planner finds its own."""
 
     taste: Taste = field(default_factory=Taste)
     splits: tuple[Split, ...] = ()
     """Of each op that is a step."""
-    round: RoundChoice | None = None
+    batch: BatchSpec | None = None
     """For throughput."""
 
 
@@ -46,7 +46,7 @@ def advice_for(database: Database, net: Net, board: Board, objective: str, max_p
 def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
     """Of what a byte of each op's code is worth, and the choice for the whole network."""
     splits = splits_of(whole) if whole.startswith(SPLITS) else ()
-    wanted = RoundChoice.parse(whole) if whole.startswith(ROUNDS) else None
+    wanted = BatchSpec.parse(whole) if whole.startswith(BATCHES) else None
     return Advice(Taste(worth, spacious=whole == SPACIOUS), splits, wanted)
 
 
@@ -67,11 +67,11 @@ def kernel_name(net: Net, op: Op, board: Board) -> str:
 
 def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> str:
     """What the mapping of a network depends on: its ops and who reads what, every figure of the board, the PEs, and
-    whether it is a frame's or a round's."""
+    whether it is a frame's or a batch's."""
     places = {name: str(index) for index, name in enumerate((*net.inputs, *(o for op in net.ops for o in op.outputs)))}
     reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
     pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
-    whole = ["rounds"] if objective == "throughput" else []
+    whole = ["batches"] if objective == "throughput" else []
     return _digest([board.model_dump_json(), pes, *whole, *reads, *(_described(net, op) for op in net.ops)])
 
 

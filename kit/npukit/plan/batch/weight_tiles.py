@@ -1,7 +1,7 @@
-"""Constants that do not fit, streamed: cut into slices, of which each PE holds a few at a time.
+"""Constants that do not fit, streamed: cut into weight tiles, of which each PE holds a few at a time.
 
-A slice is asked of DRAM by one PE, its feeder, once all PEs that compute with it have told the feeder that they have
-room, and multicast to all of them.
+A weight tile is asked of DRAM by one PE, its prefetching PE, once all PEs that compute with it have told the
+prefetching PE that they have room, and multicast to all of them.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from npukit.plan.emit.pe_program import Block
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.tensors.dma_copies import LARGEST
 
-SLICE_BYTES = 8 << 10
-"""Constants are streamed in slices of about this size, unless a round says otherwise."""
+WEIGHT_TILE_BYTES = 8 << 10
+"""Constants are streamed in weight tiles of about this size, unless a batch says otherwise."""
 
 CHANNEL_GRAINS = (16, 4)
-"""Slices end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too large."""
+"""Weight tiles end where the MAC array's blocks of channels end: wide ones, or small ones where a wide one is too
+large."""
 
 MOST_LISTED = 96 << 10
-"""Bytes of descriptors for slices that a PE which does nothing else has room for."""
+"""Bytes of descriptors for weight tiles that a PE which does nothing else has room for."""
 
 LISTED_BY_ROOT = 2 / 3
 """Part of that for which the root has room, which holds the outputs too."""
 
-LARGEST_SLICE = 2
+LARGEST_WEIGHT_TILE = 2
 """Times the size that is wanted."""
 
-MOST_SLICE_BYTES = 32 << 10
-"""Larger slices keep engines waiting for the first."""
+MOST_WEIGHT_TILE_BYTES = 32 << 10
+"""Larger weight tiles keep engines waiting for the first."""
 
-SLICES_IN_MEMORY = 3
-"""One in use, one there, one arriving; unless a round says otherwise."""
+WEIGHT_TILES_IN_MEMORY = 3
+"""One in use, one there, one arriving; unless a batch says otherwise."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a tile, computed with one slice: of which frame, on which PE, what of the output."""
+    """A part of a tile, computed with one weight tile: of which frame, on which PE, what of the output."""
 
     frame: int
     tile: Tile
@@ -51,11 +52,11 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Slice:
+class WeightTile:
     """Constants that some pieces of one op share: in DRAM, and for a while in the PEs of these pieces."""
 
     place: int
-    """Of the op's turn among all turns of the round."""
+    """Of the op's turn among all turns of the batch."""
     source: Block
     block: Block
     pieces: tuple[Piece, ...]
@@ -65,12 +66,12 @@ class Slice:
         return tuple(dict.fromkeys(piece.tile.pe for piece in self.pieces))
 
 
-def cut_in_slices(box: Box, size: Callable[[Box], int], slice_bytes: int, most: int) -> list[Box]:
+def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes: int, most: int) -> list[Box]:
     """A tile cut along its channels so that the constants of each part, its `size`, are about so many bytes.
 
     Wide parts may have at `most` so many.
     """
-    count = -(-size(box) // slice_bytes)
+    count = -(-size(box) // weight_tile_bytes)
     cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in CHANNEL_GRAINS]
     return next((parts for parts in cuts if size(parts[0]) <= most), cuts[-1])
 
@@ -80,9 +81,9 @@ def _cut(box: Box, step: int) -> list[Box]:
     return [Box((*box.start[:-1], a), (*box.stop[:-1], b)) for a, b in pairwise(cuts)]
 
 
-def slices_of(
+def weight_tiles_of(
     op: Op, place: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
-) -> Iterator[Slice]:
+) -> Iterator[WeightTile]:
     """Of the pieces of each tile, in the order in which they are computed: the first of all, the second, ..."""
     for number, same in enumerate(zip_longest(*pieces)):
         shared: dict[Block, list[Piece]] = {}
@@ -91,34 +92,36 @@ def slices_of(
         for source, found in shared.items():
             same = f"{source.name} ({number})"
             block = Block(f"{source.name} ({place}.{number})", source.bytes, source.name, same)
-            yield Slice(place, source, block, tuple(found))
+            yield WeightTile(place, source, block, tuple(found))
 
 
 class Streams:
-    """The slices of a round, in order, on their way into the programs' memories, each where it finds room."""
+    """The weight tiles of a batch, in order, on their way into the programs' memories, each where it finds room."""
 
-    def __init__(self, traffic: Traffic, rooms: Mapping[Slice, int], feeders: Sequence[int], least: int) -> None:
-        """`rooms`: for each slice the bytes that a PE has for it and those before it that are still in use; in the
-        order in which they are used.
+    def __init__(
+        self, traffic: Traffic, rooms: Mapping[WeightTile, int], prefetchers: Sequence[int], least: int
+    ) -> None:
+        """`rooms`: for each weight tile the bytes that a PE has for it and those before it that are still in use; in
+        the order in which they are used.
 
         So many, at `least`, find room even if they are too large.
         """
-        self._traffic, self._feeders = traffic, feeders
+        self._traffic, self._feeders = traffic, prefetchers
         self._replaced = _replaced_by(rooms, least)
         self._waiting = list(rooms)
-        self._released: set[Slice] = set()
+        self._released: set[WeightTile] = set()
         self._open = 0
         self._lists: Counter[int] = Counter()
         """Bytes of each PE's descriptors, and of their lists of destinations."""
         self._usual: dict[str, int] = {}
-        """By use, the feeder of the wave before."""
+        """By use, the prefetching PE of the micro-batch before."""
 
     def open(self, place: int) -> None:
-        """From here on slices of the ops up to that place may come."""
+        """From here on weight tiles of the ops up to that place may come."""
         self._open = max(self._open, place)
         self._ask()
 
-    def release(self, done: Slice) -> None:
+    def release(self, done: WeightTile) -> None:
         """All its PEs have computed with it: others may take its place."""
         self._released.add(done)
         self._ask()
@@ -151,8 +154,8 @@ class Streams:
         root = next(iter(self._traffic.programs))
         return MOST_LISTED * (LISTED_BY_ROOT if pe == root else 1)
 
-    def _ask_for(self, wanted: Slice) -> None:
-        """Its PEs say that they have room; then the feeder asks."""
+    def _ask_for(self, wanted: WeightTile) -> None:
+        """Its PEs say that they have room; then the prefetching PE asks."""
         pes = wanted.pes
         same = wanted.block.same
         if same not in self._usual:
@@ -166,14 +169,14 @@ class Streams:
         self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
 
-def _replaced_by(rooms: Mapping[Slice, int], least: int) -> dict[Slice, set[Slice]]:
-    """For each slice those that must be gone before it comes.
+def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:
+    """For each weight tile those that must be gone before it comes.
 
-    On each PE that is the last of them, as slices are used in order.
+    On each PE that is the last of them, as weight tiles are used in order.
     """
-    found: dict[Slice, set[Slice]] = {each: set() for each in rooms}
-    held: dict[int, deque[Slice]] = {}
-    gone: dict[int, Slice] = {}
+    found: dict[WeightTile, set[WeightTile]] = {each: set() for each in rooms}
+    held: dict[int, deque[WeightTile]] = {}
+    gone: dict[int, WeightTile] = {}
     for each, room in rooms.items():
         for pe in each.pes:
             before = held.setdefault(pe, deque())
