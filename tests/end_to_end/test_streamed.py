@@ -60,7 +60,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
-def test_three_waves_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table has rows that are done again; the dense layer is done once for all waves."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))
@@ -142,7 +142,9 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
 
-def test_little_memory_two_lanes_and_layouts_that_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_memory_two_interleaved_frames_and_layouts_that_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows and channels in turn: what others send comes late, slices are as large as each layer leaves room for."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     engines = with_core(plugins_of(BOARD))

@@ -61,7 +61,7 @@ def on_groups(assignment: Assignment, count: int, first: int = 0) -> tuple[Assig
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_any_round_computes_what_the_net_computes(data: st.DataObject) -> None:
+def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
     net = data.draw(small_nets())
     prefetchers = data.draw(st.sampled_from([(), (15,), (0,)]))
     groups = on_groups(data.draw(assignments(net)), data.draw(st.integers(1, 3)), first=1 if prefetchers == (0,) else 0)

@@ -30,13 +30,15 @@ TEXT = (
 )
 
 
-def test_a_round_is_a_text_that_reads_back() -> None:
+def test_a_batch_is_a_text_that_reads_back() -> None:
     assert str(CHOICE) == TEXT
     assert BatchSpec.parse(TEXT) == CHOICE
 
 
-@pytest.mark.parametrize("text", ["rounds", TEXT.replace("2 lanes", "0 lanes"), TEXT.replace("x8", "x0"), f"{TEXT}!"])
-def test_what_is_no_round_is_refused(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["batches", TEXT.replace("with 2 int", "with 0 int"), TEXT.replace("x8", "x0"), f"{TEXT}!"]
+)
+def test_what_is_no_batch_is_refused(text: str) -> None:
     with pytest.raises(NpukitError, match="is no finding of npukit tune"):
         BatchSpec.parse(text)
 
@@ -49,13 +51,15 @@ def on_two() -> BatchAlternatives:
     return BatchAlternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:2]), None)
 
 
-def test_the_first_rounds_are_on_groups_of_any_size_and_more_lanes_help(on_two: BatchAlternatives) -> None:
+def test_the_first_batches_are_on_groups_of_any_size_and_more_interleaved_frames_help(
+    on_two: BatchAlternatives,
+) -> None:
     found = list(islice(on_two.searched(), 3))
     assert [each.choice.interleaved for each in found] == [1, 2, 4]
     assert found[0].cycles > found[1].cycles >= found[2].cycles
 
 
-def test_what_is_beside_a_round_is_another_round_of_it(on_two: BatchAlternatives) -> None:
+def test_what_is_beside_a_batch_is_another_batch_of_it(on_two: BatchAlternatives) -> None:
     start = next(on_two.searched()).choice
     beside = [each.choice for each in islice(on_two.neighbours(start, {start}.__contains__), 3)]
     assert start not in beside
@@ -63,14 +67,14 @@ def test_what_is_beside_a_round_is_another_round_of_it(on_two: BatchAlternatives
     assert beside[0].splits == start.splits
 
 
-def test_a_round_of_another_net_or_of_more_pes_has_no_plan(on_two: BatchAlternatives) -> None:
+def test_a_batch_of_another_net_or_of_more_pes_has_no_plan(on_two: BatchAlternatives) -> None:
     start = next(on_two.searched()).choice
     assert on_two.plan(start)
     assert on_two.plan(replace(start, pes=4)) is None
     assert on_two.plan(replace(start, splits=start.splits[:-1])) is None
 
 
-def test_a_build_takes_the_round_that_was_found_without_a_search(
+def test_a_build_takes_the_batch_that_was_found_without_a_search(
     on_two: BatchAlternatives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))

@@ -72,7 +72,7 @@ def three_waves() -> tuple[Net, Batch]:
     )
 
 
-def test_waves_are_alike_to_the_last_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_micro_batches_are_alike_to_the_last_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a program that is a table the third wave is nearly all what the second was."""
     monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
     net, wanted = three_waves()

@@ -60,7 +60,7 @@ def brought(message: Message) -> object:
 
 
 @pytest.mark.parametrize(("interleaved", "micro_batches"), [(1, 1), (1, 3), (2, 2)])
-def test_a_round_is_that_of_its_groups_one_by_one(
+def test_a_batch_is_that_of_its_groups_one_by_one(
     interleaved: int, micro_batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = rows_net()
