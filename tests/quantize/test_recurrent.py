@@ -129,3 +129,11 @@ def test_pytorch_layers_one_above_the_other(tmp_path: Path) -> None:
         loaded = load_model(tmp_path / "model.pt2", calibration=tmp_path / "data.npz")
         assert loaded.report is not None
         assert min(layer.sqnr_db for layer in loaded.report.layers) > GOOD - 3
+
+
+def test_in_float_the_plan_holds_the_weights_of_all_steps_once(tmp_path: Path) -> None:
+    held = []
+    for steps in (4, 8):
+        told = api.fit(model(tmp_path, "LSTM", steps=steps), options=api.Options(in_float=True))
+        held.append(told["memory"][0]["constants"])
+    assert held[0] == held[1]

@@ -34,6 +34,7 @@ from npukit.net.ops import (
     Conv2d,
     Dense,
     DepthwiseConv2d,
+    Lookup,
     Matmul,
     Maximum,
     MaxPool,
@@ -101,10 +102,12 @@ class Cpu:
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
+        form = "whole" if isinstance(op.attributes, TvmCode | Lookup) else None
         if isinstance(op.attributes, TvmCode):
-            return Cost(cycles(op.attributes.code), constants, op.attributes.work_bytes)
+            return Cost(cycles(op.attributes.code), constants, op.attributes.work_bytes, constants_key=form)
         per_output, per_product = _CYCLES.get(op.kind, _CYCLES_OF_A_MOVE)
-        return Cost(output.elements * (per_output + per_product * _products(net, op)), constants)
+        needed = output.elements * (per_output + per_product * _products(net, op))
+        return Cost(needed, constants, constants_key=form)
 
     def lower(self, tile: Tile) -> Lowered:
         if self._has_kernels(tile.net, tile.op, tile.output.box):

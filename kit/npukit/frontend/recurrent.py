@@ -7,7 +7,7 @@ then they share their weights, biases and tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -48,21 +48,26 @@ class Writer:
 
     builder: relax.BlockBuilder
     layer: int
+    _constants: dict[tuple[bytes, tuple[int, ...]], Any] = field(default_factory=dict)
+    """By content, so that every step reads the same."""
 
     def __call__(self, expression: Any, what: str = "") -> Any:
         """`what` names a value that every step has."""
         return self.builder.emit(expression, alike(f"{self.layer}_{what}") if what else "")
 
     def product(self, data: Any, weights: np.ndarray, bias: np.ndarray | None, what: str = "") -> Any:
-        made = operators.matmul(data, relax.const(np.ascontiguousarray(weights.T, np.float32)))
-        return self(made, what) if bias is None else self(operators.add(self(made), _constant(bias)), what)
+        made = operators.matmul(data, self.constant(weights.T))
+        return self(made, what) if bias is None else self(operators.add(self(made), self.constant(bias)), what)
+
+    def constant(self, values: np.ndarray) -> Any:
+        plain = np.ascontiguousarray(values, np.float32)
+        content = plain.tobytes(), plain.shape
+        if content not in self._constants:
+            self._constants[content] = relax.const(plain)
+        return self._constants[content]
 
     def gates(self, data: Any, begin: int, end: int, size: int) -> Any:
         return self(operators.strided_slice(data, [1], [begin * size], [end * size]))
-
-
-def _constant(values: np.ndarray) -> relax.Expr:
-    return relax.const(values.astype(np.float32))
 
 
 Step = Callable[[Writer, Any, Weights, State], State]
@@ -119,7 +124,7 @@ def gru(write: Writer, data: Any, weights: Weights, state: State) -> State:
 def _product(write: Writer, data: Any, weights: Weights, hidden: Any) -> Any:
     """What the hidden state adds to all gates; of none, the bias alone."""
     if hidden is None:
-        return _constant(np.tile(weights.second_bias, (int(data.ty.shape[0]), 1)))
+        return write.constant(np.tile(weights.second_bias, (int(data.ty.shape[0]), 1)))
     return write.product(hidden, weights.second, weights.second_bias, "product")
 
 

@@ -14,6 +14,7 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.net.importer.expressions import callee, shape_of
 from npukit.quantize.function import (
+    bindings,
     constant,
     count_reads,
     make_call,
@@ -26,6 +27,7 @@ from npukit.quantize.spelling import respelled
 
 operators: Any = relax.op
 transforms: Any = relax.transform
+FOLDINGS = 2
 LINEAR = ("matmul", "nn.conv2d", "nn.conv2d_transpose")
 
 
@@ -40,9 +42,21 @@ def canonical(module: IRModule) -> IRModule:
 
 
 def _folded(module: IRModule, *before: Any) -> IRModule:
-    """The module with its constants folded and without what nobody reads."""
-    tidy = (transforms.CanonicalizeBindings(), transforms.FoldConstant())
-    return tvm.transform.Sequential([*before, *tidy, *tidy, transforms.DeadCodeElimination(["main"])])(module)
+    """The module with its constants folded and without what nobody reads.
+
+    TVM's folding makes loops of every operator first, so it is asked only where there is something to fold.
+    """
+    canonical = tvm.transform.Sequential([*before, transforms.CanonicalizeBindings()])(module)
+    for _ in range(FOLDINGS):
+        if any(map(_is_of_constants, bindings(canonical))):
+            canonical = transforms.CanonicalizeBindings()(transforms.FoldConstant()(canonical))
+    return transforms.DeadCodeElimination(["main"])(canonical)
+
+
+def _is_of_constants(binding: tuple[Any, Any]) -> bool:
+    """Whether what is bound is a call of an operator on constants alone, or a tuple of such."""
+    value = binding[1]
+    return (bool(callee(value)) or isinstance(value, relax.Tuple)) and not variables(value)
 
 
 def is_bias(call: Any, amounts: Any) -> bool:
@@ -124,6 +138,7 @@ class _Folding:
     def _emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
         linear = self._linear(value)
         if linear is not None:
+            self._settled(builder, linear.call.args[0])
             self._waiting[variable] = linear
             return
         for read in variables(value):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -46,6 +48,8 @@ class Assembly:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
+    _alike: dict[Hashable, str] = field(default_factory=dict)
+    """By what a constant is its name."""
     _reshaped: dict[str, str] = field(default_factory=dict)
     """By each reshape's result what it is made of."""
     _arranged: dict[tuple[str, Order], str] = field(default_factory=dict)
@@ -70,7 +74,12 @@ class Assembly:
         return name
 
     def constant(self, name: str, value: np.ndarray, quantization: Quantization | None) -> str:
-        self.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
+        """The name of a constant: of one that is the same, such as the weights of a layer's every step, if any."""
+        plain = np.ascontiguousarray(value).reshape(value.shape)
+        content = str(value.dtype), value.shape, hashlib.sha256(plain.data).digest(), quantization
+        if content in self._alike:
+            return self._alike[content]
+        self.constants[name], self._alike[content] = plain, name
         return self.tensor(name, value.shape, str(value.dtype), quantization)
 
     def quantization(self, name: str) -> Quantization | None:

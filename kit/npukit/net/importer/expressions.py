@@ -43,13 +43,22 @@ def dtype_of(expression: Any) -> str:
 
 def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | None:
     """The value of a literal constant, seen through the transpositions and reshapes that follow it."""
-    found = resolve(expression, definitions)
-    if callee(found) not in REARRANGED:
-        return cast(Any, found).value.numpy() if isinstance(found, Constant) else None
-    inner = constant_value(found.args[0], definitions)
-    if inner is None:
+    found, moves = _before_moves(expression, definitions)
+    if not isinstance(found, Constant):
         return None
-    return inner.transpose(_axes(found)) if callee(found) == "permute_dims" else inner.reshape(shape_of(found))
+    value = cast(Any, found).value.numpy()
+    for move in moves:
+        value = value.transpose(_axes(move)) if callee(move) == "permute_dims" else value.reshape(shape_of(move))
+    return value
+
+
+def _before_moves(expression: Any, definitions: Definitions) -> tuple[Any, list[Any]]:
+    """What is transposed and reshaped until it is the expression, and by which calls, the first one first."""
+    found, moves = resolve(expression, definitions), []
+    while callee(found) in REARRANGED:
+        moves.append(found)
+        found = resolve(found.args[0], definitions)
+    return found, moves[::-1]
 
 
 def resolve(expression: Any, definitions: Definitions) -> Any:
@@ -115,18 +124,13 @@ def quantization_of(call: Any, definitions: Definitions) -> Quantization:
 
 def integer_constant(expression: Any, definitions: Definitions) -> IntegerConstant | None:
     """A dequantised constant, seen through the transpositions and reshapes that follow it."""
-    expression = resolve(expression, definitions)
-    name = callee(expression)
-    if name == "dequantize":
-        return _dequantized(expression, definitions)
-    if name not in REARRANGED:
-        return None
-    inner = integer_constant(expression.args[0], definitions)
-    if inner is None:
-        return None
-    if name == "permute_dims":
-        return _permuted(inner, expression)
-    return _reshaped(inner, shape_of(expression))
+    found, moves = _before_moves(expression, definitions)
+    constant = _dequantized(found, definitions) if callee(found) == "dequantize" else None
+    for move in moves:
+        if constant is None:
+            break
+        constant = _permuted(constant, move) if callee(move) == "permute_dims" else _reshaped(constant, shape_of(move))
+    return constant
 
 
 def _dequantized(call: Any, definitions: Definitions) -> IntegerConstant | None:

@@ -2,13 +2,15 @@
 
 An island is one operator that takes time, with the simple functions of its result behind it and the dequantizes of its
 inputs before it, or a run of simple functions. What others read too, or of another size, is a tensor of its own.
+
+Islands wait for the tensors that they read on a list, so that a graph may be as deep as it likes.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +52,9 @@ TAKE_NUMBERS = frozenset(
 )
 """Operators of which TVM makes code with a number in it."""
 
+MOST_OPERATORS = 50
+"""Of one island: what would be more is a tensor in between. Both TVM and the reading of an island recurse this deep."""
+
 TYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")
 
 
@@ -61,22 +66,50 @@ class Islands:
     module: Any
     reads: Counter[Any]
     _tensors: dict[Any, View] = field(default_factory=dict)
+    _begun: dict[Any, _Island] = field(default_factory=dict)
+    """Those that wait for what they read, by the variable that they compute."""
 
     def quantized(self, call: Any, quantization: Quantization, why: str) -> View:
         """The int8 tensor that a quantize makes of a float expression."""
         value = self.variable(call.args[0])
         island = _Island(self, why)
         real = island.inside(value)
+        for read in island.reads:
+            self.tensor(read, why)
         scale, zero = np.array(quantization.scale, np.float32), np.array(quantization.zero_point, np.int8)
         result = operators.quantize(real, relax.const(scale), relax.const(zero), axis=-1, out_dtype="int8")
         return island.finished(result, quantization)
 
     def tensor(self, expression: Any, why: str) -> View:
         """The tensor of the net that holds the value of an expression, in float or whatever type it has."""
-        variable = self.variable(expression)
-        if variable not in self._tensors:
-            self._tensors[variable] = self._held(variable) or self._computed(variable, why)
+        wanted = [self.variable(expression)]
+        while wanted:
+            missing = [] if wanted[-1] in self._tensors else self._missing(wanted[-1], why)
+            if missing:
+                wanted += reversed(missing)
+            else:
+                wanted.pop()
+        return self._tensors[self.variable(expression)]
+
+    def known(self, variable: Any) -> View:
+        """The tensor of a variable that has one already."""
         return self._tensors[variable]
+
+    def _missing(self, variable: Any, why: str) -> list[Any]:
+        """The variables that must have tensors before this one can; of none it gets its own."""
+        value, held = resolve(variable, self.walk.definitions), self._held(variable)
+        if held is not None:
+            missing, make = [], lambda: held
+        elif callee(value) in RESHAPES and isinstance(value.args[0], relax.Var):
+            source = self.variable(value.args[0])
+            missing, make = [source], lambda: self._reshaped(value, self._tensors[source])
+        else:
+            island = self._begun.get(variable) or self._begin(variable, value, why)
+            missing, make = island.reads, lambda: island.finished(island.result, None)
+        missing = [read for read in missing if read not in self._tensors]
+        if not missing:
+            self._tensors[variable] = make()
+        return missing
 
     def _held(self, variable: Any) -> View | None:
         """What the walk knows already as the model means it."""
@@ -87,18 +120,19 @@ class Islands:
             raise NpukitError(f"the integers of {view.name} are read as {dtype_of(variable)}")
         return view
 
-    def _computed(self, variable: Any, why: str) -> View:
-        value = resolve(variable, self.walk.definitions)
+    def _begin(self, variable: Any, value: Any, why: str) -> _Island:
+        """The island of a variable, which knows now what it reads."""
         if isinstance(value, Constant):
             raise NpukitError("it is a constant, which no network need compute")
-        if callee(value) in RESHAPES and isinstance(value.args[0], relax.Var):
-            return self._reshaped(value, why)
-        island = _Island(self, why)
-        return island.finished(island.inside(variable), None)
+        island = self._begun[variable] = _Island(self, why)
+        island.result = island.inside(variable)
+        if variable in island.reads:
+            raise NpukitError(f"it is a {type(value).__name__}, which no tensor holds")
+        return island
 
-    def _reshaped(self, call: Any, why: str) -> View:
+    def _reshaped(self, call: Any, source: View) -> View:
         """The same bytes under another shape."""
-        assembly, source = self.walk.assembly, self.tensor(call.args[0], why)
+        assembly = self.walk.assembly
         flat = assembly.arranged(source, straight(len(source.order)))
         return View(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
 
@@ -132,7 +166,9 @@ class _Island:
     why: str
     names: list[str] = field(default_factory=list)
     macs: int = 0
-    _activations: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    _activations: dict[Any, Any] = field(default_factory=dict)
+    """Parameters, by the view or by the variable that they hold."""
     _constants: list[tuple[Any, np.ndarray, Quantization | None]] = field(default_factory=list)
     _functions: list[Any] = field(default_factory=list)
     _free: bool = True
@@ -147,11 +183,12 @@ class _Island:
         if view is not None:
             quantization = walk.assembly.quantization(view.name)
             assert quantization is not None
-            return self._real(self._activation(view, "int8"), quantization, "int8")
+            shape = shape_of(expression)
+            return self._real(self._activation(view, shape, "int8"), quantization, "int8")
         if callee(value) == "dequantize":
             return self._dequantized(value)
         if walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
-            return self._activation(self.islands.tensor(expression, self.why), dtype_of(expression))
+            return self._read(expression)
         return self._part(value) if isinstance(value, relax.TupleGetItem) else self._call(value)
 
     def _call(self, call: Any) -> Any:
@@ -188,11 +225,15 @@ class _Island:
         moved = self.islands.walk.constant(argument)
         if moved is not None:
             return self._real(self._parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
-        if self._is_dequantized(argument) or self.islands.belongs(reader, argument, free=self._free):
+        if self._is_dequantized(argument) or self._takes_in(reader, argument):
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
             return self._argument(reader, value)
-        return self._activation(self.islands.tensor(argument, self.why), dtype_of(argument))
+        return self._read(argument)
+
+    def _takes_in(self, reader: Any, argument: Any) -> bool:
+        """Whether an operand of an operator of the island is computed in it."""
+        return len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
 
     def _part(self, value: Any) -> Any:
         """One of several results."""
@@ -224,8 +265,7 @@ class _Island:
         held = constant_value(call.args[0], walk.definitions)
         if held is not None:
             return self._real(self._parameter(held, given), given, str(held.dtype))
-        source = self._activation(self.islands.tensor(call.args[0], self.why), dtype_of(call.args[0]))
-        return self._real(source, given, dtype_of(call.args[0]))
+        return self._real(self._read(call.args[0]), given, dtype_of(call.args[0]))
 
     def _real(self, integers: Any, given: Quantization, dtype: Any) -> Any:
         if given.axis is None:
@@ -249,20 +289,32 @@ class _Island:
         self._constants.append((variable, value, quantization if value.dtype == np.int8 else None))
         return variable
 
-    def _activation(self, view: View, dtype: str) -> Any:
-        """A tensor of the net as a parameter, its axes as the model has them."""
-        assembly = self.islands.walk.assembly
-        name = assembly.arranged(view, straight(len(view.order)))
-        if name not in self._activations:
-            shape = assembly.tensors[name].shape
-            self._activations[name] = relax.Var(f"activation_{len(self._activations)}", tensor_type(shape, dtype))
-        return self._activations[name]
+    @property
+    def reads(self) -> list[Any]:
+        """The variables whose tensors it reads, which need not be there yet."""
+        return [source for source in self._activations if not isinstance(source, View)]
+
+    def _read(self, expression: Any) -> Any:
+        """The tensor of a variable as a parameter, whenever it is made."""
+        return self._activation(self.islands.variable(expression), shape_of(expression), dtype_of(expression))
+
+    def _activation(self, source: Any, shape: tuple[int, ...], dtype: str) -> Any:
+        """What a view or a variable holds as a parameter, its axes as the model has them."""
+        if source not in self._activations:
+            self._activations[source] = relax.Var(f"activation_{len(self._activations)}", tensor_type(shape, dtype))
+        return self._activations[source]
+
+    def _operands(self) -> list[str]:
+        """The tensor of the net behind each parameter that is no constant."""
+        assembly, islands = self.islands.walk.assembly, self.islands
+        views = (source if isinstance(source, View) else islands.known(source) for source in self._activations)
+        return [assembly.arranged(view, straight(len(view.order))) for view in views]
 
     def finished(self, result: Any, quantization: Quantization | None) -> View:
         """The island as an op of the net."""
-        assembly = self.islands.walk.assembly
+        assembly, operands = self.islands.walk.assembly, self._operands()
         try:
-            module, made = self._module(result)
+            module, made = self._module(result, operands)
         except Exception as fault:
             raise NpukitError(f"TVM does not take it: {first_line(fault)}") from fault
         shape, dtype = shape_of(made), dtype_of(made)
@@ -277,34 +329,37 @@ class _Island:
         ]
         attributes = TvmCode(" ".join(reversed(self.names)), code.body, code.work_bytes, self.why, self.macs)
         output = Tensor(name, shape, dtype, quantization)
-        return View(assembly.op(name, attributes, (*self._activations, *constants), output), straight(len(shape)))
+        return View(assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output), straight(len(shape)))
 
     def _main_name(self) -> str:
         """The operator that takes time, or the last one."""
         costly = [name for name in self.names if name not in SIMPLE]
         return (costly or self.names or ["quantize"])[0]
 
-    def _module(self, result: Any) -> tuple[Any, Any]:
-        builder = relax.BlockBuilder()
+    def _module(self, result: Any, operands: Sequence[str]) -> tuple[Any, Any]:
+        """The function, in which parameters of the same tensor are one."""
+        builder, first = relax.BlockBuilder(), dict[str, Any]()
         known = {variable: builder.add_func(function, variable.name_hint) for variable, function in self._functions}
-        parameters = [*self._activations.values(), *(variable for variable, _, _ in self._constants)]
+        for name, parameter in zip(operands, self._activations.values(), strict=True):
+            known[parameter] = first.setdefault(name, parameter)
+        parameters = [*first.values(), *(variable for variable, _, _ in self._constants)]
         with builder.function(ISLAND, parameters):
             with builder.dataflow():
-                made = builder.emit_output(builder.normalize(_with_functions(result, known)))
+                made = builder.emit_output(builder.normalize(_replaced(result, known)))
             builder.emit_func_output(made)
         return builder.finalize(), made
 
 
-def _with_functions(expression: Any, known: Mapping[Any, Any]) -> Any:
-    """The expression with the global variables of a module."""
-    if isinstance(expression, GlobalVar):
-        return known[expression]
+def _replaced(expression: Any, known: Mapping[Any, Any]) -> Any:
+    """The expression with a module's own functions and parameters."""
+    if isinstance(expression, GlobalVar | relax.Var):
+        return known.get(expression, expression)
     if isinstance(expression, relax.Tuple):
-        return relax.Tuple([_with_functions(part, known) for part in expression.fields])
+        return relax.Tuple([_replaced(part, known) for part in expression.fields])
     if isinstance(expression, relax.TupleGetItem):
-        return relax.TupleGetItem(_with_functions(expression.tuple_value, known), expression.index)
+        return relax.TupleGetItem(_replaced(expression.tuple_value, known), expression.index)
     if isinstance(expression, Call):
-        arguments = [_with_functions(argument, known) for argument in expression.args]
+        arguments = [_replaced(argument, known) for argument in expression.args]
         return make_call(expression.op, arguments, expression.attrs, expression.ty_args)
     return expression
 

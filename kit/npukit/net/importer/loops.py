@@ -59,6 +59,14 @@ class Kernel:
 _KERNELS: TypeAdapter[dict[str, Kernel]] = TypeAdapter(dict[str, Kernel])
 
 
+@dataclass(frozen=True)
+class Code:
+    """The body of a function of p0, p1, ..., output and, if there are bytes for it, work."""
+
+    body: str
+    work_bytes: int
+
+
 @dataclass
 class Scheduling:
     """For which board, with which findings; then the code that kernels became, and those that are data, by key."""
@@ -67,6 +75,8 @@ class Scheduling:
     database: Database
     kernels: dict[str, Kernel] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
+    made: dict[str, Code] = field(default_factory=dict)
+    """By the Relax function."""
 
     def arrangement(self, key: str) -> Arrangement:
         choice = self.database.choice(key)
@@ -74,13 +84,12 @@ class Scheduling:
 
     def kernels_of(self, net: Net) -> dict[str, Kernel]:
         """The kernels that compute layers of the net."""
-        found: dict[str, Kernel] = {}
-        for key, kernel in self.kernels.items():
-            code = self.code[key]
-            layers = [op.name for op in net.ops if isinstance(op.attributes, TvmCode) and op.attributes.code == code]
-            if layers:
-                found[key] = replace(kernel, layers=tuple(layers))
-        return found
+        layers: dict[str, list[str]] = {}
+        for op in net.ops:
+            if isinstance(op.attributes, TvmCode):
+                layers.setdefault(op.attributes.code, []).append(op.name)
+        computed = {key: layers[code] for key, code in self.code.items() if code in layers}
+        return {key: replace(self.kernels[key], layers=tuple(names)) for key, names in computed.items()}
 
 
 _open: ContextVar[Scheduling | None] = ContextVar("scheduling", default=None)

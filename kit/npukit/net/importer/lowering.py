@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -21,7 +21,7 @@ from npukit.net.c_function import MATH
 from npukit.net.importer import loops
 from npukit.net.importer.arrangements import Arrangement
 from npukit.net.importer.calls import kernel_of, module_of
-from npukit.net.importer.loops import Kernel, Parameter
+from npukit.net.importer.loops import Code, Kernel, Parameter
 from npukit.net.importer.schedules import ISLAND, name_of, opened, scheduled
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
@@ -42,19 +42,14 @@ _WORK = re.compile(r"(\w+)\* (\w+) = \(\(\1\*\)\(\(void\*\)\(\(char\*\)work \+ (
 _NUMBER = re.compile(r"FLOAT_OF\((-?\d+)\)")
 
 
-@dataclass(frozen=True)
-class Code:
-    """The body of a function of p0, p1, ..., output and, if there are bytes for it, work."""
-
-    body: str
-    work_bytes: int
-
-
 def code_of(module: IRModule) -> Code:
-    """The C of the Relax function `island`, whose parameters are tensors."""
-    with _faults_told():
-        kernel = kernel_of(module)
-        return _noted(kernel, _fused(module_of(kernel) if kernel else module))
+    """The C of the Relax function `island`, whose parameters are tensors; of those that are alike it is made once."""
+    made, alike = loops.current().made, tvm.ir.save_json(module)
+    if alike not in made:
+        with _faults_told():
+            kernel = kernel_of(module)
+            made[alike] = _noted(kernel, _fused(module_of(kernel) if kernel else module))
+    return made[alike]
 
 
 @contextmanager

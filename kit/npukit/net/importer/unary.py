@@ -27,6 +27,9 @@ from npukit.net.tensor import Quantization
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
+MOST_PARTS = 100
+"""Of what lies between two quantisations: functions, numbers and tensors. What has more is computed in float."""
+
 _erf = np.vectorize(erf, otypes=[np.float64])
 
 FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
@@ -122,20 +125,36 @@ def _is_hard_swish(walk: Walk, core: Any) -> bool:
     return True
 
 
-def _leaves(walk: Walk, expression: Any) -> list[View]:
+def _leaves(walk: Walk, core: Any) -> list[View]:
     """The dequantised tensors that an expression is computed from."""
-    expression = resolve(expression, walk.definitions)
-    if _scalar(walk, expression) is not None:
+    views = (walk.operand(part) for part in _parts(walk, core) if _scalar(walk, part) is None)
+    return [view for view in views if view is not None]
+
+
+def _parts(walk: Walk, core: Any) -> list[Any]:
+    """The calls that an expression is made of, its tensors and its numbers, each once, after what it reads."""
+    found: dict[Any, None] = {}
+    wanted = [resolve(core, walk.definitions)]
+    while wanted:
+        missing = dict.fromkeys(read for read in _reads(walk, wanted[-1]) if read not in found)
+        if missing:
+            wanted += reversed(missing)
+        else:
+            found[wanted.pop()] = None
+        if max(len(wanted), len(found)) > MOST_PARTS:
+            raise NpukitError(f"more than {MOST_PARTS} steps between two quantisations have no int8 form in npukit")
+    return list(found)
+
+
+def _reads(walk: Walk, part: Any) -> list[Any]:
+    """What a call is computed from; nothing, if it is a number or a tensor."""
+    if _scalar(walk, part) is not None or walk.operand(part) is not None:
         return []
-    view = walk.operand(expression)
-    if view is not None:
-        return [view]
-    name = callee(expression)
-    if name in WITH_ATTRIBUTES:
-        return _leaves(walk, expression.args[0])
-    if name not in FUNCTIONS:
+    name = callee(part)
+    if name not in FUNCTIONS and name not in WITH_ATTRIBUTES:
         raise NpukitError(f"{name or 'a float tensor'} between two quantisations has no int8 form in npukit yet")
-    return [view for argument in expression.args for view in _leaves(walk, argument)]
+    arguments = part.args if name in FUNCTIONS else part.args[:1]
+    return [resolve(argument, walk.definitions) for argument in arguments]
 
 
 def _scalar(walk: Walk, expression: Any) -> np.ndarray | None:
@@ -145,14 +164,14 @@ def _scalar(walk: Walk, expression: Any) -> np.ndarray | None:
     return np.float32(value.item()) if value is not None and value.size == 1 else None  # type: ignore[return-value]
 
 
-def _evaluated(walk: Walk, expression: Any, real: np.ndarray) -> np.ndarray:
-    expression = resolve(expression, walk.definitions)
-    scalar = _scalar(walk, expression)
-    if scalar is not None:
-        return scalar
-    if walk.operand(expression) is not None:
-        return real
-    name = callee(expression)
-    if name in WITH_ATTRIBUTES:
-        return WITH_ATTRIBUTES[name](expression, _evaluated(walk, expression.args[0], real))
-    return FUNCTIONS[name](*(_evaluated(walk, argument, real) for argument in expression.args))
+def _evaluated(walk: Walk, core: Any, real: np.ndarray) -> np.ndarray:
+    values: dict[Any, np.ndarray] = {}
+    for part in (parts := _parts(walk, core)):
+        scalar, name = _scalar(walk, part), callee(part)
+        if scalar is not None or walk.operand(part) is not None:
+            values[part] = real if scalar is None else scalar
+        elif name in WITH_ATTRIBUTES:
+            values[part] = WITH_ATTRIBUTES[name](part, values[_reads(walk, part)[0]])
+        else:
+            values[part] = FUNCTIONS[name](*(values[read] for read in _reads(walk, part)))
+    return values[parts[-1]]

@@ -55,21 +55,20 @@ class Walk:
     """The integer variables that shall be computed in float."""
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, View] = field(default_factory=dict)
-    _moved: dict[Any, View] = field(default_factory=dict)
+    _moved: dict[Any, View | None] = field(default_factory=dict)
+    """By each move's result its tensor; None if what is moved is no dequantised one."""
 
     def operand(self, expression: Any) -> View | None:
         """The int8 tensor behind a dequantised activation, seen through moves; None if it is none."""
-        expression = resolve(expression, self.definitions)
-        if callee(expression) == "dequantize":
-            return self._dequantized(expression)
-        if expression in self._moved:
-            return self._moved[expression]
-        move = MOVEMENTS.get(callee(expression))
-        source = self.operand(moved_from(expression, self.definitions)) if move else None
-        if move is None or source is None:
-            return None
-        self._moved[expression] = move(self, source, expression)
-        return self._moved[expression]
+        found, moves = resolve(expression, self.definitions), []
+        while found not in self._moved and callee(found) in MOVEMENTS:
+            moves.append(found)
+            found = resolve(moved_from(found, self.definitions), self.definitions)
+        view = self._dequantized(found) if callee(found) == "dequantize" else self._moved.get(found)
+        for move in reversed(moves):
+            view = view and MOVEMENTS[callee(move)](self, view, move)
+            self._moved[move] = view
+        return view
 
     def _dequantized(self, call: Any) -> View | None:
         """None also where each channel has a scale of its own, which no integer op takes of an activation."""
@@ -330,14 +329,26 @@ def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
 
 def _computed(walk: Walk, site: Site) -> View:
     """The op of a site, and the moves between it and its quantize."""
+    moves = []
+    while _moves_floats(walk, site.core):
+        moves.append(site.core)
+        site = site_of(replace(site, core=moved_from(site.core, walk.definitions)), walk.definitions)
+    view = _computed_at_once(walk, site)
+    for move in reversed(moves):
+        view = MOVEMENTS[callee(move)](walk, view, move)
+    return view
+
+
+def _moves_floats(walk: Walk, core: Any) -> bool:
+    """Whether this is a move of what is computed in float."""
+    return callee(core) in MOVEMENTS and callee(core) not in OPERATORS and walk.operand(core) is None
+
+
+def _computed_at_once(walk: Walk, site: Site) -> View:
     if isinstance(site.core, relax.Var):
         return _quantized_input(walk, site)
-    name = callee(site.core)
-    if name in OPERATORS:
-        return OPERATORS[name](walk, site)
-    if name in MOVEMENTS and walk.operand(site.core) is None:
-        source = replace(site, core=moved_from(site.core, walk.definitions))
-        return MOVEMENTS[name](walk, _computed(walk, site_of(source, walk.definitions)), site.core)
+    if callee(site.core) in OPERATORS:
+        return OPERATORS[callee(site.core)](walk, site)
     return walk.settled(walk.activation(site.core), site)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -166,7 +166,7 @@ class Emitter:
             program.pieces[step] = (commands, op.name, box.shape)
         else:
             program.commands[step] = commands
-        program.constants[op.name, box] = 0 if block else cost.constant_bytes - commands
+        program.hold(self._same_constants(op, box, cost), 0 if block else cost.constant_bytes - commands)
         for held in (*reads, target):
             program.use(held, step)
         lain_on = next(
@@ -182,6 +182,12 @@ class Emitter:
         if (op.name, box) not in self._costs:
             self._costs[op.name, box] = self.engines[op.engine].cost(self.graph.net, op, box)
         return self._costs[op.name, box]
+
+    def _same_constants(self, op: Op, box: Box, cost: Cost) -> Hashable:
+        """What tiles have in common whose constants are there once."""
+        if cost.constants_key is None:
+            return op.name, box
+        return self.graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
 
     def command_bytes(self, op: Op) -> int:
         return command_bytes(self.engines[op.engine])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field, replace
 
 from npukit.accel.interface import Cost
@@ -84,8 +84,8 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     costs: list[tuple[int, Cost]] = field(default_factory=list)
     """Of each compute step."""
-    constants: dict[tuple[str, Box], int] = field(default_factory=dict)
-    """Bytes in the image, by op and box: frames share them."""
+    constants: dict[Hashable, int] = field(default_factory=dict)
+    """Bytes in the image, by what their tiles have in common: frames share them, and so do ops that are alike."""
     commands: dict[int, int] = field(default_factory=dict)
     """Their bytes by step, but for pieces whose constants are streamed."""
     pieces: dict[int, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
@@ -120,6 +120,10 @@ class Program:
             step = self.steps[index]
             assert isinstance(step, Compute)
             self.steps[index] = replace(step, submitted=True)
+
+    def hold(self, constants: Hashable, size: int) -> None:
+        """Constants of so many bytes, unless they are there already."""
+        self.constants[constants] = max(self.constants.get(constants, 0), size)
 
     def use(self, held: Held, step: int) -> None:
         self.uses.setdefault(held, Use(step, step)).include(step)

@@ -137,7 +137,8 @@ def _priced(search: LatencySearch) -> Iterator[Assignment]:
 def _counts(problem: Problem, most: int) -> list[int]:
     """Numbers of PEs worth trying: each small one, larger ones in steps, none that cannot hold the constants."""
     wholes = ((op, Box.whole(problem.graph.shape(op.output))) for op in problem.graph.ops)
-    constants = sum(problem.cost(op, box).constant_bytes for op, box in wholes)
+    needed = {problem.graph.constants_as[op.name]: problem.cost(op, box).constant_bytes for op, box in wholes}
+    constants = sum(needed.values())
     least = -(-constants // problem.board.memory_for("constants").size)
     counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
     return [*(count for count in counts if count >= least), most]

@@ -5,8 +5,8 @@ A reshape is no step: its output is another view of the bytes of its input. `Gra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,22 @@ class Graph:
 
     def element_bytes(self, name: str) -> int:
         return np.dtype(self.net.tensor(name).dtype).itemsize
+
+    @cached_property
+    def constants_as(self) -> dict[str, str]:
+        """For each op the first one that has the same constants: in all tiles of the same channels and form."""
+        first: dict[Hashable, str] = {}
+        return {op.name: first.setdefault(self._made_of(op), op.name) for op in self.ops}
+
+    def _made_of(self, op: Op) -> Hashable:
+        """All that an engine makes an op's constants of."""
+        operands = ((part, name) for part in op.parts for name in (*part.inputs, *part.outputs))
+        kinds = tuple(part.attributes for part in op.parts)
+        return op.engine, kinds, tuple((part.kind, self._value_of(name)) for part, name in operands)
+
+    def _value_of(self, name: str) -> Hashable:
+        """A constant by name, any other tensor by all but its name."""
+        return name if name in self.net.constants else replace(self.net.tensor(name), name="")
 
     @cached_property
     def _inputs(self) -> dict[str, list[tuple[str, InputRule]]]:
