@@ -27,6 +27,9 @@ from npukit.project.toolchain import GCC
 
 PAGES = sorted([*CHECKOUT.glob("docs/*.md"), CHECKOUT / "README.md"])
 
+PICTURE = CHECKOUT / "docs/frame.svg"
+"""A frame of the tutorial's build on four PEs, as its report draws it: the picture of README."""
+
 RUN_ELSEWHERE = {
     "/dev/tty": "a board at a serial port: tests/link/test_session.py, tests/boot/test_pseudo_terminal.py",
     "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
@@ -47,6 +50,14 @@ RUN_ELSEWHERE = {
 
 STAND_INS = {"model.onnx": "examples/digits/digits_float.onnx"}
 """What a reader puts for the names in the docs."""
+
+_STYLE = (
+    "text { font: 11px system-ui, sans-serif; fill: #7a8496; } text.on { fill: #fff; } "
+    "text.small { font-size: 8.5px; } .grid { stroke: #8b95a7; stroke-opacity: 0.4; } "
+    ".k-npu { fill: #2563b8; } .k-cpu { fill: #b45309; } .k-send { fill: #18794e; } "
+    ".k-wait { fill: #9aa4b5; } .k-other { fill: #5b6576; }"
+)
+"""Colours that can be told from a white page and from a black one."""
 
 _SHOWN = re.compile(r"^    \$ (npukit [a-z].*)\n((?:    (?!\$ ).*\n)+)", re.MULTILINE)
 """A command that a reader types, and the lines below it that it prints."""
@@ -131,6 +142,15 @@ def with_tables(text: str) -> str:
     return _TABLE.sub(lambda found: f"{found[1]}{_lines(TABLES[found[2]]())}{found[3]}", text)
 
 
+def picture(build: Path) -> str:
+    """The chart of a build's report as a file of its own."""
+    page = (build / "report.html").read_text()
+    found = re.search(r'<svg (viewBox="[^"]*")[^>]*( role="img" aria-label="What [^>]*)>(.*?)</svg>', page, re.DOTALL)
+    assert found
+    chart = re.sub(r"(?<=>)\s+(?=<)", "\n", found[3].strip())
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {found[1]}{found[2]}>\n<style>{_STYLE}</style>\n{chart}\n</svg>\n'
+
+
 def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
@@ -199,3 +219,5 @@ if __name__ == "__main__":
             shows = _SHOWN.search(each.read_text())
             outputs = run_commands(each, Path(scratch)) if shows else {}
             each.write_text(with_tables(with_outputs(each.read_text(), outputs)))
+            if each.name == "tutorial.md":
+                PICTURE.write_text(picture(Path(scratch) / "out/digits"))

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 from benchmarks import cortex_m4, golden_metrics, scaling
 
-from docs.pages import PAGES, RUN_ELSEWHERE, commands, run_commands, runs_here, with_outputs, with_tables
+from docs.pages import (
+    PAGES,
+    PICTURE,
+    RUN_ELSEWHERE,
+    commands,
+    picture,
+    run_commands,
+    runs_here,
+    with_outputs,
+    with_tables,
+)
 from docs.wrap import pages as markdown
 from helpers import CHECKOUT
 from npukit.cli.reference import reference
@@ -45,6 +55,8 @@ def test_the_reference_has_every_verb_and_option() -> None:
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert text == with_outputs(text, run_commands(page, tmp_path)), "on purpose? tests/docs/pages.py"
+    if page.name == "tutorial.md":
+        assert PICTURE.read_text() == picture(tmp_path / "out/digits"), "on purpose? tests/docs/pages.py"
 
 
 def test_a_page_that_shows_something_else_is_found_out() -> None:
