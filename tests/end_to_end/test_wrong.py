@@ -5,36 +5,59 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS, shared_build
 from frontend import onnx_models
 from helpers import CHECKOUT
+from npukit.cli.main import app
 
 MODEL = DIGITS / "digits_int8.tflite"
 
 
-def npukit(*words: object, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    code = "from npukit.cli.main import run; run()"
-    paths = {"PYTHONPATH": str(CHECKOUT / "kit")}
-    command = [sys.executable, "-c", code, *map(str, words)]
-    everything = {**os.environ, **paths, **environment}
-    return subprocess.run(command, cwd=folder, env=everything, capture_output=True, text=True, timeout=120)
+@dataclass(frozen=True)
+class Said:
+    status: int
+    output: str
+    errors: str
 
 
-def check(done: subprocess.CompletedProcess[str], status: int, says: str, folder: Path) -> None:
-    assert done.returncode == status, done.stderr
-    assert says in done.stderr
-    assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1
-    assert "Traceback" not in done.stderr
+def npukit(*words: object, folder: Path, **environment: str) -> Said:
+    """The command in this process, in a folder."""
+    with chdir(folder), mock.patch.dict(os.environ, environment):
+        done = CliRunner().invoke(app, [*map(str, words)])
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return Said(done.exit_code, done.stdout, done.stderr)
+
+
+def npukit_apart(*words: object, folder: Path) -> Said:
+    """The command in a process of its own."""
+    command = [sys.executable, "-c", "from npukit.cli.main import run; run()", *map(str, words)]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "kit")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def check(said: Said, status: int, says: str, folder: Path) -> None:
+    assert said.status == status, said.errors
+    assert says in said.errors
+    assert sum(line.startswith("error: ") for line in said.errors.splitlines()) == 1
+    assert "Traceback" not in said.errors
     assert not (folder / "out").exists()
     assert not list(folder.glob(".out*"))
 
 
-def test_no_such_file(tmp_path: Path) -> None:
-    check(npukit("build", "absent.tflite", "-o", "out", folder=tmp_path), 1, "absent.tflite", tmp_path)
+@pytest.mark.parametrize("command", [npukit, npukit_apart])
+def test_no_such_file(command: Callable[..., Said], tmp_path: Path) -> None:
+    check(command("build", "absent.tflite", "-o", "out", folder=tmp_path), 1, "absent.tflite", tmp_path)
 
 
 def test_not_a_model(tmp_path: Path) -> None:
@@ -50,27 +73,27 @@ def test_truncated_model(tmp_path: Path) -> None:
 def test_float_model(tmp_path: Path) -> None:
     done = npukit("build", DIGITS / "digits_float.onnx", "-o", "out", folder=tmp_path)
     check(done, 1, "float", tmp_path)
-    assert "Things to try:" in done.stderr
+    assert "Things to try:" in done.errors
 
 
 def test_unknown_board(tmp_path: Path) -> None:
     done = npukit("build", MODEL, "--board", "pdp-11", "-o", "out", folder=tmp_path)
     check(done, 1, "board pdp-11 is not known", tmp_path)
-    assert "pe-mesh" in done.stderr
+    assert "pe-mesh" in done.errors
 
 
 def test_unknown_verb(tmp_path: Path) -> None:
-    assert npukit("bake", MODEL, folder=tmp_path).returncode == 2
+    assert npukit("bake", MODEL, folder=tmp_path).status == 2
 
 
 def test_unknown_option(tmp_path: Path) -> None:
-    assert npukit("build", MODEL, "--faster", "-o", "out", folder=tmp_path).returncode == 2
+    assert npukit("build", MODEL, "--faster", "-o", "out", folder=tmp_path).status == 2
 
 
 def test_compiler_that_is_not_there(tmp_path: Path) -> None:
     done = npukit("build", MODEL, "--toolchain", "gcc", "-o", "out", folder=tmp_path, PATH="/nowhere")
     check(done, 1, "arm-none-eabi-gcc", tmp_path)
-    assert "Things to try:" in done.stderr
+    assert "Things to try:" in done.errors
 
 
 def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
@@ -94,7 +117,7 @@ def test_model_larger_than_the_memory(tmp_path: Path) -> None:
     path = onnx_models.saved(graph.model({"x": [1, 4, 180, 180]}, "y"), tmp_path)
     done = npukit("build", path, "--pes", "1", "-o", "out", folder=tmp_path)
     check(done, 3, "bytes more than PE 0 of pe-mesh has", tmp_path)
-    assert "Things to try:" in done.stderr
+    assert "Things to try:" in done.errors
 
 
 def test_strict_build_with_an_op_on_the_core(tmp_path: Path) -> None:
@@ -118,8 +141,6 @@ def test_board_that_does_not_run_there(tmp_path: Path) -> None:
 
 
 def test_inputs_of_another_type(tmp_path: Path) -> None:
-    import numpy as np
-
     shared_build(MODEL, tmp_path / "built", pes=1)
     np.savez(tmp_path / "floats.npz", in0=np.zeros((1, 1, 8, 8, 1), np.float32))
     done = npukit("validate", "built", "--inputs", "floats.npz", folder=tmp_path)
@@ -129,5 +150,5 @@ def test_inputs_of_another_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["build", "fit", "validate", "run", "bench", "boards", "doctor"])
 def test_every_verb_explains_itself(verb: str, tmp_path: Path) -> None:
     done = npukit(verb, "--help", folder=tmp_path)
-    assert done.returncode == 0
-    assert "Example: npukit" in done.stdout
+    assert done.status == 0
+    assert "Example: npukit" in done.output
