@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,17 +16,24 @@ from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.plan.predict.memory import FIRMWARE_BYTES
 from npukit.project.elf import Elf
-from project.identity import ACTIVATION_BYTES, CONSTANT_BYTES, NET, build_identity, identity_sources
+from project.identity import ACTIVATION_BYTES, CONSTANT_BYTES, NET, Built, build_identity, identity_sources
 
 BOARDS = ("pe-mesh", "mps2-an386", "stm32f4-disco", "nrf52840-dk")
 TOOLCHAINS = ("gcc", "zig")
 
+Identity = Callable[[str, str], Built]
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    """The identity net for a board, by a compiler: built once for all tests that read it."""
+    return cache(lambda board, compiler: build_identity(board, compiler, tmp_path_factory.mktemp("identity")))
+
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
 @pytest.mark.parametrize("board_name", BOARDS)
-def test_the_image_is_laid_out_as_planned(tmp_path: Path, board_name: str, compiler: str) -> None:
-    built = build_identity(board_name, compiler, tmp_path)
-    (image,) = built.images
+def test_the_image_is_laid_out_as_planned(identity: Identity, board_name: str, compiler: str) -> None:
+    (image,) = identity(board_name, compiler).images
     elf, board = Elf(image.elf), load_board(board_name)
     assert elf.sections[".constants"].size == CONSTANT_BYTES
     assert elf.sections[".activations"].size == ACTIVATION_BYTES
@@ -36,28 +45,30 @@ def test_the_image_is_laid_out_as_planned(tmp_path: Path, board_name: str, compi
 
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
-def test_one_memory_is_accounted_for_to_the_byte(tmp_path: Path, compiler: str) -> None:
-    (image,) = build_identity("pe-mesh", compiler, tmp_path).images
+def test_one_memory_is_accounted_for_to_the_byte(identity: Identity, compiler: str) -> None:
+    (image,) = identity("pe-mesh", compiler).images
     assert sum(vars(image.memory).values()) == load_board("pe-mesh").memory[0].size
 
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
-def test_two_folders_give_the_same_bytes(tmp_path: Path, compiler: str) -> None:
-    first, second = (build_identity("pe-mesh", compiler, tmp_path / name).images[0] for name in ("a", "other place/é"))
+def test_two_folders_give_the_same_bytes(identity: Identity, tmp_path: Path, compiler: str) -> None:
+    (first,) = build_identity("pe-mesh", compiler, tmp_path / "other place/é").images
+    (second,) = identity("pe-mesh", compiler).images
     assert first.binary.read_bytes() == second.binary.read_bytes()
     assert first.elf.read_bytes() == second.elf.read_bytes()
     assert str(tmp_path).encode() not in first.elf.read_bytes()
 
 
 @pytest.mark.parametrize("compiler", TOOLCHAINS)
-def test_the_projects_own_makefile_gives_the_same_bytes(tmp_path: Path, compiler: str) -> None:
+def test_the_projects_own_makefile_gives_the_same_bytes(identity: Identity, tmp_path: Path, compiler: str) -> None:
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    built = build_identity("pe-mesh", compiler, tmp_path / "a place")
+    built = identity("pe-mesh", compiler)
+    project = shutil.copytree(built.project.folder, tmp_path / "a place")
     command = ["make", f"TOOLCHAIN={compiler}", f"ZIG={sys.executable} -m ziglang"]
-    subprocess.run(command, cwd=built.project.folder, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=project, check=True, timeout=120, stdout=subprocess.DEVNULL)
     for path in (built.images[0].elf, built.images[0].binary):
-        assert (built.project.folder / "build" / path.name).read_bytes() == path.read_bytes()
+        assert (project / "build" / path.name).read_bytes() == path.read_bytes()
 
 
 def test_roles_have_images_of_their_own_and_only_the_root_pes_serves_the_host(tmp_path: Path) -> None:
@@ -106,7 +117,7 @@ def test_what_does_not_compile_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("board_name", BOARDS)
-def test_nothing_of_this_machine_is_in_the_project(tmp_path: Path, board_name: str) -> None:
-    project = build_identity(board_name, "zig", tmp_path).project
-    for path in project.folder.rglob("*"):
-        assert path.is_dir() or str(tmp_path) not in path.read_text()
+def test_nothing_of_this_machine_is_in_the_project(identity: Identity, board_name: str) -> None:
+    folder = identity(board_name, "zig").project.folder
+    for path in folder.rglob("*"):
+        assert path.is_dir() or str(folder.parent) not in path.read_text()
