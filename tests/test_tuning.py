@@ -217,6 +217,7 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
     assert api.tune(in_float.folder).trials == 0, "nothing is tried twice"
 
 
+@pytest.mark.exhaustive
 def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_search(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
