@@ -1,4 +1,4 @@
-/* A digest of 64 bits at about four cycles a byte: what it notices is in docs/protocol.md. */
+/* A digest of 64 bits at about 3.5 cycles a byte: what it notices is in docs/protocol.md. */
 #ifndef DIGEST_H
 #define DIGEST_H
 

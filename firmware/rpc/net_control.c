@@ -14,15 +14,6 @@ void net_start(void)
     net_control->sign = net_sign;
 }
 
-int32_t net_frame(void)
-{
-    const int32_t status = net_run();
-    hal_count(&net_control->counters);
-    net_control->frames++;
-    net_control->status = status;
-    return status;
-}
-
 /* What pieces of a layer take is summed up, from nothing in each frame. */
 static void empty_records(void)
 {

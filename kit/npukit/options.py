@@ -26,6 +26,8 @@ class Options:
     strict: bool = False
     trace: bool = False
     """Have the firmware write down when each step of a frame began, for `npukit trace --on DEVICE`."""
+    self_test: bool = False
+    """Have each PE compare its memory with what was loaded: all before the first frame, some after every frame."""
     toolchain: str | None = None
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """The shapes of inputs that the model leaves open, by name."""

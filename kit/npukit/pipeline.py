@@ -63,6 +63,7 @@ from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Company
 from npukit.project.folder_files import file_digest
 from npukit.project.manifest import CompanyRecord, Manifest, image_record
+from npukit.project.regions import with_digests
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import Loaded, load_model
@@ -291,7 +292,8 @@ def fill_folder(
     progress.stage("generate C")
     engines, traces = compiled.planned.engines, compiled.options.trace
     sources = generate(net, compiled.plan, board, engines, build_id=bytes.fromhex(build_id), traces=traces)
-    project = render_project(sources, board, About(net.name, build_id), folder / "project", compiled.company)
+    about, self_test = About(net.name, build_id), compiled.options.self_test
+    project = render_project(sources, board, about, folder / "project", compiled.company, self_test=self_test)
     try:
         images = build_images(project, toolchain, folder / "images", progress.stage)
     except MissingFunction as error:
@@ -318,6 +320,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts += [compiled.board.model_dump_json(), str(_without_twins(compiled.plan)), toolchain.title, __version__]
     parts += [str(compiled.company)] if compiled.company else []
     parts += ["traces"] if compiled.options.trace else []
+    parts += ["tests itself"] if compiled.options.self_test else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
 
@@ -366,6 +369,7 @@ def _write_renode(
 ) -> str | None:
     """`project/renode/`; or why there is none, if the board is one that Renode can be."""
     images, target = [image_record(each, folder).image(folder) for each in built], folder / "project/renode"
+    images = list(map(with_digests, images)) if compiled.options.self_test else images
     if "renode" not in compiled.board.runs_on:
         return None
     if compiled.company:

@@ -66,6 +66,9 @@ Strict = Annotated[bool, typer.Option("--strict", help="Any op off the accelerat
 Traces = Annotated[
     bool, typer.Option("--trace", help="The firmware notes when each step begins, for `npukit trace --on DEVICE`.")
 ]
+SelfTests = Annotated[
+    bool, typer.Option("--self-test", help="Each PE checks its memory, at its start and some between two frames.")
+]
 InputShapes = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME:1x96x96x3", help="The shape of an input that the model leaves open."),

@@ -24,6 +24,7 @@ from npukit.cli.options import (
     Preprocess,
     Ranges,
     Rate,
+    SelfTests,
     Strict,
     Traces,
     parsed_shapes,
@@ -43,6 +44,7 @@ class Wishes:
     plan: OwnPlan = None
     strict: Strict = False
     trace: Traces = False
+    self_test: SelfTests = False
     shapes: InputShapes = None
     calibration: Calibration = None
     ranges: ActivationRanges = Ranges.MINMAX
@@ -61,6 +63,7 @@ class Wishes:
             plan=self.plan,
             strict=self.strict,
             trace=self.trace,
+            self_test=self.self_test,
             toolchain=toolchain,
             input_shapes=parsed_shapes(self.shapes),
             calibration=self.calibration,

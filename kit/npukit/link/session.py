@@ -40,11 +40,14 @@ from npukit.link.messages import (
 )
 from npukit.link.runs import StartedRun
 from npukit.link.transport import Transport, Witness
+from npukit.project.regions import REGIONS
 
 ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
 GIVEN_UP = -1
 """The error code of a PE that waited for the others until the host broke the run off."""
+SELF_TEST_WRONG = -16
+"""The error code of a PE whose code is not what was loaded; those of its other regions follow, downwards."""
 _SMALLEST_PACKET = 64
 _LARGEST_PACKET = 65_000
 _ADDRESSES = 1 << 32
@@ -301,6 +304,9 @@ def _cause(pe: PeState) -> str:
         return f"PE {pe.pe} does not run it"
     if pe.fault_status != 0:
         return f"PE {pe.pe} stopped at instruction {pe.fault_pc:#010x}: {explain_fault(pe.fault_status)}"
+    wrong = SELF_TEST_WRONG - pe.status
+    if 0 <= wrong < len(REGIONS):
+        return f"the {REGIONS[wrong]} of PE {pe.pe} are not what was loaded: its self-test says so"
     return "" if pe.status in (0, GIVEN_UP) else f"PE {pe.pe} stopped with error code {pe.status}"
 
 

@@ -3,54 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 from npukit.errors import DoesNotFit
 from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
 from npukit.project.digest import digest, word_of
-from npukit.project.elf import Elf
-from npukit.project.image import Image
+from npukit.project.regions import CONSTANTS, Region, regions_of
 
 _WORD = 4
 _PIECE_BYTES = 1 << 20
 _MOST_WORDS = 64
 """Differing words that are looked for in one region: what lost more was not hit by single bits."""
-_STEP_BYTES, _PATCH, _RUN, _SUBMIT = 8, 6, 7, 8
-"""Rows of `struct net_step`, and of its kinds those that write into commands."""
-
-
-@dataclass(frozen=True)
-class Region:
-    """Bytes that a PE was loaded with and nothing changes, from an address on. The PE may stand for a chip's DRAM."""
-
-    pe: int
-    name: str
-    address: int
-    data: bytes
-
-    def __str__(self) -> str:
-        place = f"the DRAM of chip {self.pe - DRAM_PE}" if self.pe >= DRAM_PE else f"PE {self.pe}"
-        return f"the {self.name} of {place}"
-
-    @cached_property
-    def patches(self) -> frozenset[tuple[int, int]]:
-        """Words that its table of steps writes into commands, and what: such a command differs from what was loaded."""
-        starts = [at for at in range(0, len(self.data) - _STEP_BYTES, _WORD) if self.data[at] == _PATCH]
-        return frozenset(found for at in starts if (found := self._patch_at(at)))
-
-    def _patch_at(self, start: int) -> tuple[int, int] | None:
-        at = start
-        while at + _STEP_BYTES <= len(self.data) and self.data[at] == _PATCH:
-            at += _STEP_BYTES
-        if at + _STEP_BYTES > len(self.data) or self.data[at] not in (_RUN, _SUBMIT):
-            return None
-        return self._word(at + _WORD) + _WORD * self.data[start + 1], self._word(start + _WORD)
-
-    def _word(self, at: int) -> int:
-        return int.from_bytes(self.data[at : at + _WORD], "little")
 
 
 def check_memory(session: Session, build: Build) -> int:
@@ -101,28 +65,7 @@ def _differing(session: Session, region: Region, address: int, data: bytes) -> I
 
 def _regions(build: Build) -> Iterator[Region]:
     for image in build.images():
-        yield from _regions_of(image)
+        yield from regions_of(image)
     dram = build.dram()
     for chip in build.manifest.chips if dram else ():
-        yield Region(DRAM_PE + chip, "constants", 0, dram or b"")
-
-
-def _regions_of(image: Image) -> Iterator[Region]:
-    elf = Elf(image.elf)
-    for name, start, end in (
-        ("code", "__code_start", "__code_end"),
-        ("constants", "__constants_start", "__constants_end"),
-    ):
-        data = _loaded(elf, elf.symbols[start], elf.symbols[end])
-        for pe in image.pes if data else ():
-            yield Region(pe, name, elf.symbols[start], data)
-    for overlay in image.overlays:
-        yield Region(overlay.pe, "own data", overlay.address, overlay.data)
-
-
-def _loaded(elf: Elf, start: int, end: int) -> bytes:
-    """The image's bytes from an address on."""
-    for address, data in elf.segments():
-        if address <= start and end <= address + len(data):
-            return data[start - address : end - address]
-    return b""
+        yield Region(DRAM_PE + chip, f"the DRAM of chip {chip}", CONSTANTS, 0, dram or b"")

@@ -89,7 +89,7 @@ class Build:
         return (self, *(build for build in networks.values() if build.build_id != self.build_id))
 
     def images(self) -> tuple[Image, ...]:
-        return tuple(image.image(each.folder) for each in self.company for image in each.manifest.images)
+        return tuple(image for each in self.company for image in each.manifest.loaded(each.folder))
 
     def plans(self) -> tuple[Plan, ...]:
         """The plans of all networks on the board."""

@@ -17,6 +17,7 @@ from npukit.errors import NpukitError
 from npukit.options import Options
 from npukit.project.compile import BuiltImage
 from npukit.project.image import Image, Overlay
+from npukit.project.regions import with_digests
 
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -196,6 +197,11 @@ class Manifest(BaseModel):
         if max(self.chips) >= self.board.mesh.chips.count:
             raise ValueError(f"it runs on chips of a board that has {self.board.mesh.chips.count}")
         return self
+
+    def loaded(self, folder: Path) -> Iterator[Image]:
+        """The images in a build folder, with all that is loaded beside them."""
+        images = (image.image(folder) for image in self.images)
+        return map(with_digests, images) if self.options.get("self_test") else images
 
     @property
     def needed(self) -> set[str]:

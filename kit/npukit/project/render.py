@@ -26,6 +26,8 @@ from npukit.templates import templates_in
 ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
 
+SELF_TEST = "self_test"
+
 _ONE_CORE = ("single_core.c", "single_core.h")
 """Files that boards without a mesh share."""
 
@@ -40,12 +42,20 @@ class About:
 
 
 def render_project(
-    sources: Sequence[Sources], board: Board, about: About, folder: Path, company: Company | None = None
+    sources: Sequence[Sources],
+    board: Board,
+    about: About,
+    folder: Path,
+    company: Company | None = None,
+    *,
+    self_test: bool = False,
 ) -> Project:
     """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
     network_pe = company.network_pe if company else board.root_pe
     project = Project(folder, board, roles_of(sources, network_pe))
     _copy_firmware(board, folder / "firmware")
+    if self_test:
+        _test_itself(folder / "firmware")
     if company:
         _serve_in_company(project, company)
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
@@ -94,6 +104,12 @@ def _copy_firmware(board: Board, target: Path) -> None:
         shutil.copyfile(origin / "hal" / name, target / "hal" / name)
     for path in sorted(origin.glob("*.c")):
         shutil.copyfile(path, target / path.name)
+
+
+def _test_itself(firmware: Path) -> None:
+    """Frames that look at the memory, too."""
+    shutil.copytree(data_folder("firmware") / SELF_TEST, firmware / SELF_TEST, ignore=shutil.ignore_patterns(".*"))
+    (firmware / "rpc/net_frame.c").unlink()
 
 
 def _serve_in_company(project: Project, company: Company) -> None:

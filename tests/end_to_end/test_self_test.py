@@ -1,0 +1,111 @@
+"""Builds whose firmware tests itself: a bit that flips in any region of any PE is an error that names both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit import api
+from npukit.emulator.builtin import Emulator
+from npukit.errors import NpukitError
+from npukit.link.session import Session
+from npukit.project.build_folder import Build
+from npukit.project.elf import Elf
+from npukit.project.regions import CODE, REGIONS, Region, regions_of
+
+UNUSED_VECTOR = 36
+"""A byte of the code that only an exception reads which never comes."""
+BYTES_A_FRAME = 64
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("digits") / "out"
+    return build(DIGITS / "digits_int8.tflite", folder, pes=4, self_test=True)
+
+
+@contextmanager
+def board(built: Build) -> Iterator[Emulator]:
+    """A board that has been loaded, and not started yet."""
+    with closing(Emulator(built.board, built.images(), built.models(), built.dram() or b"")) as emulator:
+        yield emulator
+
+
+def opened(built: Build, emulator: Emulator) -> Session:
+    session = Session(emulator, built.build_id)
+    session.open()
+    return session
+
+
+def regions(built: Build) -> list[Region]:
+    return [region for image in built.images() for region in regions_of(image)]
+
+
+def flip(emulator: Emulator, region: Region, chance: random.Random) -> None:
+    at = region.address + (UNUSED_VECTOR if region.name == CODE else chance.randrange(len(region.data)))
+    (good,) = emulator.read_memory(region.pe, at, 1)
+    emulator.write_memory(region.pe, at, bytes([good ^ 1 << chance.randrange(8)]))
+
+
+def test_it_is_exact_and_costs_little(built: Build) -> None:
+    assert {region.name for region in regions(built)} == set(REGIONS)
+    assert api.validate(built).passed
+
+
+@pytest.mark.parametrize("pe", range(4))
+@pytest.mark.parametrize("name", REGIONS)
+def test_what_was_wrong_from_the_start_is_named(built: Build, name: str, pe: int) -> None:
+    found = [region for region in regions(built) if (region.name, region.pe) == (name, pe)]
+    for region in found:
+        with board(built) as emulator:
+            flip(emulator, region, random.Random(pe))
+            with pytest.raises(NpukitError, match=f"the {name} of PE {pe} are not what was loaded"):
+                opened(built, emulator).run()
+    assert found or name != CODE
+
+
+def frames_of_a_round(of_pe: list[Region]) -> int:
+    return sum(-(-len(region.data) // BYTES_A_FRAME) for region in of_pe) + len(REGIONS)
+
+
+@pytest.mark.parametrize("pe", [0, 2])
+def test_what_goes_wrong_meanwhile_is_named_within_a_round(built: Build, pe: int) -> None:
+    of_pe = [region for region in regions(built) if region.pe == pe]
+    most = frames_of_a_round(of_pe)
+    for region in of_pe:
+        with board(built) as emulator:
+            session = opened(built, emulator)
+            session.run(frames=3)
+            flip(emulator, region, random.Random(pe))
+            with pytest.raises(NpukitError, match=f"the {region.name} of PE {pe} are not what was loaded"):
+                session.run(frames=2 * most)
+            (state,) = (state for state in session.pes() if state.pe == pe)
+            assert state.frames <= 3 + 2 * most
+
+
+def test_a_loader_that_brings_no_digests_leaves_those_of_the_first_frame(built: Build) -> None:
+    address = Elf(built.images()[0].elf).symbols["self_test_expected"]
+    of_root = [region for region in regions(built) if region.pe == 0]
+    code = next(region for region in of_root if region.name == CODE)
+    with board(built) as emulator:
+        emulator.write_memory(0, address, bytes(32))
+        session = opened(built, emulator)
+        session.run(frames=3)
+        flip(emulator, code, random.Random(0))
+        with pytest.raises(NpukitError, match="the code of PE 0 are not"):
+            session.run(frames=2 * frames_of_a_round(of_root))
+
+
+def test_commands_that_a_table_changes_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here every program counts as long."""
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
+    options = {"pes": 4, "objective": "throughput", "self_test": True}
+    table = build(DIGITS / "digits_int8.tflite", tmp_path / "out", **options)
+    assert any(region.patches for region in regions(table))
+    with board(table) as emulator:
+        opened(table, emulator).run(frames=1000)
