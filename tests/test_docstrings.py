@@ -16,7 +16,7 @@ from helpers import CHECKOUT
 
 PACKAGE = CHECKOUT / "kit/npukit"
 ROOMS = (
-    *("application", "board", "boot", "cli", "farm", "library", "link", "measure", "project", "quantize"),
+    *("accel", "application", "board", "boot", "cli", "farm", "library", "link", "measure", "project", "quantize"),
     *("report", "tuner"),
 )
 NO_SUBJECT = re.compile(

@@ -141,7 +141,7 @@ def _fault_of_cost(cost: Any) -> str | None:
 
 
 def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterator[str]:
-    """What of a lowering cannot be made into C."""
+    """Faults of a lowering that keep it from becoming C."""
     if not isinstance(lowered, Lowered):
         yield f"{lowered!r} is not a Lowered"
         return

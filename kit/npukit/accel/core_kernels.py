@@ -42,7 +42,7 @@ class OpKernels:
 
     @property
     def note(self) -> str:
-        """Which kernels these are."""
+        """The names of these kernels."""
         return f"{'input copied, ' * bool(self.copy)}{self.main.variant}{', border filled' * bool(self.border)}"
 
     @property
@@ -59,7 +59,7 @@ class OpKernels:
 
     @property
     def _copy_place(self) -> int:
-        """Where the copy lies in scratch memory: behind what the op itself needs."""
+        """The offset of the copy in scratch memory: behind what the op itself needs."""
         return -(-self.main.scratch_bytes // _ALIGNMENT) * _ALIGNMENT
 
     def lowered(self, tile: Tile) -> Lowered:
@@ -97,7 +97,7 @@ NO_KERNELS = CoreKernels({}, {}, 0)
 
 @dataclass(frozen=True)
 class Taste:
-    """What a choice of kernels holds dear.
+    """The cost preference of a choice of kernels.
 
     `code_worth` says of ops by name how many times as much as usual a byte of their code must save. `spacious` takes
     the fastest layouts though others nearly as fast would save a quarter of the memory.
@@ -111,7 +111,7 @@ USUAL = Taste()
 
 
 def choose_core_kernels(net: Net, objective: str, taste: Taste = USUAL) -> CoreKernels:
-    """For the ops of a net that run on the core: kernels and layouts that together are fast, or small."""
+    """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
     found = core_nodes(net)
     nodes, goal = with_ranges(found.nodes), "memory" if objective == "memory" else "latency"
     worth = {i: taste.code_worth[owner] for i, owner in enumerate(found.owners) if owner in taste.code_worth}
@@ -127,7 +127,7 @@ def choose_core_kernels(net: Net, objective: str, taste: Taste = USUAL) -> CoreK
 
 
 def core_kernels_alone(net: Net, taste: Taste = USUAL) -> CoreKernels:
-    """For each op that runs on the core, kernels that need no agreement with others: its tensors lie densely.
+    """Kernels of each op on the core that need no agreement with others: its tensors lie densely.
 
     They are for tiles that are the whole op.
     """

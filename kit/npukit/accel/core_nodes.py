@@ -68,7 +68,7 @@ class _Builder:
         self._places[op.output] = self._add(layer, tuple(sources), op.name)
 
     def _wants_copy(self, op: Op, layer: ConvLayer | DepthwiseLayer) -> bool:
-        """Whether its input comes without the border or the planes it wants, and a copy would have them."""
+        """True if its input comes without the border or the planes it wants, and a copy would have them."""
         home = self._homes[op.inputs[0]]
         if isinstance(layer, ConvLayer):
             return any(layer.padding) and home in self._dense
@@ -92,7 +92,7 @@ class _Builder:
         return len(self._nodes) - 1
 
     def _dense_tensors(self) -> set[str]:
-        """What somebody without kernels writes or reads."""
+        """The tensors that ops without kernels write or read."""
         dense = {*self._net.inputs, *self._net.outputs}
         for op in self._net.ops:
             if isinstance(self._layers[op.name], str) and self._homes[op.outputs[0]] == op.outputs[0]:

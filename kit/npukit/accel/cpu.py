@@ -79,7 +79,7 @@ _CYCLES = {
     "total": (33, 3),
     "transpose_conv2d": (60, 8),
 }
-"""For each element of the output, and for each product in it. Measured on the emulator where the sample networks have
+"""Cycles of each element of the output, and of each product. Measured on the emulator where the sample networks have
 the kind (filters, add, average pool, softmax), within about 15 %; estimated for the others."""
 
 _CYCLES_OF_A_MOVE = (10, 0)
@@ -122,7 +122,7 @@ class Cpu:
         return Lowered(constants, Call(tile.name, addresses))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
-        """Of the functions that code in float may call."""
+        """The sources of the functions that code in float may call."""
         return tuple(sorted((data_folder("firmware") / "libm").glob("*.c")))
 
     def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
@@ -135,7 +135,7 @@ def aligned_bytes(array: ConstantArray) -> int:
 
 
 def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
-    """What the kernel for this box of the op's output needs, in the order of its arguments."""
+    """The constants of the kernel for this box of the op's output, in the order of its arguments."""
     attributes = op.attributes
     match attributes:
         case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():

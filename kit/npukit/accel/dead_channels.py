@@ -20,7 +20,7 @@ from npukit.net.tensor import Tensor
 
 _PASSING_ON = CopyLayer | DepthwiseLayer | PoolLayer
 _Kept = Mapping[int, np.ndarray]
-"""For each node which of its channels stay."""
+"""The channels of each node that stay."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Pruned:
 
 
 def without_dead_channels(net: Net) -> Pruned:
-    """Whatever engine runs them: an op may lose channels if the core knows what it does."""
+    """The net without dead channels, on any engine: an op may lose channels if the core knows what it does."""
     found = core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops)))
     nodes = with_ranges(found.nodes)
     kept = _kept_channels(nodes)
@@ -46,7 +46,7 @@ def without_dead_channels(net: Net) -> Pruned:
 
 
 def _kept_channels(nodes: Sequence[Node]) -> _Kept:
-    """What somebody needs; then what passes channels on has all those of its input."""
+    """The channels that are read; then those that pass channels on have all those of their input."""
     kept: dict[int, np.ndarray] = {}
     for index in reversed(range(len(nodes))):
         layer = nodes[index].layer
@@ -65,7 +65,7 @@ def _kept_channels(nodes: Sequence[Node]) -> _Kept:
 
 
 def _needed(layer: Layer, kept: np.ndarray, channels: int) -> np.ndarray:
-    """Which of its input's channels a layer cannot do without, given which of its outputs stay."""
+    """The channels of its input that a layer cannot do without, given which of its outputs stay."""
     if isinstance(layer, _PASSING_ON):
         return kept
     if not isinstance(layer, ConvLayer | DenseLayer) or layer.input_shape[2] != channels:
@@ -75,7 +75,7 @@ def _needed(layer: Layer, kept: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _absorbed(layer: ConvLayer | DenseLayer) -> np.ndarray:
-    """Which input channels are constants that the bias can hold."""
+    """The input channels that are constants that the bias can hold."""
     found = layer.input_range
     if found is None:
         return np.zeros(layer.input_shape[2], bool)
@@ -86,7 +86,7 @@ def _absorbed(layer: ConvLayer | DenseLayer) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Change:
-    """What becomes of an op: the channels of its input and of its output that stay, its weights and its bias."""
+    """The change of an op: the channels of its input and of its output that stay, its weights and its bias."""
 
     op: Op
     before: np.ndarray

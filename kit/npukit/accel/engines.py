@@ -76,7 +76,7 @@ class _CoreAtItsBest(Cpu):
 
 
 def refuse_cpu_ops(net: Net) -> None:
-    """What `--strict` asks: an error if any op is off the accelerators."""
+    """Raises an error if any op is off the accelerators, as `--strict` demands."""
     for op in net.ops:
         if op.engine == CORE and op.kind != Reshape.kind:
             raise NpukitError(

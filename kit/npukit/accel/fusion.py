@@ -71,7 +71,7 @@ def _with_reason(net: Net, op: Op, reason: str | None) -> Net:
 
 @dataclass(frozen=True, eq=False)
 class _Uses:
-    """Who makes and who reads the tensors of a net."""
+    """The makers and readers of the tensors of a net."""
 
     net: Net
 
@@ -120,7 +120,7 @@ class _Uses:
         return sorted(plain, key=lambda maker: -self._order[maker.name])
 
     def _only_for(self, maker: Op, group: set[str]) -> bool:
-        """Whether what an op makes is read by these and nobody else."""
+        """True if what an op makes is read by these alone."""
         return all(
             name not in self.net.outputs and self._readers.get(name, set()) <= group and name in self._readers
             for name in maker.outputs

@@ -24,7 +24,7 @@ class Plane:
 
     @classmethod
     def of(cls, box: Box) -> Plane:
-        """Of an NHWC box of one batch index, or of rows of features."""
+        """The plane of an NHWC box of one batch index, or of rows of features."""
         shape = box.shape
         if len(shape) == 4:
             return cls(shape[1], shape[2], shape[3])

@@ -1,4 +1,4 @@
-"""What an engine is: the interface every accelerator plug-in, and the core itself, is written against.
+"""The interface of an engine, against which every accelerator plug-in, and the core itself, is written.
 
 An engine says which ops it takes (or why not), what a tile costs, and lowers a tile to a call of its C wrapper with the
 constants the call needs. Nothing here knows TVM: the code generator turns `Call` into TIR's `call_extern`.
@@ -145,7 +145,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class CommandFormat:
-    """How an accelerator's commands look in C."""
+    """The look of an accelerator's commands in C."""
 
     struct: str
     next_field: str
@@ -161,7 +161,7 @@ class CommandFormat:
 
 @dataclass(frozen=True)
 class Abilities:
-    """What an engine can do besides running op after op while the core waits.
+    """Abilities of an engine besides running op after op while the core waits.
 
     `patterns`: kinds of ops that it may take as one, each reading what the one before makes and nobody else reads.
     `subgraphs`: it takes any connected ops as one that it takes one by one.
@@ -186,7 +186,7 @@ class Accelerator(Protocol):
         ...
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        """What computing this box of the op's output needs."""
+        """The cost of computing this box of the op's output."""
         ...
 
     def lower(self, tile: Tile) -> Lowered:

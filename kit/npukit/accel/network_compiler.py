@@ -27,7 +27,7 @@ def _decoded(text: object) -> bytes:
 
 
 class Compiled(BaseModel):
-    """What the command leaves: a blob for the accelerator, and what running it needs."""
+    """The command's result: a blob for the accelerator, and what running it needs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -39,7 +39,7 @@ class Compiled(BaseModel):
 
 
 class Refused(BaseModel):
-    """What the command leaves if the accelerator cannot run this: the reason, in words."""
+    """The command's result if the accelerator cannot run this: the reason, in words."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

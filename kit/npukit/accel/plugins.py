@@ -1,4 +1,4 @@
-"""Where accelerators come from: npukit itself, installed packages, a folder or file that a board file names.
+"""Sources of accelerators: npukit itself, installed packages, a folder or file that a board file names.
 
 A build folder names none: of its accelerators the names and versions count, and the plug-ins are those that the user
 has installed, or those of a board file that this process was given.
@@ -20,21 +20,21 @@ from npukit.board.board import AcceleratorSlot, Board
 from npukit.errors import NpukitError
 
 GROUP = "npukit.accelerators"
-"""Of entry points: the accelerator's name, and what makes its plug-in."""
+"""The group of entry points: the accelerator's name, and what makes its plug-in."""
 
 ATTRIBUTE = "accelerator"
-"""What makes the plug-in, in a folder's `__init__.py` or a Python file."""
+"""The name of what makes the plug-in, in a folder's `__init__.py` or a Python file."""
 
 Maker = Callable[[AcceleratorSlot], Plugin]
 
 _OWN: Mapping[str, Maker] = {MacArray.name: MacArray}
 
 _NAMED: dict[str, Path] = {}
-"""Where the plug-ins of the board files lie that this process was given, by the accelerator's name."""
+"""Places of the plug-ins of the board files that this process was given, by the accelerator's name."""
 
 
 def named_plugins() -> dict[str, Path]:
-    """What `name_plugins` was told: for processes that do the same work."""
+    """The plug-ins given to `name_plugins`: for processes that do the same work."""
     return dict(_NAMED)
 
 

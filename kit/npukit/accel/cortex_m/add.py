@@ -77,7 +77,7 @@ def _refusal(layer: AddLayer, layouts: tuple[Layout, ...]) -> str | None:
 
 
 def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
-    """How many runs of elements lie together in all three tensors, and how long they are."""
+    """The number and the length of the runs of elements that lie together in all three tensors."""
     height, width, channels = layouts[0].shape
     if layouts[0].transposed:
         height, width = width, height

@@ -33,7 +33,7 @@ class Assembly:
             self._emit(timing.parse(text), text)
 
     def comment(self, text: str) -> None:
-        """What the instructions that follow do, for whoever reads the routine."""
+        """Writes a comment on the instructions that follow, for readers of the routine."""
         self.lines.append(f"    @ {text}")
 
     @contextmanager
@@ -71,7 +71,7 @@ class Assembly:
             self.emit(f"{name} {target}, {source}, {spare}")
 
     def cost(self, byte_worth: float) -> float:
-        """By which ways of writing a routine are compared; `byte_worth` is what a byte of code must save in time.
+        """The cost by which ways of writing a routine are compared; a byte of code must save `byte_worth` in time.
 
         Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for.
         """
@@ -100,7 +100,7 @@ class Assembly:
 
 
 def encodable(value: int) -> bool:
-    """Whether Thumb-2 can hold a value as 8 bits shifted (the repeated patterns are not needed here)."""
+    """True if Thumb-2 can hold a value as 8 bits shifted (the repeated patterns are not needed here)."""
     if value == 0:
         return True
     low = (value & -value).bit_length() - 1

@@ -114,7 +114,7 @@ def rounds_and_tail(shape: Shape, unrolling: Unrolling) -> tuple[int, int]:
 
 
 def looped_stream_bytes(shape: Shape, unrolling: Unrolling) -> int:
-    """How far the stream reaches when the channel loop ends."""
+    """The bytes of the stream that are read when the channel loop ends."""
     rounds, _ = rounds_and_tail(shape, unrolling)
     return 8 + rounds * unrolling.blocks * shape.block_bytes
 
@@ -140,7 +140,7 @@ def _emit_products(asm: Assembly, shape: Shape, unrolling: Unrolling, registers:
 
 
 def split_steps(steps: int, most: int) -> tuple[int, int]:
-    """How many steps stand before the K loop, and how many are in it: fewest rounds, then fewest before."""
+    """The steps before the K loop, and those in it: fewest turns of the loop, then fewest steps before it."""
     if steps <= most:
         return steps, 1
     choices = [(p, u) for p in range(1, 5) for u in range(1, most + 1) if (steps - p) % u == 0 and steps - p > u]

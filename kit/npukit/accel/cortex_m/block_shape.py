@@ -1,4 +1,4 @@
-"""What a 2x2 block computes, how it is unrolled, and where its results go."""
+"""The shape of a 2x2 block, its unrolling, and the places of its results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ROUND_CHANNELS = 4
 
 
 class Density(Enum):
-    """How weights lie in the stream."""
+    """The order of weights in the stream."""
 
     HALFWORDS = 16
     """prescaled int16, two of one channel in a word"""
@@ -19,7 +19,7 @@ class Density(Enum):
 
 
 class Packing(Enum):
-    """How results are saturated and stored."""
+    """The way results are saturated and stored."""
 
     BYTES = "bytes"
     HALFWORDS = "halfwords"
@@ -29,7 +29,7 @@ class Packing(Enum):
 
 @dataclass(frozen=True)
 class Stores:
-    """Where results go: byte steps from one pixel of the pair to the other and from one channel to the next."""
+    """The places of results: byte steps from one pixel of the pair to the other and from one channel to the next."""
 
     packing: Packing
     pixel_step: int
@@ -42,7 +42,7 @@ class Stores:
 
     @property
     def far(self) -> bool:
-        """Whether channels lie too far apart for a whole round to be stored from one pointer."""
+        """True if channels lie too far apart for a whole turn of the loop to be stored from one pointer."""
         return _ROUND_CHANNELS * self.channel_step + self.pixel_step > _REACH
 
     @property
@@ -52,7 +52,7 @@ class Stores:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the blocks compute: `channels` outputs of `depth` products each, `depth` padded by the weights."""
+    """The outputs of the blocks: `channels` of `depth` products each, `depth` padded by the weights."""
 
     depth: int
     channels: int
@@ -78,7 +78,7 @@ class Shape:
 
     @property
     def block_bytes(self) -> int:
-        """What one block reads of the stream."""
+        """The bytes of the stream that one block reads."""
         constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
         weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
         return 4 * (weights + constants)
@@ -86,7 +86,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Unrolling:
-    """How much is written out: an even number of blocks in a round of the channel loop, steps in one of the K loop."""
+    """The code written out: an even number of blocks in a turn of the channel loop, steps in one of the K loop."""
 
     blocks: int
     steps: int

@@ -65,7 +65,7 @@ def _refusal(layer: ConvLayer, source: Layout, target: Layout) -> str | None:
 
 
 def _choices(layer: ConvLayer, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
-    """How to store and which exponents to have, the fastest first."""
+    """Ways to store, each with its exponents, the fastest first."""
     packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
     return ((p, exponents) for p in packings for exponents in _exponent_choices(layer, density, p))
 

@@ -30,7 +30,7 @@ from npukit.accel.cortex_m.planes import (
 
 
 def scalars_of(plan: Plan) -> list[int]:
-    """Which of multiplier, addend, tie, exponent and bias the constants hold, by their place in the frame."""
+    """The places in the frame of those of multiplier, addend, tie, exponent and bias that the constants hold."""
     return [0, 1, *([2] if plan.ties else []), *([3] if plan.exponent is None else []), 4]
 
 

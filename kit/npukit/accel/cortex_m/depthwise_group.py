@@ -34,7 +34,7 @@ _LOAD_PAIR_REACH = 1020
 
 @dataclass
 class Position:
-    """How far the input and output pointers have moved within a row."""
+    """The distance that the input and output pointers have moved within a row."""
 
     input: int = 0
     output: int = 0
@@ -66,7 +66,7 @@ def _emit_row_weights(asm: Assembly, plan: Plan, kernel_row: int) -> None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a row's inputs for a group begin, from the input pointer, and whether that is a word's beginning."""
+    """The place of a row's inputs for a group, from the input pointer, and whether that is a word's beginning."""
 
     offset: int
     aligned: bool

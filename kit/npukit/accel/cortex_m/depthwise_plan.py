@@ -1,4 +1,4 @@
-"""What the code of a depthwise convolution is written from, and the registers and frame it works with."""
+"""The plan that the code of a depthwise convolution is written from, and the registers and frame it works with."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Plan:
 
     @property
     def tiles_start_alike(self) -> bool:
-        """Whether equal tiles, which run through the same code, all start at a word or all off it."""
+        """True if equal tiles, which run through the same code, all start at a word or all off it."""
         return self.tiles[0].height * self.row_step * strides(self)[0] % 4 == 0
 
     @property
     def weight_registers(self) -> tuple[str, ...]:
-        """Those loaded at once: of the whole kernel, or of a row."""
+        """The registers of weights loaded at once: of the whole kernel, or of a row."""
         rows = self.weights.rows if self.resident else self.weights.rows[:1]
         return tuple(sorted({register for row in rows for register, _ in row}))
 
@@ -70,14 +70,14 @@ def pointed_row(plan: Plan, tile: Tile) -> int:
 
 
 def strides(plan: Plan) -> tuple[int, int]:
-    """From one row of a plane to the next, of input and output."""
+    """Bytes from one row of a plane to the next, of input and output."""
     if plan.source.transposed:
         return plan.source.column_stride, plan.target.column_stride
     return plan.source.row_stride, plan.target.row_stride
 
 
 def column_strides(plan: Plan) -> tuple[int, int]:
-    """From one column of a plane to the next, of input and output."""
+    """Bytes from one column of a plane to the next, of input and output."""
     if plan.source.transposed:
         return plan.source.row_stride, plan.target.row_stride
     return plan.source.column_stride, plan.target.column_stride

@@ -1,4 +1,4 @@
-"""From an op of a Net to the layer kernels are generated for."""
+"""The layer, for which kernels are generated, of an op of a Net."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Gather:
-    """What to load for each pixel of a pair that lie `pixel_step` bytes apart, `line_step` from one line to the next.
+    """The inputs of each pixel of a pair that lie `pixel_step` bytes apart, `line_step` from one line to the next.
 
     The tensor begins at a word, the first window `origin` bytes after it. `scaled` puts values into the high byte of
     the halfword, which multiplies them by 256. `multiple` rounds the depth.
@@ -78,7 +78,7 @@ class Gather:
 
     @property
     def aligned(self) -> bool:
-        """Whether every word loaded begins at a word, as LDRD demands."""
+        """True if every word loaded begins at a word, as LDRD demands."""
         offsets = [offset for offset, _ in self.words]
         return all(v % 4 == 0 for v in (*offsets, self.pixel_step, self.line_step, self.origin))
 

@@ -1,4 +1,4 @@
-"""What each layer of a network can find in its input, as the layers before it imply."""
+"""The values that each layer of a network can find in its input, as the layers before it imply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generator hands out: a kernel, or the reason why there is none."""
+"""The generator's result: a kernel, or the reason why there is none."""
 
 from __future__ import annotations
 

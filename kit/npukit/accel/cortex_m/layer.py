@@ -1,4 +1,4 @@
-"""What a kernel is generated for: one int8 layer as plain integers and numpy arrays.
+"""The input of the generator: one int8 layer as plain integers and numpy arrays.
 
 Tensors are height x width x channels. Shifts follow TensorFlow Lite: positive is to the left.
 """
@@ -28,7 +28,7 @@ class Multiplier:
 
 @dataclass(frozen=True)
 class Requantization:
-    """From int32 accumulators to int8: one multiplier and shift per output channel, then zero point and clamp."""
+    """Scaling int32 accumulators to int8: one multiplier and shift per output channel, then zero point and clamp."""
 
     multipliers: np.ndarray
     shifts: np.ndarray
@@ -215,7 +215,7 @@ Layer = Opaque | CopyLayer | ConvLayer | DepthwiseLayer | DenseLayer | AddLayer 
 
 
 def window_positions(shape: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair = (1, 1)) -> Pair:
-    """How many windows fit, down and across."""
+    """The number of windows that fit, down and across."""
     top, left, bottom, right = padding
     down = (shape[0] + top + bottom - (window[0] - 1) * dilation[0] - 1) // strides[0] + 1
     across = (shape[1] + left + right - (window[1] - 1) * dilation[1] - 1) // strides[1] + 1

@@ -1,4 +1,4 @@
-"""Where the elements of an activation tensor lie in memory between two kernels."""
+"""The places of an activation tensor's elements in memory between two kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.accel.cortex_m.layer import NO_PADDING, Padding, Shape
 
 
 class Order(Enum):
-    """How the elements are ordered, and what each one holds."""
+    """The order of the elements, and what each one holds."""
 
     PIXELS = "pixels"
     """int8, the channels of a pixel together (NHWC)"""
@@ -66,11 +66,11 @@ class Layout:
 
     @property
     def plain(self) -> bool:
-        """Whether the bytes are the elements in the order of the model, nothing between them."""
+        """True if the bytes are the elements in the order of the model, nothing between them."""
         return self.order is Order.PIXELS and not any(self.border) and not (self.transposed and min(self.shape[:2]) > 1)
 
     def follows(self, other: Layout) -> bool:
-        """Whether no element lies before its place in another tensor that begins where this one begins.
+        """True if no element lies before its place in another tensor that begins where this one begins.
 
         Then a kernel that reads this one in order may write the other over it.
         """

@@ -62,7 +62,7 @@ class Choice:
 
     @property
     def without_kernel(self) -> int:
-        """How many nodes no kernel makes."""
+        """The number of nodes that no kernel makes."""
         return sum(call.kernel is None for call in self.calls)
 
     @property
@@ -111,7 +111,7 @@ State = tuple[tuple[int, Layout], ...]
 def choose_thriftily(
     nodes: Sequence[Node], objective: str = "latency", code_worth: Mapping[int, float] = AS_USUAL
 ) -> Choice:
-    """What costs least, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
+    """The cheapest choice, but for layouts that save a quarter of the SRAM for at most a fiftieth of time and flash."""
     best = choose(nodes, objective=objective, code_worth=code_worth)
     try:
         sram = int(best.live_bytes * _WORTH_SAVING)
@@ -281,7 +281,7 @@ class _Search:
 
 
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
-    """What a byte of each layer's code must save: more in large networks, less where layers of one shape share it."""
+    """The time that a byte of each layer's code must save: more in large networks, less where layers share it."""
     signatures = [_signature(node.layer) for node in nodes]
     macs = sum(_macs(node.layer) for node in nodes)
     return [macs / _MACS_PER_BYTE_WORTH / signatures.count(signature) for signature in signatures]
@@ -292,7 +292,7 @@ def _macs(layer: Layer) -> int:
 
 
 def _signature(layer: Layer) -> tuple:
-    """What layers that can share code have in common."""
+    """The key that layers that can share code have in common."""
     windows = (layer.kernel, layer.strides, layer.padding) if isinstance(layer, ConvLayer | DepthwiseLayer) else ()
     return type(layer), layer.input_shape, layer.output_shape, windows
 

@@ -1,4 +1,4 @@
-"""How a depthwise convolution on planes is cut into pieces that fit the registers.
+"""Cutting a depthwise convolution on planes into pieces that fit the registers.
 
 A piece is a tile of output rows times a group of output columns: at most four outputs, which share what is loaded.
 Inputs come as halves of registers and so do weights: halfword planes give neighbours (x, x+1), byte planes, taken apart
@@ -17,7 +17,7 @@ from npukit.accel.cortex_m.stream import packed
 from npukit.accel.cortex_m.taps import Weights, tap_under
 
 RESIDENT_KERNEL = (3, 3)
-"""whose weights stay in registers for a whole plane"""
+"""The kernel whose weights stay in registers for a whole plane."""
 WIDEST_KERNEL = 7
 Columns = tuple[int | None, ...]
 
@@ -44,7 +44,7 @@ class Group:
     width: int
     base: int
     taps: tuple[tuple[tuple[int | None, ...], ...], ...]
-    """for each register loaded, for each output, the taps of its halves"""
+    """The taps of each loaded register's halves, by output."""
 
     @property
     def pattern(self) -> tuple:
@@ -67,7 +67,7 @@ def tile_height(kernel: Pair) -> int:
 
 
 def groups(layer: DepthwiseLayer, *, halfwords: bool) -> Iterator[Group]:
-    """As many columns as there are accumulators for a row of the tile.
+    """Groups of as many columns as there are accumulators for a row of the tile.
 
     Halfwords want windows that start at a word: columns go alone until they do.
     """
@@ -105,7 +105,7 @@ def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:
 
 @dataclass(frozen=True)
 class WeightPlace:
-    """Where the weights of a kernel lie: for each row the registers' halves, as taps of the row."""
+    """The places of a kernel's weights: for each row the registers' halves, as taps of the row."""
 
     rows: tuple[tuple[tuple[str, Columns], ...], ...]
 

@@ -55,7 +55,7 @@ def packed(halves: np.ndarray) -> np.ndarray:
 
 
 def _biases(blocks: Blocks, shape: Shape) -> np.ndarray:
-    """With bytes, the first channel's sum starts from both biases, as its products are of both weights."""
+    """The biases. With bytes, the first channel's sum starts from both, as its products are of both weights."""
     biases = blocks.biases.copy()
     if shape.density is Density.BYTES:
         second = np.append(biases, 0)[1::2][: len(biases[0::2])]

@@ -1,4 +1,4 @@
-"""Which multiply-accumulate adds which inputs of a row to which outputs: the arithmetic of a depthwise kernel's row.
+"""The arithmetic of a depthwise kernel's row: which multiply-accumulate adds which inputs to which outputs.
 
 Inputs come as halves of registers, weights too. A dual multiply-accumulate takes two taps where both halves hold the
 inputs of two taps whose weights lie together; single ones take the rest. Taps outside the image are left out: inputs
@@ -17,7 +17,7 @@ Half = tuple[str, str]
 
 @dataclass(frozen=True)
 class Weights:
-    """Where a row's weights lie: pairs of taps in one register, and each tap alone in a half."""
+    """The places of a row's weights: pairs of taps in one register, and each tap alone in a half."""
 
     pairs: Mapping[tuple[int, int], str]
     singles: Mapping[int, Half]

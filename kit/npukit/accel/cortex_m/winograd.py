@@ -135,7 +135,7 @@ def _weights_refusal(weights: np.ndarray) -> str | None:
 
 
 def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
-    """For each channel pair: weights in the order of reading, biases before row 1, the constants of both channels.
+    """The stream, by channel pair: weights in the order of reading, biases before row 1, constants of both channels.
 
     Looped, every row has biases: row 1 those of the channels, the others 0.
     """

@@ -45,7 +45,7 @@ class Plan:
     ties: bool
     stream_bytes: int
     looped: bool
-    """Whether rows of points are a loop."""
+    """True if rows of points are a loop."""
 
     @property
     def words(self) -> int:
@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def column_bytes(self) -> int:
-        """From one row of transformed columns to the next."""
+        """Bytes from one row of transformed columns to the next."""
         return 4 * self.columns
 
     @property
@@ -287,7 +287,7 @@ def _emit_results(asm: Assembly, plan: Plan, channel: int) -> None:
 
 
 def store_offsets(target: Layout) -> list[int]:
-    """Of the results r2..r9: for each column of a tile, the upper row of both tiles, then the lower."""
+    """Offsets of the results r2..r9: for each column of a tile, the upper row of both tiles, then the lower."""
     return [
         row * target.row_stride + (2 * tile + column) * target.column_stride
         for column in (0, 1)

@@ -1,4 +1,4 @@
-"""What a command costs: the formulas of the hardware manual, section 3.5."""
+"""The cycles of a command: the formulas of the hardware manual, section 3.5."""
 
 from __future__ import annotations
 

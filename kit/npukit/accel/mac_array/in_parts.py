@@ -33,11 +33,11 @@ LAYER = (
 """The words of `enum mac_array_parts_word`."""
 MAC_ARRAY_PIXELS = 1
 CYCLES_OF_CALL, CYCLES_OF_COMMAND, CYCLES_OF_ADDITION, CYCLES_OF_RESULT = 240, 310, 14, 57
-"""Of the core, measured on the emulator: for all, each command, each sum added to another, each result."""
+"""Cycles of the core, measured on the emulator: for all, each command, each sum added to another, each result."""
 
 
 def parts_for(net: Net, op: Op, figures: Figures) -> int | str:
-    """In how many parts a convolution or dense layer is summed up, 0 if it is as a whole; or why it cannot be."""
+    """The number of partial sums of a convolution or dense layer, 0 if it is summed as a whole; or why it cannot be."""
     wide = filter_of(net, op, figures.accumulator_bits)
     if wide.bits <= figures.accumulator_bits:
         return 0
@@ -59,7 +59,7 @@ def _bits(weights: np.ndarray) -> int:
 
 
 def _rows_of_padding(net: Net, op: Op) -> bool:
-    """Whether the last rows of the output see no row of the input."""
+    """True if the last rows of the output see no row of the input."""
     if not isinstance(op.attributes, Conv2d):
         return False
     rows, top, stride = net.tensor(op.output).shape[1], op.attributes.padding[0], op.attributes.strides[0]

@@ -71,7 +71,7 @@ class MacArray:
         return tuple(data_folder("firmware") / "mac_array" / each for each in (name, "mac_array_parts.c"))
 
     def _parts(self, net: Net, op: Op) -> int:
-        """In how many parts its sums are made, 0 if as a whole. The planner asks often of the same op."""
+        """The number of its partial sums, 0 if it is summed as a whole; cached, as the planner calls often."""
         if op.kind not in ("conv2d", "dense"):
             return 0
         weights, bias = net.constants[op.inputs[1]], net.constant(op, 2)
@@ -83,7 +83,7 @@ class MacArray:
         return known[2]
 
     def _form(self, net: Net, op: Op, plane: Plane) -> str | None:
-        """Of weights and parameters all that depends on the shape of the tile."""
+        """The key of weights and parameters: all that depends on the shape of the tile."""
         main = op.parts[0]
         filtered = main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums")
         return f"blocks of {self._filter_form(net, main, plane)[1]}" if filtered else None

@@ -8,7 +8,7 @@ from npukit.net.net import Net, Op
 
 
 def along_pixels(figures: Figures, plane: Plane, depth: int) -> bool:
-    """Whether the wide axis is better laid along pixels than along channels."""
+    """True if the wide axis is better laid along pixels than along channels."""
     pixels, channels = (
         figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice) for choice in (True, False)
     )

@@ -1,4 +1,4 @@
-"""Which ops the array takes, and why it does not take the others."""
+"""The ops that the array takes, and why it does not take the others."""
 
 from __future__ import annotations
 
