@@ -13,7 +13,7 @@ from npukit.project.elf import Elf
 from npukit.project.image import Image, Overlay
 
 CODE, CONSTANTS, OWN_DATA = REGIONS = ("code", "constants", "own data")
-"""As `rpc_loaded` of the firmware has them."""
+"""Names of the regions, in the order of the firmware's `rpc_loaded`."""
 _WORD = 4
 _STEP_BYTES, _PATCH, _RUN, _SUBMIT = 8, 6, 7, 8
 """Rows of `struct net_step`, and of its kinds those that write into commands."""

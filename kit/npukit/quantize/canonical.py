@@ -54,7 +54,7 @@ def _folded(module: IRModule, *before: Any) -> IRModule:
 
 
 def _is_of_constants(binding: tuple[Any, Any]) -> bool:
-    """Whether what is bound is a call of an operator on constants alone, or a tuple of such."""
+    """True if the bound value is a call of an operator on constants alone, or a tuple of such."""
     value = binding[1]
     return (bool(callee(value)) or isinstance(value, relax.Tuple)) and not variables(value)
 

@@ -1,4 +1,4 @@
-"""Where the time of a frame goes: the report's table of layers, largest share first, and what it says in short."""
+"""The time of a frame, layer by layer: the report's table of layers, largest share first, and what it says in short."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def layer_rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[La
 
 
 def time_note(bench: dict[str, Any] | None) -> str:
-    """What the table counts."""
+    """A note on what the table counts."""
     source = "" if bench else "Predicted by the cost model. "
     path = ""
     if adds_up(bench):
@@ -59,7 +59,7 @@ def time_note(bench: dict[str, Any] | None) -> str:
 
 
 def adds_up(bench: dict[str, Any] | None) -> bool:
-    """Whether the rows are known of which a frame is made: as predicted, or as an emulator saw them."""
+    """True if the rows that add up to a frame are known: as predicted, or as an emulator saw them."""
     return bench is None or bool(bench["frame"])
 
 
@@ -79,7 +79,7 @@ def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
 
 
 def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
-    """What to do about the largest row, if that is simple."""
+    """A remedy for the largest row, if there is a simple one."""
     if row.name == MESSAGES and summary["frames"] == 1:
         return ": --objective throughput has PEs compute while messages of other frames are on their way"
     if row.engine == CORE and row.reason:
@@ -88,7 +88,7 @@ def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
 
 
 def _spent(summary: dict[str, Any], bench: dict[str, Any] | None) -> Mapping[str, int]:
-    """By row, what counts: cycles of the frame; or of the slowest PE, or instructions, where only those are known."""
+    """The figure of each row: cycles of the frame; or of the slowest PE, or instructions, if only those are known."""
     if bench is None or adds_up(bench):
         found = FrameTable.from_json(bench["frame"] if bench else summary["frame"])
         return {row.name: row.cycles for row in found.rows}
