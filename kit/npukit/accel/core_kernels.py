@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from npukit.accel.core_nodes import CoreNodes, core_nodes
+from npukit.accel.core_transposes import Transposition, transposition_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import CopyLayer
@@ -39,6 +40,10 @@ class OpKernels:
     @property
     def kernels(self) -> tuple[cortex_m.Kernel, ...]:
         return tuple(kernel for kernel in (self.copy, self.main, self.border) if kernel)
+
+    @property
+    def codes(self) -> tuple[cortex_m.Routine, ...]:
+        return tuple(kernel.routine for kernel in self.kernels)
 
     @property
     def note(self) -> str:
@@ -87,7 +92,7 @@ class OpKernels:
 class CoreKernels:
     """The ops that have kernels; of every op for the core which those are, or why it has none."""
 
-    ops: Mapping[str, OpKernels]
+    ops: Mapping[str, OpKernels | Transposition]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -118,11 +123,11 @@ def choose_core_kernels(net: Net, objective: str, taste: Taste = USUAL) -> CoreK
     spacious = taste.spacious and goal == "latency"
     choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
-    ops = dict(_by_op(found, choice, zeros))
+    ops = {**dict(_by_op(found, choice, zeros)), **dict(_transpositions(net))}
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
     reasons = {**found.reasons, **refused}
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
-    code = {k.routine.name: k.routine.bytes for made in ops.values() for k in made.kernels}
+    code = {each.name: each.bytes for made in ops.values() for each in made.codes}
     return CoreKernels(ops, notes | {name: made.note for name, made in ops.items()}, sum(code.values()))
 
 
@@ -137,6 +142,13 @@ def core_kernels_alone(net: Net, taste: Taste = USUAL) -> CoreKernels:
         notes={name: note for each in chosen for name, note in each.notes.items()},
         code_bytes=sum(each.code_bytes for each in chosen),
     )
+
+
+def _transpositions(net: Net) -> Iterator[tuple[str, Transposition]]:
+    """The core's ops that move elements alone: the choice of layouts leaves their tensors dense."""
+    for op in net.ops:
+        if op.engine == CORE and (made := transposition_of(net, op)):
+            yield op.name, made
 
 
 def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:

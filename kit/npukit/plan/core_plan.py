@@ -107,7 +107,7 @@ def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
 
 def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozenset[str]) -> PePlan:
     own = {step.op for step in pe.computes()} & whole
-    code = {k.routine.name: k.routine.bytes for name in own for k in kernels.ops[name].kernels}
+    code = {each.name: each.bytes for name in own for each in kernels.ops[name].codes}
     return replace(pe, memory=with_code(board, pe.memory, sum(code.values())))
 
 

@@ -178,6 +178,8 @@ _NARROW = {
     "subhi": _narrow_conditional_subtract,
     "subeq": _narrow_conditional_subtract,
     "ldr": _narrow_word,
+    "ldrb": lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o),
+    "ldrh": lambda o: _narrow_offset(o, 62, 2) or _narrow_indexed(o),
     "str": _narrow_word,
     "strb": lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o),
     "strh": lambda o: _narrow_offset(o, 62, 2) or _narrow_indexed(o),

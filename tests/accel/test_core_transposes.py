@@ -1,0 +1,98 @@
+"""Transpositions in assembly: exact in every shape and type, and predicted to the cycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codegen.random_ops import Bundle
+from npukit.accel.core_kernels import core_kernels_alone
+from npukit.accel.cpu import Cpu
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.bench import Bench, bench
+from npukit.measure.cases import golden_cases
+from npukit.measure.target import Target
+from npukit.measure.validate import validate
+from npukit.net import ops
+from npukit.net.box import Box
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.progress import Silent
+from npukit.project.compile import build_images
+from npukit.project.image import Image
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import find_toolchain
+
+BOARD = load_board("pe-mesh")
+BUILD_ID = "61" * 16
+OBSERVED = 50
+"""More cycles than a layer takes longer where it is stopped after, to be measured."""
+DTYPES = ("int8", "int8", "int16", "int32")
+
+
+def transposes(seed: int, count: int) -> Net:
+    """Random shapes of one to five axes, thousands of bytes each at most."""
+    bundle = Bundle(np.random.default_rng(seed))
+    for number in range(count):
+        shape = tuple(
+            bundle.pick(1, (900, 60, 16, 8, 5)[rank]) for rank in [bundle.pick(0, 4)] for _ in range(rank + 1)
+        )
+        axes = tuple(int(axis) for axis in bundle.random.permutation(len(shape)))
+        add(bundle, shape, axes, DTYPES[number % len(DTYPES)])
+    add(bundle, (1, 2, 300, 3), (0, 3, 1, 2))
+    add(bundle, (3, 2, 300), (2, 1, 0))
+    add(bundle, (5, 1, 1), (2, 1, 0))
+    return check_net(bundle.net())
+
+
+def add(bundle: Bundle, shape: tuple[int, ...], axes: tuple[int, ...], dtype: str = "int8") -> None:
+    source = bundle.activation(shape, dtype=dtype)
+    bundle.add(ops.Transpose(axes), source, quantization=bundle.tensors[source].quantization, dtype=dtype)
+
+
+def run(net: Net, planned: Planned, folder: Path, compiler: str) -> Bench:
+    """Validate the plan and measure it on the emulator."""
+    sources = generate(net, planned.plan, BOARD, planned.engines, bytes.fromhex(BUILD_ID))
+    project = render_project(sources, BOARD, About(net.name, BUILD_ID), folder / "project")
+    images = build_images(project, find_toolchain(compiler), folder / "images")
+    emulator = Emulator(BOARD, [Image(image.elf, image.pes) for image in images])
+    with emulator, Session(emulator, bytes.fromhex(BUILD_ID)) as session:
+        target, cases = Target("emulator", session, BOARD), golden_cases(net)
+        found = validate(target, net, planned.plan, cases, Silent())
+        assert found.passed, found.mismatches
+        return bench(target, net, planned.plan, cases, BOARD.core.clock_hz, 1, Silent())
+
+
+@pytest.mark.parametrize(("seed", "compiler"), [(1, "gcc"), (2, "zig")])
+def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_path: Path) -> None:
+    net = transposes(seed, 24)
+    planned = plan_with_kernels(net, BOARD, {"cpu": Cpu()}, "latency", 1)
+    assert set(planned.kernels.values()) == {"transpose"}
+    measured = run(net, planned, tmp_path, compiler)
+    assert len(measured.layers) == len(net.ops)
+    for layer in measured.layers:
+        assert layer.cycles is not None
+        assert layer.predicted_cycles <= layer.cycles <= 1.1 * layer.predicted_cycles + OBSERVED, layer
+
+
+def test_the_layout_of_an_image_takes_two_and_a_half_cycles_a_byte() -> None:
+    bundle = Bundle(np.random.default_rng(0))
+    add(bundle, (1, 3, 96, 96), (0, 2, 3, 1))
+    net = check_net(bundle.net())
+    (op,) = net.ops
+    cost = Cpu(core_kernels_alone(net)).cost(net, op, Box.whole((1, 96, 96, 3)))
+    assert cost.cycles < 2.5 * 3 * 96 * 96
+    assert Cpu().cost(net, op, Box.whole((1, 96, 96, 3))).cycles > 2 * cost.cycles, "in C"
+
+
+def test_code_of_a_transposition_is_counted() -> None:
+    net = transposes(5, 6)
+    kernels = core_kernels_alone(net)
+    assert kernels.ops.keys() == {op.name for op in net.ops}
+    assert kernels.code_bytes > 40 * 3
