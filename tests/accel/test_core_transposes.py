@@ -33,6 +33,8 @@ BOARD = load_board("pe-mesh")
 BUILD_ID = "61" * 16
 OBSERVED = 50
 """More cycles than a layer takes longer where it is stopped after, to be measured."""
+MOST = (900, 60, 16, 8, 5)
+"""The size of an axis, by the number of axes."""
 DTYPES = ("int8", "int8", "int16", "int32")
 
 
@@ -40,9 +42,8 @@ def transposes(seed: int, count: int) -> Net:
     """Random shapes of one to five axes, thousands of bytes each at most."""
     bundle = Bundle(np.random.default_rng(seed))
     for number in range(count):
-        shape = tuple(
-            bundle.pick(1, (900, 60, 16, 8, 5)[rank]) for rank in [bundle.pick(0, 4)] for _ in range(rank + 1)
-        )
+        rank = bundle.pick(1, len(MOST))
+        shape = tuple(bundle.pick(1, MOST[rank - 1]) for _ in range(rank))
         axes = tuple(int(axis) for axis in bundle.random.permutation(len(shape)))
         add(bundle, shape, axes, DTYPES[number % len(DTYPES)])
     add(bundle, (1, 2, 300, 3), (0, 3, 1, 2))

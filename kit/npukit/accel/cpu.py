@@ -77,6 +77,7 @@ _CYCLES = {
     "sums": (20, 4),
     "top_k": (25, 11),
     "total": (33, 3),
+    "transpose": (7, 0),
     "transpose_conv2d": (60, 8),
 }
 """Cycles of each element of the output, and of each product. Measured on the emulator where the sample networks have
