@@ -19,7 +19,7 @@ _PLAIN = {"+", "-", "*"}
 """Operators whose precedence everybody knows: their operands need no parentheses for the reader's sake."""
 
 PLACE_OF = "place_of"
-"""As a function in what TVM prints: the address of a symbol plus so many bytes."""
+"""The name of a function in what TVM prints: the address of a symbol plus so many bytes."""
 
 Symbols = Callable[[str, str], str | None]
 """The C for `&name[offset]`, where it is not just that."""
@@ -175,7 +175,7 @@ def _join(left: _Text, operator: str, right: _Text) -> _Text:
 
 
 def _operand(part: _Text, operator: str, strength: int) -> str:
-    """With parentheses where C needs them, or where a reader would have to think."""
+    """The operand, with parentheses where C needs them, or where a reader would have to think."""
     known = operator in _PLAIN and (not part.operator or part.operator in _PLAIN)
     compared = _BINARY[operator] <= _BINARY["<"] and operator not in ("&", "|", "^") and part.operator in _PLAIN
     same = operator == part.operator and operator in ("&&", "||")

@@ -74,7 +74,7 @@ def _depth(line: str) -> int:
 
 
 def _in_one_block(name: str, lines: Sequence[str]) -> bool:
-    """Whether the first line that has the name is in the block of all others that have it."""
+    """True if the first line that has the name is in the block of all others that have it."""
     found = [index for index, line in enumerate(lines) if re.search(rf"\b{name}\b", line)]
     if not found:
         return True
@@ -117,4 +117,4 @@ _FORMS = (
     (_ASSIGNMENT, _assignment),
 )
 _EXPRESSIONS = {_LOOP: (2, 3), _BRANCH: (0,), _RETURN: (0,), _ASSIGNMENT: (1,)}
-"""Which groups of each form are expressions."""
+"""The groups of each form that are expressions."""

@@ -30,7 +30,7 @@ def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[P
 
 
 def pes_of(pes: Sequence[int], plan: Plan, board: Board, *, root: bool, leads: bool) -> tuple[int, ...]:
-    """Which PEs of all chips run a program, chip by chip: the root alone, those like it elsewhere, or all."""
+    """The PEs of all chips that run a program, chip by chip: the root alone, those like it elsewhere, or all."""
     chips = plan.chips[:1] if root else plan.chips[1:] if leads else plan.chips
     return tuple(twin(board, pe, plan.home, chip) for chip in chips for pe in pes)
 

@@ -96,7 +96,7 @@ class Constants:
 
 
 def lay_out(arrays: Iterable[ConstantArray], records: Sequence[Record]) -> Constants:
-    """What must be aligned most comes first, and then there are hardly any gaps; records lead, arrays follow."""
+    """Lays out arrays and records: the most aligned first, with hardly any gaps; records lead, arrays follow."""
     shared = list(_shared(arrays))
     members = sorted([*records, *shared], key=lambda member: (-member.align, member.bytes % member.align != 0))
     homes = {user: array.symbol for array in shared for user in array.users}
@@ -116,7 +116,7 @@ def _shared(arrays: Iterable[ConstantArray]) -> Iterator[Array]:
 
 
 def _offsets(members: Sequence[Member]) -> Iterator[int]:
-    """Of each member, and of the end."""
+    """The offset of each member, and of the end."""
     end = 0
     for member in members:
         yield _up(end, member.align)

@@ -34,7 +34,7 @@ EVENT, FRAME_END = "net_event", "net_end_frame"
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step works with and another PE's may do otherwise: an address, or a number; `type` is its C type."""
+    """The operand of a step in which PEs may differ: an address, or a number; `type` is its C type."""
 
     value: Address | int
     type: str

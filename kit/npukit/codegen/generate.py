@@ -1,4 +1,4 @@
-"""From a plan to the C of every program."""
+"""The C of every program of a plan."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
 
 
 def _streamed(role: Role) -> tuple[Piece, ...]:
-    """What the tiles of all its PEs find in DRAM, each piece once."""
+    """The constants that the tiles of all its PEs find in DRAM, each piece once."""
     parts = (part for program in role.programs for part in program.parts)
     return tuple(dict.fromkeys(part.streamed for part in parts if part.streamed))
 

@@ -46,7 +46,7 @@ KERNELS: Mapping[str, Callable[..., None]] = {
     "transpose": movement.transpose,
     "transpose_conv2d": transposed.transpose_conv2d,
 }
-"""For each kind, what writes a kernel's statements: (tile, inputs..., constants..., output)."""
+"""The writer of each kind's statements: (tile, inputs..., constants..., output)."""
 
 _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 

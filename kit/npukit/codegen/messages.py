@@ -22,7 +22,7 @@ DESCRIPTOR_ALIGN = 16
 TAGS = 1 << 16
 SIGNAL_SENT = 1 << 16
 SIGNAL_THIS_CHIP = 1 << 17
-"""In `net_step.what` of a signal, beside the tag: that the PE's own flag counts too; that PEs count by chip."""
+"""Bits in `net_step.what` of a signal, beside the tag: that the PE's own flag counts too; that PEs count by chip."""
 NO_FLAG = "NOC_NO_FLAG"
 
 
@@ -37,7 +37,7 @@ class _Hop:
 
     copy: Copy
     landings: tuple[tuple[Landing, int], ...]
-    """With the offset of the first byte in the buffer of each."""
+    """The landings, with the offset of the first byte in the buffer of each."""
     flag: int | None
     sent: bool
 
@@ -59,12 +59,12 @@ class Descriptors:
         return [_linked(record, following.get(record.symbol)) for record in made]
 
     def is_signal(self, number: int) -> bool:
-        """Whether of a message only the flags matter."""
+        """True if only the flags of a message matter."""
         message = self._plan.messages[number]
         return not message.tensor and message.source_pe == self._pe
 
     def told_at_once(self, number: int) -> Record | None:
-        """Of a signal to many PEs the list of them: one multicast tells them all."""
+        """The list of PEs that a signal goes to, if they are many: one multicast reaches them all."""
         landings = self._plan.messages[number].landings
         if len(landings) < MANY_TOLD:
             return None
@@ -74,7 +74,7 @@ class Descriptors:
         return Record(symbol, "noc_destination", rows, 4, DESTINATION_BYTES, comment, listed=True)
 
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """Of a signal: each PE that it goes to, the flag there, and the tag; the last one's counts as sent."""
+        """The PEs that a signal goes to, each with the flag there and the tag; the last one's counts as sent."""
         landings = self._plan.messages[number].landings
         what = number % TAGS | (SIGNAL_THIS_CHIP if self._chips_alike else 0)
         for landing in landings:

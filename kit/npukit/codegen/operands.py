@@ -1,4 +1,4 @@
-"""Where a tile's operands lie: from the views and buffers of the plan to addresses and strides."""
+"""Addresses and strides of a tile's operands, from the views and buffers of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between the PEs of a role, as bytes and as structs whose values are numbers and places."""
+"""The own data of a role's PEs, as bytes and as structs whose values are numbers and places."""
 
 from __future__ import annotations
 

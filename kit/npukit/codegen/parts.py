@@ -29,12 +29,12 @@ class Part:
     op: int
     layer: int
     onward: int
-    """How much further the layer of the part behind it is."""
+    """The number of layers from this part's to that of the part behind it."""
     submitted: bool = False
     streamed: Piece | None = None
     """Its constants, if they are not in the image."""
     prototype: str | None = None
-    """Of the function of a plug-in that it calls."""
+    """The prototype of the function of a plug-in that it calls."""
 
     @property
     def chained(self) -> bool:
@@ -42,7 +42,7 @@ class Part:
 
     @property
     def from_tir(self) -> bool:
-        """Whether the core computes it, by a kernel made here."""
+        """True if the core computes it, by a kernel made here."""
         return self.engine.name == CORE and isinstance(self.lowered.code, Call)
 
 
@@ -67,7 +67,7 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
 
 
 def _prototype(lowered: Lowered) -> str | None:
-    """With its constants where the plug-in put them: the same for tiles whose constants are streamed."""
+    """The prototype, with constants where the plug-in put them: the same for tiles whose constants are streamed."""
     code = lowered.code
     if not isinstance(code, Call):
         return None

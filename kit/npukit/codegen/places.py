@@ -1,4 +1,4 @@
-"""How the generated C refers to what lies in memory."""
+"""References of the generated C to places in memory."""
 
 from __future__ import annotations
 

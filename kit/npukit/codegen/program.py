@@ -24,28 +24,28 @@ NOC_HEADER = "noc.h"
 
 @dataclass(frozen=True)
 class Program:
-    """What one PE does, before it is known who does the same."""
+    """The program of one PE, before it is known which PEs share it."""
 
     pe: int
     is_root: bool
     arena: Arena
     parts: tuple[Part, ...]
     layers: tuple[Operand, ...]
-    """What is recorded of it: the tiles that it makes."""
+    """The layers that are recorded: the tiles that it makes."""
     arrays: tuple[ConstantArray, ...]
     records: tuple[Record, ...]
     steps: tuple[FrameStep, ...]
     """A kernel that is made here is called by the name of its tile."""
     spans: tuple[int, ...]
-    """Of how many of the plan's steps each step that can be noted is made: of `steps`, or of the table's rows."""
+    """The number of the plan's steps in each step that can be noted: of `steps`, or of the table's rows."""
     headers: tuple[str, ...]
     wrappers: tuple[str, ...]
     """Prototypes of the functions of plug-ins that are called by name."""
     routines: tuple[Routine, ...]
     table: Long | None = None
-    """Of a long program, what its table and its records are made from."""
+    """The source of a long program's table and records."""
     layer_places: tuple[int, ...] = ()
-    """In a table: of each layer, which of the different places it is left in. Else each has its own."""
+    """The number of the place that each layer is left in, in a table. Else each has its own."""
     leads: bool = False
     """A chip that does what the root's chip does."""
 
@@ -59,7 +59,7 @@ class Program:
 
     @cached_property
     def offsets(self) -> dict[str, int]:
-        """Of the buffers' C names, from where the activations begin."""
+        """The offsets of buffers by their C names, from the beginning of the activations."""
         return {self.arena.place(each): self.control_bytes + each.offset for each in self.arena.buffers.values()}
 
 
@@ -126,7 +126,7 @@ def _twin(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], 
 
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
-    """Of each run; one with a kernel that is called is like no other."""
+    """The kind of each run; one with a kernel that is called is like no other."""
     likes, begin = likes_of(plan, pe), 0
     for run in runs:
         called = any(isinstance(piece, Part) and not piece.chained for piece in run)
@@ -169,7 +169,7 @@ def _records(runs: Sequence[Sequence[Piece]], descriptors: Descriptors) -> Itera
 
 
 def _waits(parts: Sequence[Part]) -> dict[str, str]:
-    """By engine that runs by itself, the function that waits for it."""
+    """The function that waits for each engine that runs by itself."""
     return {part.engine.name: part.engine.abilities.wait for part in parts if part.engine.abilities.wait}
 
 

@@ -35,7 +35,7 @@ LINE = 116
 
 @dataclass(frozen=True)
 class Titles:
-    """What the program says of itself, as C."""
+    """The program's description of itself, as C."""
 
     model: str
     board: str
@@ -52,13 +52,13 @@ class Titles:
 
 @dataclass(frozen=True)
 class Ends:
-    """What the host writes and reads, on the PE it talks to, and the PEs of the network."""
+    """The tensors that the host writes and reads, on the PE it talks to, and the PEs of the network."""
 
     inputs: Sequence[TensorRow]
     outputs: Sequence[TensorRow]
     pes: Sequence[PeRow]
     frames: int = 1
-    """That a run takes on each chip."""
+    """The frames that a run takes on each chip."""
     chips: Sequence[ChipRow] = ()
 
 
@@ -103,7 +103,7 @@ _MOST_STEPS = 0xFFFF
 
 
 def _events(role: Role) -> int:
-    """How many a PE keeps: those of two frames at least. A power of two."""
+    """The number of events that a PE keeps: those of two frames at least. A power of two."""
     steps = max(len(program.spans) for program in role.programs)
     if steps > _MOST_STEPS:
         raise DoesNotFit(f"a frame of {steps} steps cannot be traced: events count up to {_MOST_STEPS}")
@@ -111,7 +111,7 @@ def _events(role: Role) -> int:
 
 
 def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
-    """What `net_run` is made of: the statements of a frame, or a table of its steps and what the loop calls."""
+    """The parts of `net_run`: the statements of a frame, or a table of its steps and what the loop calls."""
     first, *rest = role.steps or (None,)
     if not isinstance(first, TableStep):
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
@@ -249,7 +249,7 @@ class _Place:
 
 
 def _buffers(role: Role) -> Iterator[_Place]:
-    """Those of the first PE that the C names; what lies elsewhere on every PE it does not."""
+    """The buffers of the first PE that the C names; those that lie elsewhere on every PE it does not."""
     program = role.first
     used = role.symbols() if role.own else program.offsets
     for buffer in program.arena.buffers.values():

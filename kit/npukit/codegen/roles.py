@@ -45,7 +45,7 @@ class Own:
     homes: dict[str, int]
     """Offsets by symbol."""
     common: dict[str, int]
-    """By symbol, offsets in the constants that all PEs have."""
+    """Offsets, by symbol, in the constants that all PEs have."""
 
     @property
     def bytes(self) -> int:
@@ -59,16 +59,16 @@ class Role:
 
     programs: tuple[Program, ...]
     constants: Constants
-    """What is the same on every PE."""
+    """The constants that are the same on every PE."""
     steps: tuple[FrameStep, ...]
     words: tuple[Word, ...]
-    """As they are on the first PE."""
+    """The words of the first PE."""
     layers: tuple[LayerTile, ...] | None
-    """What the layers leave behind in each place, if that is the same everywhere."""
+    """The tiles that layers leave in each place, if they are the same everywhere."""
     places: int
-    """In which layers of one of the PEs are left, at most."""
+    """The most places in which layers of one PE are left."""
     own: tuple[Own, ...]
-    """Of each PE, unless there is nothing that differs."""
+    """The own data of each PE, unless there is nothing that differs."""
 
     @property
     def first(self) -> Program:
@@ -91,7 +91,7 @@ class Role:
         return max((own.bytes for own in self.own), default=0)
 
     def symbols(self) -> set[str]:
-        """What the code and the data of all PEs refer to."""
+        """The symbols that the code and the data of all PEs refer to."""
         records = (member for member in self.constants.members if isinstance(member, Record))
         values = [value for record in records for row in record.rows for _, value in row]
         values += [operand.value for step in self.steps for operand in step.operands()]
@@ -137,7 +137,7 @@ def _kernel(part: Part) -> object:
 
 
 def _groups_that_fit(programs: Sequence[Program], room: Callable[[Program], int]) -> Iterator[list[Program]]:
-    """As few groups as a first fit finds, those with like needs together."""
+    """Groups of programs, as few as a first fit finds, those with like needs together."""
     sizes = {program.pe: (program.activation_bytes, _constant_bytes(program)) for program in programs}
     group: list[Program] = []
     for program in sorted(programs, key=lambda program: (sizes[program.pe], program.pe)):
@@ -150,8 +150,10 @@ def _groups_that_fit(programs: Sequence[Program], room: Callable[[Program], int]
 
 
 def _constant_bytes(program: Program) -> int:
-    """With the words and the tables of layers that sharing may add. What tiles of several frames have alike is there
-    once."""
+    """The bytes of a program's constants, with the words and the tables of layers that sharing may add.
+
+    What tiles of several frames have alike is there once.
+    """
     words = sum(len(step.operands()) for step in program.steps)
     members = lay_out(program.arrays, program.records).bytes
     layers = LAYER_BYTES * _places(program) + LAYER_NUMBER_BYTES * len(program.layers)
@@ -159,12 +161,12 @@ def _constant_bytes(program: Program) -> int:
 
 
 def _places(program: Program) -> int:
-    """In which layers are left."""
+    """The number of places in which layers are left."""
     return len(set(program.layer_places)) or len(program.layers)
 
 
 class _Identities:
-    """What a program's data is, whatever it is called there: equal identities mean equal bytes at any address."""
+    """The identity of a program's data, whatever its names: equal identities mean equal bytes at any address."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -195,7 +197,7 @@ class _Identities:
         return "record", record.struct, record.listed, rows
 
     def value(self, value: Value) -> object:
-        """What is hashed as fast as can be: there are many."""
+        """The identity of a value, which hashes as fast as can be: there are many."""
         if isinstance(value, int | str):
             return value
         match value:
@@ -256,7 +258,7 @@ class _Sharing:
         return tuple(steps), [tuple(own) for own in words]
 
     def _is_shared(self, values: Sequence[Address | int]) -> bool:
-        """Whether it is one value for all, in memory that all have alike."""
+        """True if it is one value for all, in memory that all have alike."""
         found = {each.value(value) for each, value in zip(self.identities, values, strict=True)}
         if len(found) > 1 or not isinstance(values[0], Address):
             return len(found) == 1
@@ -295,7 +297,7 @@ class _Sharing:
 
     @property
     def places(self) -> int:
-        """In which layers of a program are left, at most."""
+        """The most places in which layers of a program are left."""
         return max(map(_places, self.programs))
 
 

@@ -1,4 +1,4 @@
-"""What the code generator hands to the project: the C of one program."""
+"""The result of the code generator: the C of one program."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Sources:
     constant_bytes: int
     activation_bytes: int
     wrappers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """For each function that a plug-in's driver must have, an op that calls it and the plug-in."""
+    """The functions that plug-ins' drivers must have, each with an op that calls it and the plug-in."""
     streamed: tuple[Piece, ...] = ()
     """Constants of its tiles that lie in DRAM; PEs may have the same."""
     foreign_pes: tuple[int, ...] = ()
     """Other PEs whose activations the C refers to by name."""
     own: OwnData = OwnData()
-    """What differs between the PEs: it is no C."""
+    """The own data of the PEs: it is no C."""
     spans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """If it traces: by PE, of how many of the plan's steps each step of the frame is made, in order."""
+    """The number of the plan's steps in each step of the frame, in order, by PE, if it traces."""

@@ -44,7 +44,7 @@ def with_constants_in(place: Address, lowered: Lowered) -> Lowered:
 
 
 def dram_image(plan: Plan, pieces: Iterable[Piece]) -> bytes:
-    """What must be in DRAM before the first frame: every piece where the plan has its buffer."""
+    """The bytes that must be in DRAM before the first frame: every piece where the plan has its buffer."""
     data: dict[str, bytes] = {}
     for piece in pieces:
         assert data.setdefault(piece.name, piece.data) == piece.data, f"{piece.name} are not the same for all"

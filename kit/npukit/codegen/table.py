@@ -33,11 +33,11 @@ class Template:
 
 
 Templates = Mapping[str, Template]
-"""By the tile's name."""
+"""Templates by the tile's name."""
 
 
 def templates_of(runs: Sequence[Sequence[Piece]]) -> Templates:
-    """Of pieces whose constants are streamed: there may be hundreds, alike but for addresses."""
+    """The templates of pieces whose constants are streamed: there may be hundreds, alike but for addresses."""
     alike: dict[object, list[Part]] = {}
     for part in (run[0] for run in runs if len(run) == 1):
         if isinstance(part, Part) and part.streamed and len(commands_of(part)) == 1:
@@ -46,7 +46,7 @@ def templates_of(runs: Sequence[Sequence[Piece]]) -> Templates:
 
 
 def _shared(parts: Sequence[Part]) -> Iterator[tuple[Part, Template]]:
-    """Nothing, if sharing would save nothing."""
+    """The parts that share a template; none, if sharing would save nothing."""
     fields = [_fields(part) for part in parts]
     patched = tuple(name for name, value in fields[0].items() if any(other[name] != value for other in fields))
     form = parts[0].engine.commands
@@ -68,7 +68,7 @@ def _fields(part: Part) -> dict[str, Field]:
 
 @dataclass(frozen=True)
 class Made:
-    """Of a run: its constants, and its rows of the table."""
+    """The constants of a run, and its rows of the table."""
 
     records: tuple[Record, ...]
     rows: tuple[Fields, ...]
@@ -85,9 +85,9 @@ class Long:
 
     runs: Sequence[Sequence[Piece]]
     likes: Sequence[int]
-    """Of each run its kind: those of one kind are the same."""
+    """The kind of each run: those of one kind are the same."""
     made: Mapping[int, Made]
-    """Of each kind of run the first one's."""
+    """The constants and rows of the first run of each kind."""
     stretches: Sequence[Stretch]
     before: tuple[Fields, ...] = ()
     behind: tuple[Fields, ...] = ()
@@ -123,7 +123,7 @@ class Long:
         return replace(self, before=(_step_row(first), *self.before), behind=(*self.behind, _step_row(last)))
 
     def records(self) -> Iterator[Record]:
-        """With the table itself behind all others."""
+        """The records, with the table itself behind all others."""
         for made in self.made.values():
             yield from made.records
         yield self._table()
@@ -216,7 +216,7 @@ def _patches(part: Part, template: Template) -> Iterator[Fields]:
 
 
 def _onward(part: Part) -> int:
-    """As a byte; after pieces of several tiles in turn it goes back."""
+    """The step to the next layer as a byte; after pieces of several tiles in turn it goes back."""
     assert -128 <= part.onward < 128, f"{part.tile.name}: {part.onward} layers on"
     return part.onward % 256
 

@@ -78,7 +78,7 @@ def _in_dram(net: Net, frames: Sequence[Buffer]) -> TensorRow:
 
 
 def _in_arena(net: Net, plan: Plan, program: Program, name: str, table: str) -> TensorRow:
-    """On the PE with the host link; the first frame's need not be the one that lies lowest."""
+    """The row of a tensor on the PE with the host link; the first frame's need not be the one that lies lowest."""
     places = [_whole_tensor(net, program, name, in_frame(name, frame)) for frame in range(plan.frames)]
     size, tensor = net.tensor(name).bytes, net.tensor(name)
     row = TensorRow(c_string(name), print_tensor(tensor), _address(places[0]), size, 1, size)
@@ -95,14 +95,14 @@ def _in_frames(row: TensorRow, offsets: Sequence[int], table: str) -> TensorRow:
 
 
 def left_tiles(program: Program) -> list[LayerTile]:
-    """What is left in each different place, in the order of the places' numbers."""
+    """The tile that is left in each different place, in the order of the places' numbers."""
     places = program.layer_places or range(len(program.layers))
     first = dict(zip(reversed(places), reversed(program.layers), strict=True))
     return [_layer_tile(program, first[place]) for place in range(len(first))]
 
 
 def layer_tiles(program: Program) -> list[LayerTile]:
-    """What each layer leaves behind on this PE, in the order of the layers."""
+    """The tile that each layer leaves on this PE, in the order of the layers."""
     return [_layer_tile(program, output) for output in program.layers]
 
 

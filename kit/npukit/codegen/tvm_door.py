@@ -51,7 +51,7 @@ class Function:
 
 
 class Array:
-    """What a pointer parameter points to."""
+    """The array that a pointer parameter points to."""
 
     def __init__(self, buffer: Any) -> None:
         self._buffer = buffer
@@ -67,7 +67,7 @@ class Array:
 
 
 class Place:
-    """What a place parameter points to."""
+    """The place that a place parameter points to."""
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable

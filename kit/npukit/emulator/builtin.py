@@ -27,12 +27,12 @@ from npukit.errors import NpukitError
 from npukit.project.image import Image
 
 _SECONDS_AT_ONCE = 0.5
-"""How long the worker may run before it listens again: it ends this soon after its parent at the latest."""
+"""Seconds that the worker may run before it listens again: it ends this soon after its parent at the latest."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What one PE has done since reset, in cycles of the board's clock unless the name says otherwise."""
+    """The counters of one PE since reset, in cycles of the board's clock unless the name says otherwise."""
 
     instructions: int
     cycles: int
@@ -172,12 +172,12 @@ class Emulator:
         self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
 
     def traced(self) -> Happenings:
-        """What was written down since this was last asked."""
+        """The records since the last call."""
         parts = list(iter(lambda: self._worker.ask("take_trace")[1], b""))
         return Happenings.from_bytes(b"".join(parts))
 
     def silence(self) -> tuple[str, ...]:
-        """Who waits for whom, from the PE that is asked on; registers of the first and the last; last messages."""
+        """The PEs that wait for each other, from the root on; registers of the first and the last; last messages."""
         assert self._board.noc is not None
         chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
@@ -186,7 +186,7 @@ class Emulator:
         return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
     def faults_injected(self) -> tuple[int, ...]:
-        """How often each fault of the plan has happened."""
+        """The number of times that each fault of the plan has happened."""
         return tuple(self._worker.ask("injected")[0]["times"]) if self._plan else ()
 
     @property
@@ -234,7 +234,7 @@ class Emulator:
         return None
 
     def _flash(self) -> dict[str, Any] | None:
-        """What the board starts from by itself, if it does."""
+        """The flash that the board starts from by itself, if it does."""
         return None
 
     def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:

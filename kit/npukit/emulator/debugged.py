@@ -105,7 +105,7 @@ class DebuggedEmulator(Emulator):
         return outcome
 
     def _stand_still(self, why: Signal) -> None:
-        """Until gdb orders to go on."""
+        """Stands still until gdb orders to go on."""
         order = self._gdb.serve(why)
         if order is Order.LEAVE:
             for address in list(self._breakpoints):

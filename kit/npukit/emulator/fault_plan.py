@@ -30,7 +30,7 @@ Kind = Literal["drop", "duplicate", "delay", "flip", "kill pe", "kill link", "st
 _KINDS: tuple[Kind, ...] = (
     "drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power",
 )  # fmt: skip
-"""By `enum injection_kind` in worker/core/harm.h."""
+"""The kinds in the order of `enum injection_kind` in worker/core/harm.h."""
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "delay": ("cycles",),
     "kill pe": ("pe",),
@@ -85,7 +85,7 @@ class Fault(_Part):
         return self
 
     def for_worker(self, board: Board) -> dict[str, int]:
-        """As the worker takes it: `struct injection`."""
+        """The fault as the worker takes it: `struct injection`."""
         self._check(board)
         pe, other = self.between or (self.pe, None)
         said = {

@@ -34,7 +34,7 @@ _KINDS = {
     21: "an accelerator would read address {address:#010x}, which nobody has written since power-on",
     22: "an accelerator would write to address {address:#010x} in its own code",
 }
-"""By `enum fault_kind` in worker/core/pe.h."""
+"""Texts by `enum fault_kind` in worker/core/pe.h."""
 
 _LR, _PC = 14, 15
 _CALL_BYTES = 2
@@ -50,7 +50,7 @@ class CoreFault(NpukitError):
 
 
 def explain(fault: dict[str, Any], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
-    """Which PE stopped where, and why."""
+    """The error that names which PE stopped where, and why."""
     pe, registers = fault["pe"], fault["registers"]
     why = _KINDS[fault["kind"]].format(**fault)
     return CoreFault(

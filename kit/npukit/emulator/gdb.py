@@ -44,7 +44,7 @@ class Order(Enum):
 
 
 class Core(Protocol):
-    """What gdb looks at."""
+    """The core that gdb looks at."""
 
     def registers(self) -> list[int]:
         """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
@@ -84,7 +84,7 @@ class GdbServer:
         self._listener.close()
 
     def interrupts(self) -> bool:
-        """Whether gdb wants the core, which runs, to stand still."""
+        """True if gdb wants the core, which runs, to stand still."""
         if self._gdb is None or not select.select([self._gdb], [], [], 0)[0]:
             return False
         try:
@@ -134,7 +134,7 @@ class GdbServer:
         self._data += data
 
     def _packet(self) -> bytes:
-        """What the next packet says."""
+        """The contents of the next packet."""
         while (found := re.search(rb"\$([^#]*)#([0-9a-fA-F]{2})", self._data)) is None:
             self._receive()
         self._data = self._data[found.end() :]

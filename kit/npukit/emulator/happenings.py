@@ -14,7 +14,7 @@ RECORD = np.dtype(
 
 
 class Kind(IntEnum):
-    """What a record tells, and what its numbers `a`, `b`, `c` mean."""
+    """The kind of a record, and the meaning of its numbers `a`, `b`, `c`."""
 
     MARK = 1
     """A PE comes to instruction `a`."""
@@ -41,7 +41,7 @@ class Happenings:
         return cls(np.frombuffer(data, RECORD))
 
     def of_pes(self, first: int, end: int) -> Happenings:
-        """Those of PEs from `first` up to before `end`, and none of DRAMs."""
+        """The records of PEs from `first` up to before `end`, and none of DRAMs."""
         pes, is_dram = self.records["pe"], self.records["kind"] == Kind.DRAM
         return Happenings(self.records[(first <= pes) & (pes < end) & ~is_dram])
 

@@ -16,7 +16,7 @@ _NO_MESSAGE = 0xFFFF
 """The tag of what the firmware copies for the host: `NOC_NO_MESSAGE`."""
 _ARRIVED = 1
 _KINDS = ("left", "arrived", "was lost", "leaves late", "comes again", "arrived damaged")
-"""By `enum note_kind` there."""
+"""Words in the order of `enum note_kind` there."""
 
 
 def last_messages(notes: Sequence[Note], pes: Iterable[int]) -> tuple[str, ...]:

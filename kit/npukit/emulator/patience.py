@@ -1,14 +1,14 @@
-"""How many cycles of the board an answer may take on the built-in emulator, before nobody waits for it any more."""
+"""The budget of an answer of the built-in emulator, in cycles of the board."""
 
 from __future__ import annotations
 
 LEAST_CYCLES = 1_000_000_000
-"""For any answer: seconds of a board's time. What the host asks besides frames takes thousandths of it."""
+"""Cycles for any answer: seconds of a board's time. Requests besides frames take thousandths of it."""
 TIMES_PREDICTED = 20
-"""How often the frames' predicted cycles. Observed frames, which make a CRC-32 of each layer, have taken up to 8 times
+"""A multiple of the frames' predicted cycles. Observed frames, which digest each layer, have taken up to 8 times
 theirs (`npukit validate` of the MLPerf Tiny networks)."""
 _MORE_CYCLES = 5_000_000
-"""For what the host still asks of a board whose answer did not come: to break off."""
+"""Cycles for what the host still requests of a board whose answer did not come: to break off."""
 
 
 class Patience:
@@ -42,11 +42,11 @@ class Patience:
         return max(self._since + self.budget, now + _MORE_CYCLES)
 
     def gone(self) -> None:
-        """That cycle is there, and no answer."""
+        """Notes that the budget's last cycle is there, and no answer."""
         self._spent = True
 
     def told(self, now: int) -> str:
-        """Which budget was spent, if any was; of time on this machine whoever waits has one of their own."""
+        """The budget that was spent, if any was, in words; for time on this machine callers have one of their own."""
         took = f"{now - self._since:,} cycles since it was asked"
         budget = (
             f"its budget of {self.budget:,} cycles ({LEAST_CYCLES:,} and {TIMES_PREDICTED} times what is predicted)"

@@ -19,7 +19,7 @@ _HEADER = struct.Struct("<II")
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_TO_END = 2.0
 _SECONDS_TO_DIE = 60.0
-"""Of a killed process: the memory of thousands of PEs is not given back at once."""
+"""Seconds for a killed process to end: the memory of thousands of PEs is not given back at once."""
 _MOST_DIAGNOSTICS = 2000
 _SIGKILL = 9
 _REPORT = ("report it, with the build and what was asked of it: no input may do that",)
@@ -76,7 +76,7 @@ class WorkerProcess:
         return json.loads(stream.read(head)), stream.read(body)
 
     def _dead(self) -> NpukitError:
-        """What became of the process, in its own last words."""
+        """The error of a process that died, with its own last words."""
         if self._diagnostics.closed:
             return NpukitError("the emulator has been closed")
         try:

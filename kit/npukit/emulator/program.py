@@ -1,4 +1,4 @@
-"""What an ELF file tells: the bytes that go into memory, and which function and line an address belongs to."""
+"""The contents of an ELF file: the bytes that go into memory, and the function and line of an address."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def load_segments(elf: Path) -> list[tuple[int, bytes]]:
 
 
 def stack_and_code(elf: Path) -> dict[str, object]:
-    """Where the stack ends, and code and activations lie, as far as the file tells: `Program` in worker/board.py."""
+    """The end of the stack, and the places of code and activations, as far as known: `Program` in worker/board.py."""
     with _opened(elf) as file:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]

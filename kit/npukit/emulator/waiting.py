@@ -10,17 +10,17 @@ from npukit.board.noc import DRAM
 from npukit.emulator.messages import place
 
 Senders = Mapping[tuple[int, int], Sequence[int]]
-"""For a PE and one of its flags, the PEs and DRAMs whose data count it."""
+"""The PEs and DRAMs whose data count a PE's flag, by PE and flag."""
 
 _FIRST_FLAG = 0x100
 _STATES = ("has no program", "runs", "sleeps", "has stopped", "is dead")
-"""By `enum pe_state` in worker/core/pe.h."""
+"""States in the order of `enum pe_state` in worker/core/pe.h."""
 _RUNNING, _ASLEEP = 1, 2
 
 
 @dataclass(frozen=True)
 class Wait:
-    """What a PE does that does not get on, and the register that it looked at last."""
+    """The state of a PE that does not get on, and the register that it looked at last."""
 
     state: int
     pc: int
@@ -37,7 +37,7 @@ class Wait:
 def chain_of_waits(
     root: int, wait_of: Callable[[int], Wait], noc: Noc, senders: Senders, place_of: Callable[[int, int], str]
 ) -> tuple[list[int], list[str]]:
-    """From the root PE on, who waits for whom: the PEs, and a line for each.
+    """The chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each.
 
     Ends with a PE that waits for no other, or one that was named before. `place_of` is the function of a PE's pc.
     """

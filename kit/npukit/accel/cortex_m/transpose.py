@@ -17,7 +17,7 @@ from npukit.accel.cortex_m.assembly import Assembly
 _WORD = 4
 _UNROLLED_WORDS = 4
 _NEAR = 255
-"""What a load or store can add to its address, in bytes."""
+"""The most bytes that a load or store can add to its address."""
 _COUNTERS = ("r5", "r6", "r7", "r8", "r9")
 _DATA = ("r2", "r3", "r12", "lr")
 _SAVED = "r4-r11, {}"
@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def bytes(self) -> tuple[int, int]:
-        """From its first element to behind its last, in the input and in the output."""
+        """Bytes from its first element to behind its last, in the input and in the output."""
         return self.size * self.source, self.size * self.target
 
 
@@ -117,7 +117,7 @@ class _Along:
 
     @property
     def _stride(self) -> int:
-        """Between the elements that are not neighbours."""
+        """Bytes between the elements that are not neighbours."""
         return self.axis.source if self._gathers else self.axis.target
 
     def prepare(self) -> None:

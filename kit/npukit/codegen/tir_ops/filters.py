@@ -31,7 +31,7 @@ def dense(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
 
 
 def sums(tile: Tile, source: Array, weights: Array, output: Array) -> None:
-    """Of the channels that the tile's input has."""
+    """Sums of the channels that the tile's input has."""
     windows = len(tile.net.tensor(tile.op.inputs[1]).shape) == 4
     (_convolution if windows else _products)(tile, source, weights, output, Kept())
 
@@ -120,7 +120,7 @@ def _groups(tile: Tile) -> int:
 
 
 def _first_channel(tile: Tile, channel: Expr) -> Expr:
-    """Where the input channels of an output channel's group begin."""
+    """The first input channel of an output channel's group."""
     outputs, *_, depth = tile.net.tensor(tile.op.inputs[1]).shape
     groups = _groups(tile)
     if groups == 1:

@@ -1,4 +1,4 @@
-"""What every filter does with its sums: start from the bias, requantise, clamp, store."""
+"""The finish of every filter's sums: start from the bias, requantise, clamp, store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from npukit.net.requantize import quantization, requantization
 
 
 class Sink(Protocol):
-    """What becomes of a filter's sums."""
+    """The destination of a filter's sums."""
 
     def start(self, channels: Sequence[Expr]) -> list[Local]: ...
 

@@ -1,4 +1,4 @@
-"""Where the elements of an operand lie: image, row, pixel and channel, with strides in elements."""
+"""The places of an operand's elements: image, row, pixel and channel, with strides in elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Layout:
 
     @classmethod
     def of(cls, operand: Operand) -> Layout:
-        """Of an NHWC box, or of rows of features."""
+        """The layout of an NHWC box, or of rows of features."""
         shape, item = operand.box.shape, np.dtype(operand.tensor.dtype).itemsize
         row, pixel = operand.row_stride // item, operand.pixel_stride // item
         if len(shape) == 4:

@@ -21,7 +21,7 @@ NAMES_OF_AN_IMAGE = ("n", "y", "x", "c")
 
 @dataclass(frozen=True)
 class Strided:
-    """Where the elements of an array lie: a shape, the elements between neighbours along each axis, the first one."""
+    """The places of an array's elements: a shape, the elements between neighbours along each axis, the first one."""
 
     shape: Shape
     strides: tuple[int, ...]
@@ -33,7 +33,7 @@ class Strided:
 
     @classmethod
     def of(cls, operand: Operand) -> Strided:
-        """Of the box of a tensor."""
+        """The strides of the box of a tensor."""
         shape, item = operand.box.shape, np.dtype(operand.tensor.dtype).itemsize
         row, pixel = operand.row_stride // item, operand.pixel_stride // item
         if len(shape) == 4:
@@ -41,7 +41,7 @@ class Strided:
         return cls(shape, (*(pixel * prod(shape[axis + 1 : -1]) for axis in range(len(shape) - 1)), 1)[: len(shape)])
 
     def index(self, position: Sequence[Expr]) -> Expr:
-        """Of an element. Axes that do not matter leave no trace."""
+        """The index of an element. Axes that do not matter leave no trace."""
         index: Expr = self.base
         for place, stride, size in zip(position, self.strides, self.shape, strict=True):
             index = index + place * stride if size > 1 and stride else index
@@ -56,19 +56,19 @@ class Strided:
         return Strided(shape, strides, self.base)
 
     def part(self, box: Box, held: Box) -> Strided:
-        """Of an array that holds a box, a smaller box of it."""
+        """The strides of a smaller box of an array that holds a box."""
         base = sum(map(int.__mul__, box.offset_in(held), self.strides))
         return Strided(box.shape, self.strides, self.base + base)
 
     @property
     def is_dense(self) -> bool:
-        """Whether it is one run of elements, from the first on."""
+        """True if it is one run of elements, from the first on."""
         whole = Strided.dense(self.shape).strides
         return self.base == 0 and all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, whole, strict=True))
 
     @property
     def is_single(self) -> bool:
-        """Whether it is the first element again and again."""
+        """True if it is the first element again and again."""
         return self.base == 0 and not any(self.strides)
 
 

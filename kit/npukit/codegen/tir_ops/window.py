@@ -13,7 +13,7 @@ from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums
 
 @dataclass(frozen=True)
 class Range:
-    """Which taps of the window lie inside: `first` <= tap < `end`; tap t reads position `origin + t * dilation`."""
+    """The taps of the window that lie inside: `first` <= tap < `end`; tap t reads position `origin + t * dilation`."""
 
     first: Expr
     end: Expr

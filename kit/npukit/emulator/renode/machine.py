@@ -108,7 +108,7 @@ class RenodeMachine:
         raise NpukitError(f"Renode did not start the board: {self._complaint() or 'it says nothing'}")
 
     def _complaint(self) -> str:
-        """What its log says went wrong, in one line."""
+        """The complaint in Renode's log, in one line."""
         text = self._log.read_text(errors="replace")
         lines = [line.strip() for line in text.splitlines()]
         for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What Renode needs to be the board: the platform, the script, the devices in C#. Rendered from the board file."""
+"""The board for Renode: the platform, the script, the devices in C#, rendered from the board file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from npukit.templates import templates_in
 PLATFORM, SCRIPT = "board.repl", "run.resc"
 DRAM = "dram.bin"
 PORT = 3456
-"""Where the host link listens if nobody says otherwise."""
+"""The port on which the host link listens by default."""
 
 MOST_PES = 32
 """Renode's translation library keeps the exclusive accesses of a machine's cores in tables of so many."""
@@ -38,13 +38,13 @@ MODELS = (
     "Flash.cs",
     "LinkTerminal.cs",
 )
-"""Of which `DEVICES` is made."""
+"""The files of which `DEVICES` is made."""
 
 DEVICES = "Devices.cs"
 """All in one file: Renode 1.15 compiles each file by itself, and would not know those before it."""
 
 STOCK_MODELS = ("LinkTerminal.cs",)
-"""What a board needs for which Renode brings the platform."""
+"""The files that a board needs for which Renode brings the platform."""
 
 MODELLED = ("mac_array",)
 """Accelerators with a device in C#."""
@@ -61,7 +61,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class Dram:
-    """What the DRAM of these chips begins with."""
+    """The bytes with which the DRAM of these chips begins."""
 
     data: bytes
     chips: tuple[int, ...] = (0,)

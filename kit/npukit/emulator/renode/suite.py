@@ -19,7 +19,7 @@ SUITE, LIBRARY, GOLDEN = "firmware.robot", "FirmwareLink.py", "golden.json"
 _CONSTANTS = ".constants"
 _ARRAY_ERROR, _DMA_ERROR = 0x10, 0x0C
 _SIXTEENTHS = (8, 12, 4, 14, 10, 6, 2, 15)
-"""Where in the constants a byte is changed, one after another until a change shows: weights are in the middle."""
+"""Sixteenths of the constants at which a byte is changed until a change shows: weights are in the middle."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _error_registers(board: Board) -> list[int]:
 
 
 def _bytes_to_change(image: Image) -> list[int]:
-    """Of the constants; a network that has none has nothing to change."""
+    """Places of bytes of the constants; a network that has none has nothing to change."""
     constants = Elf(image.elf).sections.get(_CONSTANTS)
     if constants is None or not constants.size:
         return []

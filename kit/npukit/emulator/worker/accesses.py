@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an instruction does to memory that a Cortex-M4 is particular about: words in pairs and lists, and the stack."""
+"""Accesses to memory that a Cortex-M4 is particular about: words in pairs and lists, and the stack."""
 
 from __future__ import annotations
 

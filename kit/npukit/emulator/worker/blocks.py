@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the C core has to know of a block of instructions: costs up to each of them, and what needs care."""
+"""Facts of a block of instructions for the C core: costs up to each of them, and what needs care."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _decoder.detail = True
 
 
 class Remark(IntFlag):
-    """As `enum remark` in core/code.h."""
+    """Remarks as in `enum remark` of core/code.h."""
 
     NONE = 0
     SENDS_EVENT = 1
@@ -71,7 +71,7 @@ class _Instruction:
     stack_growth: int = 0
     decoded: capstone.CsInsn | None = None
     conditional_after: int = 0
-    """Of an IT instruction: how many instructions are under it."""
+    """The number of instructions under an IT instruction."""
     uses_fpu: bool = False
     is_barrier: bool = False
 
@@ -115,7 +115,7 @@ def _conditional(instructions: list[_Instruction]) -> set[int]:
 
 
 def _words(instructions: list[_Instruction], conditional: set[int]) -> tuple[Words, dict[int, int]]:
-    """What the block needs of registers; by number, the base registers of accesses to look at as they happen."""
+    """The block's needs of registers; and, by number, the base registers of accesses to look at as they happen."""
     words, looked_at = Words(), dict[int, int]()
     for index, each in enumerate(instructions):
         if each.decoded is None:
@@ -140,7 +140,7 @@ def _remarks(instructions: list[_Instruction], conditional: set[int], looked_at:
 
 
 def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
-    """How far below its start the stack pointer goes, and where in the block that is."""
+    """The distance that the stack pointer goes below its start, and where in the block that is."""
     depth = deepest = at = 0
     for each in instructions:
         depth += each.stack_growth
@@ -192,13 +192,13 @@ def _undecoded(code: bytes, offset: int) -> _Instruction:
 
 
 def _uses_fpu(code: bytes, offset: int) -> bool:
-    """Whether it is one of the coprocessors 10 and 11: Armv7-M, section A5.3.18."""
+    """True for instructions of the coprocessors 10 and 11: Armv7-M, section A5.3.18."""
     first, second = (int.from_bytes(code[at : at + 2], "little") for at in (offset, offset + 2))
     return first & 0xEC00 == 0xEC00 and second & 0x0E00 == 0x0A00
 
 
 def _conditional_after(halfword: int) -> int:
-    """How many instructions an IT instruction makes conditional: its mask ends with a one."""
+    """The number of instructions that an IT instruction makes conditional: its mask ends with a one."""
     mask = halfword & 0xF
     if halfword >> 8 != _HINT_OR_IT or mask == 0:
         return 0

@@ -107,7 +107,7 @@ class EmulatedBoard:
             self._core.mesh_set_link_dead(self._mesh, self._pe(pe), self._pe(other))
 
     def set_workers(self, workers: int) -> None:
-        """On how many of the host's cores PEs run; what comes out does not depend on it. Before the board runs."""
+        """Sets on how many of the host's cores PEs run; results do not depend on it. Before the board runs."""
         self._core.mesh_set_workers(self._mesh, workers)
 
     def be_strict(self) -> None:
@@ -121,7 +121,7 @@ class EmulatedBoard:
         self._injections = len(lines)
 
     def injected(self) -> list[int]:
-        """How often each of them has happened."""
+        """The number of times that each of them has happened."""
         times = (ctypes.c_uint32 * self._injections)()
         self._core.mesh_injected(self._mesh, times)
         return list(times)
@@ -146,7 +146,7 @@ class EmulatedBoard:
         self.reset([root])
 
     def cut_power(self, operation: int, chance: int) -> None:
-        """In the midst of a flash operation, 1 being the next."""
+        """Cuts the power in the midst of a flash operation, 1 being the next."""
         self._core.mesh_cut_power(self._mesh, operation, chance)
 
     def flash_operations(self) -> int:
@@ -169,7 +169,7 @@ class EmulatedBoard:
         self._core.mesh_send(self._mesh, data, len(data))
 
     def take(self) -> bytes:
-        """What the UART has sent."""
+        """The bytes that the UART has sent."""
         buffer = ctypes.create_string_buffer(_MOST_OUTPUT)
         count = self._core.mesh_take(self._mesh, buffer, _MOST_OUTPUT)
         return buffer.raw[:count]
@@ -191,7 +191,7 @@ class EmulatedBoard:
         return _fields(counters)
 
     def trace(self, on: bool) -> None:
-        """Whether what happens from now on is written down."""
+        """Turns records on or off from now on."""
         self._core.mesh_trace(self._mesh, on)
 
     def mark(self, pe: int, addresses: Sequence[int]) -> None:
@@ -201,7 +201,7 @@ class EmulatedBoard:
         )
 
     def take_trace(self) -> bytes:
-        """What was written down since, or the next part of it: entries of `struct trace_record`."""
+        """The records since, or the next part of them: entries of `struct trace_record`."""
         buffer = ctypes.create_string_buffer(_MOST_RECORDS * _RECORD_BYTES)
         count = self._core.mesh_trace_take(self._mesh, buffer, _MOST_RECORDS)
         return buffer.raw[: count * _RECORD_BYTES]
@@ -212,7 +212,7 @@ class EmulatedBoard:
         return {**_fields(fault), "registers": list(fault.registers), "what": fault.what.decode()}
 
     def wait(self, pe: int) -> dict[str, int]:
-        """What the PE does, and what it looked at last."""
+        """The state of the PE, and what it looked at last."""
         wait = Wait()
         self._core.mesh_wait(self._mesh, self._pe(pe), wait)
         return _fields(wait)

@@ -76,7 +76,7 @@ def _user() -> str:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether the folder is there for us alone to write: a library that others may replace is not loaded."""
+    """True if the folder is there for us alone to write: a library that others may replace is not loaded."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()

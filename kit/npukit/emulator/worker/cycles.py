@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each instruction of a Cortex-M4F costs: Arm 100166 (Cortex-M4 TRM), tables 3-1 and 7-1, without wait states.
+"""Cycles of each instruction of a Cortex-M4F: Arm 100166 (Cortex-M4 TRM), tables 3-1 and 7-1, without wait states.
 
 Where the TRM gives a range, one value stands for it: DIVIDE, REFILL, BARRIER. The hardware manual of the board repeats
 these rules; both must say the same.
@@ -101,7 +101,7 @@ def _store(instruction: capstone.CsInsn, loaded: int | None) -> int:
 
 
 def _pipelined(instruction: capstone.CsInsn, loaded: int | None) -> bool:
-    """Whether it follows a single load that did not make its address."""
+    """True if it follows a single load that did not make its address."""
     return loaded is not None and loaded not in address_registers(instruction)
 
 

@@ -52,7 +52,7 @@ class Need(ctypes.Structure):
 
 
 class Joint(ctypes.Structure):
-    """How a block meets its neighbours, and what it needs: `struct joint`."""
+    """The joint of a block with its neighbours, and its needs: `struct joint`."""
 
     _fields_ = (
         *((name, c_uint16) for name in ("can_follow", "address", "loaded", "stack_bytes", "stack_at", "fpu_at")),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which registers must be multiples of 4 as a block of instructions begins, so that none of its accesses faults.
+"""Registers that must be multiples of 4 as a block of instructions begins, so that none of its accesses faults.
 
 A register's value is followed through the block as another's value at its begin plus a number, as far as the
 instructions say so. An access through a register of which nothing is known has to be looked at when it happens.
@@ -16,7 +16,7 @@ from capstone import arm_const as arm
 from npukit.emulator.worker.accesses import list_bytes, word_base
 
 MOST_NEEDS = 4
-"""As in `struct joint` in core/code.h."""
+"""The most needs of a block, as in `struct joint` in core/code.h."""
 
 _WORD_BYTES = 4
 _ADDS = frozenset((arm.ARM_INS_ADD, arm.ARM_INS_ADDW))
@@ -48,7 +48,7 @@ class Need:
 
 
 class Words:
-    """What is known of the registers as one goes through a block."""
+    """Known values of the registers as one goes through a block."""
 
     def __init__(self) -> None:
         self._values: dict[int, Value | None] = {}
@@ -70,7 +70,7 @@ class Words:
         return base
 
     def follow(self, instruction: capstone.CsInsn, *, conditional: bool) -> None:
-        """What the instruction leaves in registers."""
+        """Follows an instruction: its results in registers."""
         after = {**dict.fromkeys(_written(instruction)), **self._results(instruction)}
         for register, value in after.items():
             same = value is not None and value == self._value(register)
@@ -78,7 +78,7 @@ class Words:
 
     @property
     def keeps(self) -> bool:
-        """Whether the needs hold again once the block is through, if they held as it began."""
+        """True if the needs hold again once the block is through, if they held as it began."""
         ends = [(need, self._value(need.register)) for need in self.needs]
         return all(
             end is not None and end.register == need.register and end.added % _WORD_BYTES == 0 for need, end in ends
