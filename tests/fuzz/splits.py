@@ -198,16 +198,9 @@ def _batch(
         groups.append({op: tuple(Tile(moved[t.pe], t.box) for t in tiles) for op, tiles in first.items()})
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.parts[0].inputs) == 3]
     streamed = frozenset(name for name in filtered if random.random() < 0.3)
-    cuts = (
-        tuple(sorted({int(random.integers(1, len(net.ops))) for _ in range(2)}))
-        if random.random() < 0.5 and len(net.ops) > 1
-        else ()
-    )
-    low_memory = not cuts and random.random() < 0.3
+    low_memory = random.random() < 0.3
     interleaved, micro_batches = random.integers(1, 4, 2).tolist()
-    wanted = Batch(
-        tuple(groups), interleaved, micro_batches, streamed, weight_tile_bytes=1024, cuts=cuts, low_memory=low_memory
-    )
+    wanted = Batch(tuple(groups), interleaved, micro_batches, streamed, weight_tile_bytes=1024, low_memory=low_memory)
     try:
         plan = emit_batch(Problem(Graph(net), board, engines), wanted)
     except DoesNotFit:  # its PEs have too few flags for so many frames

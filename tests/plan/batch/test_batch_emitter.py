@@ -68,8 +68,7 @@ def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
-    cuts = tuple(sorted(data.draw(st.sets(st.integers(1, len(net.ops)), max_size=3)) - {len(net.ops)}))
-    wanted = Batch(groups, interleaved, micro_batches, streamed, prefetchers=prefetchers, cuts=cuts)
+    wanted = Batch(groups, interleaved, micro_batches, streamed, prefetchers=prefetchers)
     assert_exact(net, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from npukit.plan.batch.channel_bands import Bands
@@ -35,9 +34,6 @@ class Batch:
     """Inputs lie in DRAM, whence each PE fetches its part; else on the root."""
     prefetchers: tuple[int, ...] = ()
     """PEs of no group, which ask for what is streamed; without any, PEs that compute do."""
-    cuts: tuple[int, ...] = ()
-    """In a pipeline, the first ops of all stages but the first."""
-
     bands: Bands = field(default_factory=dict)
     """Ops that take turns with those behind them."""
 
@@ -53,7 +49,3 @@ class Batch:
     def fills(self) -> bool:
         """Weight tiles are as large as there is room for, and there is room."""
         return self.room is not None and not self.low_memory
-
-    def stage_of(self, index: int) -> int:
-        """Of an op, by its number."""
-        return bisect_right(self.cuts, index)

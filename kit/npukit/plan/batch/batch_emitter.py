@@ -9,9 +9,6 @@ done at the batch's end for all micro-batches, so that their constants come once
 
 Constants that do not fit are streamed (`weight_tiles.py`): of each weight tile one PE asks DRAM and
 multicasts to all PEs that compute with it, once they have told it that they have room.
-
-In a pipeline a group's PEs are cut into stages, of consecutive ops: while one stage computes a micro-batch's frames the
-stage before it computes those of the next.
 """
 
 from __future__ import annotations
@@ -168,28 +165,19 @@ class _BatchEmitter:
         self.emitter.end()
 
     def _in_order(self, turns: Sequence[Turn]) -> Iterator[_Place]:
-        """Micro-batch after micro-batch, each stage of a pipeline one behind the stage before it; deferred ops for all.
-
-        The stage before comes first: what it makes has a place while the stage after it is at the micro-batch before.
-        """
-        size = self._batch.frames_of_micro_batch
-        stages = [self._batch.stage_of(turn.index) for turn in turns]
-        eager = [number for number, turn in enumerate(turns) if turn.index < self._deferred]
-        places = product(range(self._batch.micro_batches), eager)
-        for micro_batch, number in sorted(
-            places, key=lambda place: (place[0] + stages[place[1]], stages[place[1]], place)
-        ):
-            yield _Place(turns[number], range(micro_batch * size, (micro_batch + 1) * size, self._apart))
+        """Micro-batch after micro-batch; deferred ops for all of them at the end."""
+        size, frames = self._batch.frames_of_micro_batch, self._batch.frames
+        eager = [turn for turn in turns if turn.index < self._deferred]
+        for start, turn in product(range(0, frames, size), eager):
+            yield _Place(turn, range(start, start + size, self._apart))
         for turn in turns[len(eager) :]:
-            yield _Place(turn, range(0, self._batch.frames, self._apart))
+            yield _Place(turn, range(0, frames, self._apart))
 
     def _fetch(self, place: _Place) -> None:
         """Part of the next micro-batch's inputs, every few ops, so that DRAM and DMA have time for the rest."""
-        # A first stage's PEs have room, and begin the next micro-batch soon.
-        calm = 0 if self._batch.cuts else self._calm
-        ops = self._batch.cuts[0] if self._batch.cuts else self._deferred
-        parts = min(FETCH_PARTS, ops - calm)
-        part, between_parts = divmod(place.turn.index - calm, (ops - calm) // parts)
+        ops = self._deferred - self._calm
+        parts = min(FETCH_PARTS, ops)
+        part, between_parts = divmod(place.turn.index - self._calm, ops // parts)
         if 0 <= part < parts and not between_parts:
             for frame in place.frames:
                 self.emitter.fetch_part(frame + self._batch.frames_of_micro_batch, part, parts)

@@ -17,7 +17,7 @@ DEFERRED = 4
 def deferred_from(problem: Problem, wanted: Batch) -> int:
     """The first of the deferred ops at the end; never the first of all."""
     index = len(problem.graph.ops)
-    while not wanted.cuts and index > 1 and _is_deferred(problem, wanted, problem.graph.ops[index - 1]):
+    while index > 1 and _is_deferred(problem, wanted, problem.graph.ops[index - 1]):
         index -= 1
     return index
 

@@ -33,11 +33,8 @@ HELD = (WEIGHT_TILES_IN_MEMORY, 2)
 
 
 def first_that_fits(problem: Problem, wanted: Batch) -> Plan | None:
-    """The batch with as few ops streamed as will do, or None if it fits in no way.
-
-    In a pipeline, whose stages keep their constants, none are streamed.
-    """
-    heaviest = [] if wanted.cuts else _heaviest(problem.graph, problem.engines, wanted.groups[0])
+    """The batch with as few ops streamed as will do, or None if it fits in no way."""
+    heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
 
     @cache
     def emitted(count: int) -> Plan | None:

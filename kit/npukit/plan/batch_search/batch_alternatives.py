@@ -2,7 +2,7 @@
 
 On groups of any size, with more or fewer interleaved frames and micro-batches, with other weight tiles, the ops split
 otherwise.
-Pipelines, and the batches of large meshes, whose simulation takes minutes, are not among them.
+Batches of large meshes, whose simulation takes minutes, are not among them.
 """
 
 from __future__ import annotations

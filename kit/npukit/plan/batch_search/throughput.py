@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import HELD, WEIGHT_TILES, first_that_fits
 from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
-from npukit.plan.batch_search.layer_pipeline import PipelineSearch, cuts_of
 from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
@@ -24,9 +22,6 @@ ROUNDS = 3
 INTERLEAVED = (1, 2, 4, 6)
 MICRO_BATCHES = (2, 4)
 """Times as many micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
-
-PIPELINED = 8
-"""Waves of a pipeline, some of which pass until all its stages have something to do."""
 
 WEIGHT_TILED = ((WEIGHT_TILES[0], HELD[0]), (WEIGHT_TILES[-1], HELD[1]))
 """Bytes of weight tiles, and how many have room."""
@@ -49,7 +44,7 @@ def densest_plan(problem: Problem) -> Plan:
     if problem.board.noc is None:
         return best
     chosen: Batch | None = None
-    for wanted in chain(_batches(problem), _pipelines(problem)):
+    for wanted in _batches(problem):
         for plan, tried in _interleaved(problem, wanted, best):
             better = _better(problem, best, plan)
             if better is not best:
@@ -109,17 +104,4 @@ def _batches(problem: Problem) -> Iterator[Batch]:
                 assignments.append(assignment)
                 groups = groups_of(assignment, problem.order, size)
                 yield Batch(tuple(groups), prefetchers=tuple(problem.order[: len(problem.order) % size]))
-        size *= 2
-
-
-def _pipelines(problem: Problem) -> Iterator[Batch]:
-    """For each size of group the pipeline whose slowest stage takes least."""
-    search = PipelineSearch(problem, len(problem.order))
-    size = 2
-    while size <= len(problem.order):
-        stages = search.best(size)
-        if len(stages) > 1:
-            groups = groups_of(search.assignment(stages, problem.order), problem.order, size)
-            prefetchers = tuple(problem.order[: len(problem.order) % size])
-            yield Batch(tuple(groups), micro_batches=PIPELINED, prefetchers=prefetchers, cuts=cuts_of(stages))
         size *= 2
