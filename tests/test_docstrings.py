@@ -17,7 +17,7 @@ from helpers import CHECKOUT
 PACKAGE = CHECKOUT / "kit/npukit"
 ROOMS = (
     *("accel", "application", "board", "boot", "cli", "codegen", "emulator", "farm", "library", "link", "measure"),
-    *("project", "quantize", "report", "tuner"),
+    *("net", "project", "quantize", "report", "tuner"),
 )
 NO_SUBJECT = re.compile(
     r"(and|as|at|beside|by|for|from|how|if|in|nobody|of|on|or|so|somebody|than|that|those|to|what|when|where|whether|"

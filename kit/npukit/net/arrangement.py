@@ -1,4 +1,4 @@
-"""Where the elements of a tensor lie in memory, if that is not densely, row by row, each as it is."""
+"""The places of a tensor's elements in memory, if they do not lie densely, row by row, each as it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Repeat:
-    """So many times, `stride` bytes apart."""
+    """A repetition: `count` times, `stride` bytes apart."""
 
     count: int
     stride: int

@@ -44,7 +44,7 @@ class Box:
         return any(b <= a for a, b in zip(self.start, self.stop, strict=True))
 
     def intersection(self, other: Box) -> Box:
-        """What both hold; empty if nothing."""
+        """The elements that both hold; empty if none."""
         return Box(tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop)))
 
     def hull(self, other: Box) -> Box:
@@ -55,5 +55,5 @@ class Box:
         return all(map(le, self.start, other.start)) and all(map(ge, self.stop, other.stop))
 
     def offset_in(self, outer: Box) -> tuple[int, ...]:
-        """Where this box begins, counted from the beginning of `outer`."""
+        """The beginning of this box, counted from the beginning of `outer`."""
         return tuple(a - b for a, b in zip(self.start, outer.start, strict=True))

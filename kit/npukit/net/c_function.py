@@ -36,7 +36,7 @@ _UNUSED = """alignas alignof asm auto case constexpr default do enum extern goto
     signed sizeof static static_assert struct switch thread_local typedef typeof typeof_unqual union unsigned
     volatile"""
 _WORDS_OF_C = frozenset(_UNUSED.split())
-"""Those of which TVM needs none."""
+"""Words of C of which TVM needs none."""
 LONGEST = 1 << 20
 """Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
@@ -71,7 +71,7 @@ def declaration(kind: str, name: str, *, written: bool) -> str:
 
 
 def math_functions(code: str) -> frozenset[str]:
-    """Which functions of `firmware/libm` the code calls."""
+    """The functions of `firmware/libm` that the code calls."""
     return MATH & set(_CALLED.findall(code))
 
 
@@ -101,7 +101,7 @@ def _cost(line: str) -> int:
 
 
 def _lines(code: str) -> Iterator[tuple[int, str]]:
-    """How often each line is run."""
+    """Each line, with the number of times that it is run."""
     depths = [1]
     for line in map(str.strip, code.splitlines()):
         if line.startswith("}"):

@@ -22,7 +22,7 @@ from npukit.net.tensor import Quantization, Tensor
 TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
 LEAST_SCALE = 2.0**-100
-"""Of an activation, and 1 over the largest: products and ratios of such scales are normal numbers in float32."""
+"""The least scale of an activation, and 1 over the largest: their products and ratios are normal numbers in float32."""
 OPERANDS = {
     **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
     **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
@@ -31,7 +31,7 @@ OPERANDS = {
     "sums": (2, 2),
     "total": (4, 1 << 16),
 }
-"""How few and how many inputs each kind takes, if not just one."""
+"""The least and the most inputs that each kind takes, if not just one."""
 
 WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d")
 CONSTANT_FIRST = ("add", "concat", "maximum", "minimum", "multiply", "subtract")

@@ -1,4 +1,4 @@
-"""What an op costs, whoever runs it: multiply-accumulates and bytes."""
+"""The cost of an op on any engine: multiply-accumulates and bytes."""
 
 from __future__ import annotations
 

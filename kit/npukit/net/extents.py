@@ -1,4 +1,4 @@
-"""What an op would read or hold at once, compared with the limits."""
+"""The extents that an op would read or hold at once, compared with the limits."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from npukit.net.requantize import doubling_high_multiply, rounding_shift_right
 ONE = (1 << 31) - 1
 """The largest Q0.31, which stands for 1."""
 HALF_ROOT_OF_TWO = 1518500250
-"""In Q0.31."""
+"""Half the root of two in Q0.31."""
 
 
 def saturating_shift(value: np.ndarray, exponent: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How much a model file may claim: limits that are checked before anything of that size is made.
+"""Limits on what a model file may claim, checked before anything of that size is made.
 
 A file of a few bytes can name shapes of gigabytes, so each claim is compared with its limit first. The defaults are
 far beyond what a board of small cores holds; NPUKIT_LIMITS multiplies them all for a file that its user trusts.
@@ -38,7 +38,7 @@ class Limit:
 
 FILE_BYTES = Limit("bytes", 1 << 29)
 TABLES = Limit("fields", 1 << 20)
-"""Of a protobuf file; each may take some hundred bytes."""
+"""The most fields of a protobuf file; each may take some hundred bytes."""
 TENSORS = Limit("tensors", 50_000)
 OPS = Limit("ops", 10_000)
 GRAPHS = Limit("subgraphs", 1 << 10)
@@ -46,14 +46,14 @@ OPERANDS = Limit("operands", 2_048)
 """Inputs or outputs of one op."""
 AXES = Limit("axes", 16)
 ELEMENTS = Limit("elements", 1 << 25)
-"""Of one tensor."""
+"""The most elements of one tensor."""
 TENSOR_BYTES = Limit("bytes in all its tensors", 1 << 29)
-"""As they would lie in memory one by one, however many of them name the same bytes."""
+"""The most bytes of all tensors one by one, however many of them name the same bytes."""
 NAME_BYTES = Limit("bytes in a name", 1 << 16)
 NAMES_BYTES = Limit("bytes in all its names", 1 << 24)
 STEPS = Limit("steps to unroll", 1 << 10)
 EXTENT = Limit("places along an axis, padding included", 1 << 20)
-"""Of what a window moves over; also how far apart its places may be."""
+"""The most places that a window moves over; also how far apart its places may be."""
 WINDOW = Limit("places in a window", 1 << 18)
 COLUMNS = Limit("numbers under the places of its window", 1 << 26)
 """Each place's numbers counted anew."""
@@ -61,7 +61,7 @@ MACS = Limit("multiply-accumulates", 1 << 36)
 SCRATCH = Limit("bytes of scratch memory", 1 << 28)
 
 IMPORT_MEMORY = Limit("bytes of memory", 1 << 32)
-"""What an import may take in all, calibration included: a second line behind the other limits."""
+"""The most memory of an import, calibration included: a second line behind the other limits."""
 
 
 def check_shape(shape: Sequence[int], thing: str) -> None:
@@ -73,7 +73,7 @@ def check_shape(shape: Sequence[int], thing: str) -> None:
 
 
 def _factor() -> float:
-    """What the user multiplies all limits by."""
+    """The factor by which the user multiplies all limits."""
     given = os.environ.get(VARIABLE, "1")
     try:
         factor = float(given)

@@ -13,5 +13,5 @@ def alike(what: str) -> str:
 
 
 def group(name: str) -> str | None:
-    """What values that are to have one scale have in common."""
+    """The group of values that are to have one scale."""
     return re.sub(r"[_\d]*$", "", name) if name.startswith(_ALIKE) else None

@@ -40,7 +40,7 @@ class Op:
 
     @property
     def title(self) -> str:
-        """What it does, for people: its kind, or those of its parts."""
+        """The op's name for people: its kind, or those of its parts."""
         kinds = [part.attributes.what if isinstance(part.attributes, TvmCode) else part.kind for part in self.parts]
         return " + ".join(kinds) if len(kinds) <= LONGEST_TITLE else f"{len(kinds)} ops"
 

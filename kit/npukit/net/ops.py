@@ -111,7 +111,7 @@ class Reshape(Attributes):
 
 @dataclass(frozen=True)
 class Softmax(Attributes):
-    """Over the last axis."""
+    """Softmax over the last axis."""
 
     kind: ClassVar[str] = "softmax"
     beta: float = 1.0
@@ -178,7 +178,7 @@ class Prelu(Attributes):
 
 @dataclass(frozen=True)
 class Mean(Attributes):
-    """Over `axes`, which stay with size 1."""
+    """The mean over `axes`, which stay with size 1."""
 
     kind: ClassVar[str] = "mean"
     axes: tuple[int, ...] = ()
@@ -204,7 +204,7 @@ class Concat(Attributes):
 
 @dataclass(frozen=True)
 class Slice(Attributes):
-    """From `begin` to before `end` in steps of `strides`, on each axis."""
+    """A slice from `begin` to before `end` in steps of `strides`, on each axis."""
 
     kind: ClassVar[str] = "slice"
     begin: tuple[int, ...] = ()
@@ -278,7 +278,7 @@ class TopK(Attributes):
 
 @dataclass(frozen=True)
 class TvmCode(Attributes):
-    """What is none of the kinds above, as C that TVM made: the body of a function, in float or in integers.
+    """An op that is none of the kinds above, as C that TVM made: the body of a function, in float or in integers.
 
     inputs: activations, then constants, of any type, known to the C as p0, p1, ...; its other parameters are `output`
     and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops,

@@ -96,7 +96,7 @@ class _Parser:
     outputs: list[str] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
     parts: list[Op] = field(default_factory=list)
-    """Of the next fused op."""
+    """The parts of the next fused op."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -204,7 +204,7 @@ class _Parser:
 
 
 def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:
-    """What follows an op's operands: attributes, then name, engine and reason."""
+    """The rest of an op behind its operands: attributes, then name, engine and reason."""
     attributes: dict[str, Any] = {}
     words = {"named": outputs[0], "on": CORE, "because": ""}
     while not tokens.done:
@@ -218,7 +218,7 @@ def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outp
 
 @cache
 def _typed(kind: type[Attributes]) -> Callable[[Any], Attributes]:
-    """What makes attributes of a kind, of values that a text gives; a `ValueError` if they are of other types."""
+    """The maker of a kind's attributes from a text's values; a `ValueError` if they are of other types."""
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind)).validate_python
 
 

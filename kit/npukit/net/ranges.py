@@ -1,4 +1,4 @@
-"""Whether an op's integers stay within the 32 bits in which every kernel computes them.
+"""A check that an op's integers stay within the 32 bits in which every kernel computes them.
 
 The reference, the core, the accelerators and TFLite all wrap beyond; a net in which that can happen is refused.
 """
@@ -29,7 +29,7 @@ from npukit.net.requantize import (
 
 LIMIT = 1 << 31
 TOLERANCE = 1e-3
-"""By how much a factor that is derived in single precision may be off, where that can be seen."""
+"""The error that a factor derived in single precision may have, where that can be seen."""
 
 
 def check_range(net: Net, op: Op) -> None:
@@ -52,7 +52,7 @@ def _weighted(net: Net, op: Op) -> None:
 
 
 def _largest_sums(net: Net, op: Op) -> np.ndarray:
-    """How large the sum of each output channel can become."""
+    """The largest sum of each output channel."""
     weights, bias, reach = net.constants[op.inputs[1]], net.constant(op, 2), _reach(net, op.inputs[0])
     axis = output_channel_axis(op)
     others = tuple(each for each in range(weights.ndim) if each != axis)

@@ -126,7 +126,7 @@ def requantization(net: Net, op: Op) -> Requantization:
 
 
 def effective_scales(net: Net, op: Op) -> list[float]:
-    """From sums to the output's integers: one for all, or one for each channel."""
+    """The scales from sums to the output's integers: one for all, or one for each channel."""
     input_scale, weights, output_scale = _scales(net, op)
     if op.kind == "dense" and len(weights) == 1:
         # TFLite Micro multiplies these two as float32 before it goes to double, in this one case.
@@ -164,7 +164,7 @@ def add_rescaling(net: Net, op: Op) -> AddRescaling:
 
 
 def subtract_rescaling(net: Net, op: Op) -> AddRescaling:
-    """As for add, but TFLite Micro derives these factors in float32."""
+    """The rescaling of a subtraction: as for add, but TFLite Micro derives these factors in float32."""
     first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
     with np.errstate(all="ignore"):
         twice_largest = np.float32(2) * max(first, second)

@@ -36,7 +36,7 @@ def output_shape(net: Net, op: Op) -> Shape:
 
 
 def windows(size: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair) -> Pair:
-    """How many window positions fit, down and across."""
+    """The number of window positions that fit, down and across."""
     if min(*strides, *dilation, *window) < 1 or min(padding) < 0:
         raise NpukitError(f"window {window}, strides {strides}, dilation {dilation}, padding {padding} make no sense")
     totals = (size[0] + padding[0] + padding[2], size[1] + padding[1] + padding[3])
@@ -86,7 +86,7 @@ def _dense(net: Net, op: Op) -> Shape:
 
 
 def _sums(net: Net, op: Op) -> Shape:
-    """As a convolution or a dense layer of the channels that the weights have."""
+    """The shape of partial sums: that of a convolution or a dense layer of the channels that the weights have."""
     attributes, shape, weights = op.attributes, net.tensor(op.inputs[0]).shape, net.tensor(op.inputs[1]).shape
     assert isinstance(attributes, Sums)
     if not shape or not 0 <= attributes.first <= shape[-1] - weights[-1] or len(weights) not in (2, len(shape)):
@@ -256,7 +256,7 @@ def _top_k(net: Net, op: Op) -> Shape:
 
 
 def _stated(net: Net, op: Op) -> Shape:
-    """What the code writes is not to be read off it."""
+    """The shape that the op states: it is not to be read off the code."""
     return net.tensor(op.output).shape
 
 

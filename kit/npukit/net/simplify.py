@@ -1,4 +1,4 @@
-"""What an importer leaves behind and nobody needs to run."""
+"""Removal of ops that an importer leaves behind and that need not run."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def _does_nothing(net: Net, op: Op) -> bool:
 
 
 def moves_nothing(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a transposition only moves axes of size 1."""
+    """True if a transposition only moves axes of size 1."""
     kept = [axis for axis in axes if shape[axis] != 1]
     return kept == sorted(kept)
 
 
 def _without_unread(net: Net) -> Net:
-    """Only what an output depends on, and the inputs."""
+    """The net of what an output depends on, and the inputs."""
     read, ops = {*net.outputs, *net.inputs}, []
     for op in reversed(net.ops):
         if read & set(op.outputs):

@@ -34,7 +34,7 @@ def cut_in_sums(net: Net, name: str, parts: int) -> Net:
 
 
 def name_of_part(name: str, number: int) -> str:
-    """Of the op that makes one of the parts."""
+    """The name of the op that makes one of the partial sums."""
     return f"{name}_sums_{number}"
 
 
@@ -88,7 +88,7 @@ def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], consta
 
 
 def _without_unread(net: Net) -> Net:
-    """Without constants that no op reads any more."""
+    """The net without constants that no op reads any more."""
     read = {name for op in net.ops for part in op.parts for name in part.inputs}
     unread = net.constants.keys() - read
     tensors = {name: tensor for name, tensor in net.tensors.items() if name not in unread}

@@ -39,7 +39,7 @@ def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantizati
 
 
 def quantised(value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_point: int) -> np.ndarray:
-    """What `quantize` makes of numbers: float32 throughout, halves to even."""
+    """The integers that `quantize` makes of numbers: float32 throughout, halves to even."""
     with np.errstate(all="ignore"):
         steps = (value.astype(np.float32) - offset.astype(np.float32)) / step.astype(np.float32)
     low, high = np.float32(-128 - zero_point), np.float32(127 - zero_point)
@@ -48,7 +48,7 @@ def quantised(value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_poin
 
 
 LEAST_ROOT = 16 * SATURATES
-"""As SATURATES, for multiples of 1 / sqrt(255) and more."""
+"""The same as SATURATES, for multiples of 1 / sqrt(255) and more."""
 
 
 def sigmoid_table(source: Quantization, target: Quantization) -> np.ndarray:

@@ -31,7 +31,7 @@ class Quantization:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a tensor is; constants keep their values in `Net.constants`."""
+    """The description of a tensor; constants keep their values in `Net.constants`."""
 
     name: str
     shape: tuple[int, ...]

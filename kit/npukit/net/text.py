@@ -40,7 +40,7 @@ def print_net(net: Net) -> str:
 
 
 def stored_values(net: Net) -> dict[str, np.ndarray]:
-    """What the text names by digest only: long constants, and long scale vectors as `NAME scales`."""
+    """The values that the text names by digest only: long constants, and long scale vectors as `NAME scales`."""
     values = {name: value for name, value in net.constants.items() if value.size > INLINE_VALUES}
     for name, tensor in net.tensors.items():
         if tensor.quantization and len(tensor.quantization.scales) > INLINE_SCALES:

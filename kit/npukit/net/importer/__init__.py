@@ -1,4 +1,4 @@
-"""From a Relax module in QDQ form to a Net. The one place in net/ that knows TVM."""
+"""The import of a Relax module in QDQ form as a Net. The one place in net/ that knows TVM."""
 
 from npukit.net.importer.walk import is_dynamic, is_float, net_and_views, net_from_relax
 

@@ -1,4 +1,4 @@
-"""How the loops of a kernel may be arranged, each as a text that people can read and findings keep."""
+"""Arrangements of a kernel's loops, each as a text that people can read and tuning records keep."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a 
 
 @dataclass(frozen=True)
 class Nest:
-    """Of one sum: how many turns of each loop around it, and of each loop over its terms, are inside all others."""
+    """The turns of each loop around one sum, and of each loop over its terms, that are inside all others."""
 
     inside: tuple[int, ...]
     terms: tuple[int, ...]
 
 
 class Arrangement(Protocol):
-    """How a kernel's loops are arranged. The order in which each sum is taken never changes, nor does a bit of it."""
+    """The arrangement of a kernel's loops. The order in which each sum is taken never changes, nor does a bit of it."""
 
     @property
     def apart(self) -> bool:
-        """Whether what a sum reads is made before it where that takes more than an addition or so."""
+        """True if a sum's operands are made before it where that takes more than an addition or so."""
         ...
 
     def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:
-        """Of sum `number`, whose loops have these extents."""
+        """The nest of sum `number`, whose loops have these extents."""
         ...
 
 
@@ -104,7 +104,7 @@ class Tiling:
 
 
 def arrangement_of(choice: str) -> Blocking | Tiling:
-    """What a finding chooses."""
+    """The arrangement that a tuning record chooses."""
     return Tiling.parse(choice) if choice.startswith(f"{TILES} ") else Blocking.parse(choice)
 
 
@@ -113,7 +113,7 @@ def _fits(factors: Sequence[int], loops: Sequence[int]) -> bool:
 
 
 def _in_order(nest: Nest, over: Sequence[int]) -> bool:
-    """Whether the terms keep their order: a loop over them is split only if those inside it are inside altogether."""
+    """True if the terms keep their order: a loop over them is split only if those inside it are inside altogether."""
     split = next((place for place, turns in enumerate(nest.terms) if turns > 1), len(over))
     return all(turns == size for turns, size in list(zip(nest.terms, over, strict=True))[split + 1 :])
 

@@ -35,7 +35,7 @@ def straight(rank: int) -> Order:
 
 
 def layout_order(layout: str) -> Order:
-    """How NHWC lies in the model's layout."""
+    """The order of NHWC in the model's layout."""
     return tuple(layout.index(axis) for axis in "NHWC")
 
 
@@ -49,9 +49,9 @@ class Assembly:
     ops: list[Op] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
     _alike: dict[Hashable, str] = field(default_factory=dict)
-    """By what a constant is its name."""
+    """The name of each constant, by its contents."""
     _reshaped: dict[str, str] = field(default_factory=dict)
-    """By each reshape's result what it is made of."""
+    """The source of each reshape, by its result."""
     _arranged: dict[tuple[str, Order], str] = field(default_factory=dict)
 
     def new_name(self, kind: str) -> str:

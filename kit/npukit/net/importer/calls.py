@@ -23,7 +23,7 @@ make_call: Any = Call
 
 _RELAX, _FORMS = "relax.", "relax.attrs."
 _LOOPS = "FLegalize"
-"""What an operator has of which TVM can make loops."""
+"""The attribute of an operator of which TVM can make loops."""
 _SCANS = frozenset(("argsort", "cumprod", "cumsum", "sort", "topk"))
 """Operators that TVM makes loops of in a pass of their own."""
 

@@ -15,7 +15,7 @@ from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization
 
 Definitions = Mapping[Any, Any]
-"""What each variable of the dataflow block is bound to."""
+"""The expression that each variable of the dataflow block is bound to."""
 
 
 REARRANGED = ("expand_dims", "permute_dims", "reshape")
@@ -53,7 +53,7 @@ def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | No
 
 
 def _before_moves(expression: Any, definitions: Definitions) -> tuple[Any, list[Any]]:
-    """What is transposed and reshaped until it is the expression, and by which calls, the first one first."""
+    """The value that is transposed and reshaped until it is the expression, and the calls, the first one first."""
     found, moves = resolve(expression, definitions), []
     while callee(found) in REARRANGED:
         moves.append(found)
@@ -69,7 +69,7 @@ def resolve(expression: Any, definitions: Definitions) -> Any:
 
 
 def operands(value: Any) -> Iterator[Any]:
-    """What a binding's value reads, the parts of a tuple one by one."""
+    """The operands that a binding's value reads, the parts of a tuple one by one."""
     if isinstance(value, relax.Tuple):
         for part in value.fields:
             yield from operands(part)
@@ -83,7 +83,7 @@ def operands(value: Any) -> Iterator[Any]:
 
 
 def reads_of(module: Any) -> Counter[Any]:
-    """How often each variable of `main` is read, the function's own result included."""
+    """The number of reads of each variable of `main`, the function's own result included."""
     main: Any = module["main"]
     values = [binding.value for block in main.body.blocks for binding in block.bindings]
     return Counter(

@@ -53,7 +53,7 @@ TAKE_NUMBERS = frozenset(
 """Operators of which TVM makes code with a number in it."""
 
 MOST_OPERATORS = 50
-"""Of one island: what would be more is a tensor in between. Both TVM and the reading of an island recurse this deep."""
+"""The most operators of one island; beyond them there is a tensor in between. TVM and the reading recurse so deep."""
 
 TYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")
 
@@ -67,7 +67,7 @@ class Islands:
     reads: Counter[Any]
     _tensors: dict[Any, View] = field(default_factory=dict)
     _begun: dict[Any, _Island] = field(default_factory=dict)
-    """Those that wait for what they read, by the variable that they compute."""
+    """Islands that wait for their operands, by the variable that they compute."""
 
     def quantized(self, call: Any, quantization: Quantization, why: str) -> View:
         """The int8 tensor that a quantize makes of a float expression."""
@@ -112,7 +112,7 @@ class Islands:
         return missing
 
     def _held(self, variable: Any) -> View | None:
-        """What the walk knows already as the model means it."""
+        """The view that the walk knows already, as the model means it."""
         view = self.walk.view(variable)
         if view is None:
             return None
@@ -143,7 +143,7 @@ class Islands:
         return expression
 
     def belongs(self, reader: Any, read: Any, *, free: bool) -> bool:
-        """Whether the expression that is read can be computed inside its reader. `free`: nothing costly is in yet."""
+        """True if the expression that is read can be computed inside its reader. `free`: nothing costly is in yet."""
         read = self.variable(read)
         value = resolve(read, self.walk.definitions)
         if self.reads[read] != 1 or self.walk.view(read) is not None or not isinstance(value, Call):
@@ -204,7 +204,7 @@ class _Island:
         return call.args[0].name_hint if callee(call) == "call_tir" else callee(call)
 
     def _loops(self, call: Any) -> Any:
-        """What TVM's importer made loops of."""
+        """The call of what TVM's importer made loops of."""
         function = self.islands.module[call.args[0]].without_attr("global_symbol")
         variable = GlobalVar(f"loops_{len(self._functions)}")
         self._functions.append((variable, function))
@@ -232,7 +232,7 @@ class _Island:
         return self._read(argument)
 
     def _takes_in(self, reader: Any, argument: Any) -> bool:
-        """Whether an operand of an operator of the island is computed in it."""
+        """True if an operand of an operator of the island is computed in it."""
         return len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
 
     def _part(self, value: Any) -> Any:
@@ -299,7 +299,7 @@ class _Island:
         return self._activation(self.islands.variable(expression), shape_of(expression), dtype_of(expression))
 
     def _activation(self, source: Any, shape: tuple[int, ...], dtype: str) -> Any:
-        """What a view or a variable holds as a parameter, its axes as the model has them."""
+        """The parameter that holds a view's or a variable's values, its axes as the model has them."""
         if source not in self._activations:
             self._activations[source] = relax.Var(f"activation_{len(self._activations)}", tensor_type(shape, dtype))
         return self._activations[source]

@@ -48,7 +48,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What TVM makes loops of, its name for people, and `layers`, the ops it computes. The last step is the result."""
+    """The function that TVM makes loops of, its name for people, and `layers`, the ops it computes.
+
+    The last step is the result."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -69,14 +71,14 @@ class Code:
 
 @dataclass
 class Scheduling:
-    """For which board, with which findings; then the code that kernels became, and those that are data, by key."""
+    """The board and its tuning records; then the code that kernels became, and those that are data, by key."""
 
     board: str
     database: Database
     kernels: dict[str, Kernel] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
     made: dict[str, Code] = field(default_factory=dict)
-    """By the Relax function."""
+    """The code made of each Relax function."""
 
     def arrangement(self, key: str) -> Arrangement:
         choice = self.database.choice(key)
@@ -106,7 +108,7 @@ def scheduling(board: str, database: Database) -> Iterator[Scheduling]:
 
 
 def current() -> Scheduling:
-    """What is open, or no findings for no board."""
+    """The scheduling that is open, or one of no records for no board."""
     return _open.get() or Scheduling("", NOTHING_FOUND)
 
 

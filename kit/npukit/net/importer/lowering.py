@@ -1,4 +1,4 @@
-"""From Relax operators to C without a runtime: legalised, fused into one function, inlined, printed by TVM."""
+"""C without a runtime made of Relax operators: legalised, fused into one function, inlined, printed by TVM."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def code_of(module: IRModule) -> Code:
 
 @contextmanager
 def _faults_told() -> Iterator[None]:
-    """What TVM says of a fault, in a line."""
+    """Reports faults of TVM in a line."""
     try:
         yield
     except NpukitError:
@@ -65,7 +65,7 @@ def _faults_told() -> Iterator[None]:
 
 
 def _noted(kernel: Kernel | None, function: Any) -> Code:
-    """As tuning found it best, and left for who tunes it if it is data."""
+    """The code of a kernel as tuning found it best; noted for tuning if it is data."""
     tuning = loops.current()
     key = key_of(function, tuning.board)
     code = _printed(scheduled(function, tuning.arrangement(key)))
@@ -102,7 +102,7 @@ def _operands(net: Net, op: Op) -> tuple[Parameter, ...]:
 
 
 def key_of(function: Any, board: str) -> str:
-    """What names a kernel, its shapes and types included, and the board it is for."""
+    """The key of a kernel, its shapes and types included, and of the board it is for."""
     module = IRModule({ISLAND: function.with_attr("global_symbol", ISLAND)})
     return hashlib.sha256(f"{board} {module.script()}".encode()).hexdigest()[:32]
 
@@ -204,7 +204,7 @@ def _sizes(shape: Sequence[Any]) -> list[int]:
 
 
 def _with_functions(function: Any) -> Any:
-    """What TVM has no C for, as a call of libm."""
+    """The expression with calls of libm for what TVM has no C for."""
 
     def named(call: Any) -> Any:
         name = getattr(call.op, "name", "").removeprefix("tirx.") + "f"

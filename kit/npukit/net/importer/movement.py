@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 Movement = Callable[["Walk", View, Any], View]
-"""From the view of the op's input to the view of its output."""
+"""A function from the view of the op's input to the view of its output."""
 
 
 def reshape(walk: Walk, source: View, call: Any) -> View:
@@ -64,7 +64,7 @@ def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
 
 
 def permute(walk: Walk, source: View, call: Any) -> View:
-    """Nothing moves until somebody needs the axes in another order."""
+    """Permutes the axes of a view; nothing moves until a reader needs them in another order."""
     rank = len(source.order)
     given = call.attrs.axes
     axes = [int(axis) % rank for axis in given] if given is not None else list(range(rank))[::-1]
@@ -164,7 +164,7 @@ MOVEMENTS: Mapping[str, Movement] = {
 
 
 def moved_from(expression: Any, definitions: Mapping[Any, Any]) -> Any:
-    """What a move takes its values from."""
+    """The source of a move's values."""
     if callee(expression) == "split_part":
         return resolve(expression.tuple_value, definitions).args[0]
     return expression.args[0]

@@ -1,4 +1,4 @@
-"""Which float op becomes which integer op."""
+"""The integer op that each float op becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many multiply-accumulates Relax's operators take."""
+"""The number of multiply-accumulates that Relax's operators take."""
 
 from __future__ import annotations
 

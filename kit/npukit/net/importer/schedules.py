@@ -1,4 +1,4 @@
-"""How the loops of a kernel that TVM makes are arranged: what is computed where it is read, and how sums are blocked.
+"""Schedules of the loops of a kernel that TVM makes: what is computed where it is read, and how sums are blocked.
 
 No sum is ever taken in another order, so that no arrangement changes a bit of what a kernel computes.
 """
@@ -17,7 +17,7 @@ from tvm.ir import IRModule
 from npukit.net.importer.arrangements import Arrangement, Nest
 
 ISLAND = "island"
-"""What the function that is to be lowered is called."""
+"""The name of the function that is to be lowered."""
 
 _REDUCTION = 2
 """TVM's number of the axes that are summed over."""
@@ -39,7 +39,7 @@ def opened(function: Any) -> Any:
 
 
 def inline(schedule: Any, apart: bool) -> None:
-    """As few arrays between the loops as will do: what is cheap, or read once, is computed where it is read.
+    """Leaves as few arrays between the loops as will do: what is cheap, or read once, is computed where it is read.
 
     If `apart`, what is not cheap and read by a sum, such as a padded image, is an array of its own all the same.
     """
@@ -124,7 +124,7 @@ def _nested(schedule: Any, around: Sequence[Any], over: Sequence[Any], nest: Nes
 
 
 def _split(schedule: Any, loops: Sequence[Any], factors: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """What is left of each loop, and the loops of so many turns split from them."""
+    """The rest of each loop, and the loops of so many turns split from them."""
     outer, inner = list(loops), []
     for place, factor in enumerate(factors):
         if factor > 1:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 MOST_PARTS = 100
-"""Of what lies between two quantisations: functions, numbers and tensors. What has more is computed in float."""
+"""The most parts between two quantisations: functions, numbers and tensors. What has more is computed in float."""
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 
@@ -69,7 +69,7 @@ TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
     "sigmoid": sigmoid_table,
     "tanh": tanh_table,
 }
-"""Those that TFLite computes in integers."""
+"""The tables that TFLite computes in integers."""
 
 WITH_ATTRIBUTES: Mapping[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "clip": lambda call, x: np.clip(x, number(call.args[1]), number(call.args[2])),
@@ -147,7 +147,7 @@ def _parts(walk: Walk, core: Any) -> list[Any]:
 
 
 def _reads(walk: Walk, part: Any) -> list[Any]:
-    """What a call is computed from; nothing, if it is a number or a tensor."""
+    """The operands that a call is computed from; none, if it is a number or a tensor."""
     if _scalar(walk, part) is not None or walk.operand(part) is not None:
         return []
     name = callee(part)

@@ -45,7 +45,7 @@ AS_ASKED = "as asked"
 
 @dataclass
 class Walk:
-    """What is known so far: float variables by definition, integer variables by tensor."""
+    """The state of the import: float variables by definition, integer variables by tensor."""
 
     assembly: Assembly
     module: Any
@@ -56,7 +56,7 @@ class Walk:
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, View] = field(default_factory=dict)
     _moved: dict[Any, View | None] = field(default_factory=dict)
-    """By each move's result its tensor; None if what is moved is no dequantised one."""
+    """The tensor of each move's result; None if what is moved is no dequantised one."""
 
     def operand(self, expression: Any) -> View | None:
         """The int8 tensor behind a dequantised activation, seen through moves; None if it is none."""
@@ -108,7 +108,7 @@ class Walk:
 
     @cached_property
     def islands(self) -> Islands:
-        """What is computed in float."""
+        """The islands: what is computed in float."""
         return Islands(self, self.module, reads_of(self.module))
 
     @cached_property
@@ -149,7 +149,7 @@ class Walk:
 
 
 def as_int8(quantization: Quantization, dtype: str) -> Quantization:
-    """What int8 integers stand for: uint8 ones are stored less 128."""
+    """The quantisation of int8 integers: uint8 ones are stored less 128."""
     if dtype != "uint8":
         return quantization
     shifted = tuple(zero_point - 128 for zero_point in quantization.zero_points)
@@ -186,12 +186,12 @@ def net_and_views(
 
 
 def is_float(module: IRModule) -> bool:
-    """Whether no activation is quantised, neither beforehand nor at run time; constants may be."""
+    """True if no activation is quantised, neither beforehand nor at run time; constants may be."""
     return not any(_is_quantisation(value) or _sums_integers(value) for value in _values(module))
 
 
 def is_dynamic(module: IRModule) -> bool:
-    """Whether activations are quantised at run time alone."""
+    """True if activations are quantised at run time alone."""
     values = _values(module)
     return any(map(_sums_integers, values)) and not any(map(_is_quantisation, values))
 
@@ -228,12 +228,12 @@ def _read_in_float(module: IRModule) -> frozenset[Any]:
 
 
 def _is_quantisation(value: Any) -> bool:
-    """Whether an activation is quantised here, or was before; constants alone say nothing."""
+    """True if an activation is quantised here, or was before; constants alone say nothing."""
     return callee(value) == "quantize" or (callee(value) == "dequantize" and isinstance(value.args[0], relax.Var))
 
 
 def _sums_integers(value: Any) -> bool:
-    """Whether this is a product of integers with scales that only the model's other ops know."""
+    """True if this is a product of integers with scales that only the model's other ops know."""
     return callee(value) in LINEAR and dtype_of(value) == "int32"
 
 
@@ -296,7 +296,7 @@ def _describe(walk: Walk, binding: Any) -> str:
 
 
 def _casts_index(walk: Walk, value: Any) -> bool:
-    """Whether an argmax's result gets its type here."""
+    """True if an argmax's result gets its type here."""
     return _casts(value) and callee(resolve(value.args[0], walk.definitions)) == "argmax"
 
 
@@ -340,7 +340,7 @@ def _computed(walk: Walk, site: Site) -> View:
 
 
 def _moves_floats(walk: Walk, core: Any) -> bool:
-    """Whether this is a move of what is computed in float."""
+    """True if this is a move of what is computed in float."""
     return callee(core) in MOVEMENTS and callee(core) not in OPERATORS and walk.operand(core) is None
 
 

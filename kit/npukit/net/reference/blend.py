@@ -36,7 +36,7 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
 
 
 def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: int) -> np.ndarray:
-    """Between two neighbours along an axis, in units of 1/1024."""
+    """Values between two neighbours along an axis, in units of 1/1024."""
     low, high, step = (np.array(part) for part in zip(*places, strict=True))
     steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
     return data.take(low, axis) * (ONE - steps) + data.take(high, axis) * steps

@@ -80,7 +80,7 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """What the channels of the weights add to a convolution or a dense layer."""
+    """The partial sums of the weights' channels of a convolution or a dense layer."""
     attributes, weights = op.attributes, operands[1]
     assert isinstance(attributes, Sums)
     zero = quantization(net, op.inputs[0]).zero_point

@@ -64,7 +64,7 @@ def evaluate(net: Net, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def has_cases(net: Net, inputs: Sequence[np.ndarray]) -> bool:
-    """Whether the inputs have the leading axis; an error if they fit the net in neither way."""
+    """True if the inputs have the leading axis; an error if they fit the net in neither way."""
     if len(inputs) != len(net.inputs):
         raise NpukitError(f"{net.name} takes {len(net.inputs)} inputs, not {len(inputs)}")
     batched = [_has_cases(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]

@@ -34,9 +34,9 @@ FLAGS = (
 SECONDS = 300
 """More than any compilation takes, the first one of a fresh zig included."""
 MOST_BYTES = 1 << 31
-"""Of a sandbox's memory: half of what WebAssembly can address."""
+"""The most bytes of a sandbox's memory: half of what WebAssembly can address."""
 MOST_STEPS = 1 << 34
-"""Of a call, which computes one case: 17 s at the 1.0e9 steps a second that an endless loop was measured to make."""
+"""The most steps of a call, which computes one case. An endless loop ends after seconds."""
 _PAGE, _ALIGNMENT = 1 << 16, 16
 
 
@@ -73,7 +73,7 @@ def _called(
 
 
 def _places(arrays: Sequence[np.ndarray], start: int) -> tuple[list[int], int]:
-    """Where each array begins, and where the last one ends."""
+    """The beginning of each array, and the end of the last one."""
     places = []
     for array in arrays:
         start = -(-start // _ALIGNMENT) * _ALIGNMENT

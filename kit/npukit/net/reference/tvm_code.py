@@ -20,7 +20,7 @@ from npukit.net.reference.sandbox import Sandbox
 NAN = np.uint32(0x7FC00000)
 
 STEPS, STEPS_A_CYCLE = 1 << 28, 16
-"""What a call may take in any case, and for each cycle that its loops are thought to take: of the 277 ops that the
+"""Steps that a call may take in any case, and for each cycle that its loops are thought to take: of 277 ops that the
 tests of float operators make, none took more than 4."""
 
 

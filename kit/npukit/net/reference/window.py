@@ -29,7 +29,7 @@ def padded(images: np.ndarray, padding: Padding, value: int) -> np.ndarray:
 def taps(
     source: np.ndarray, window: tuple[int, ...], strides: Pair, dilation: Pair, size: tuple[int, ...]
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """For each window position (y, x): the inputs [image, *size, channel] that it meets, in row-major order."""
+    """The window positions (y, x), each with the inputs [image, *size, channel] that it meets, in row-major order."""
     for y in range(window[0]):
         for x in range(window[1]):
             top, left = y * dilation[0], x * dilation[1]
