@@ -1,6 +1,6 @@
 """Docstrings begin with a noun phrase or a verb and name their subject: no genitive, no clause without its noun.
 
-A room is added to ROOMS once all of its docstrings do.
+Docstrings of the rooms in NOT_YET do not all do so yet.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import pytest
 from helpers import CHECKOUT
 
 PACKAGE = CHECKOUT / "kit/npukit"
-ROOMS = (
-    *("accel", "application", "board", "boot", "cli", "codegen", "emulator", "farm", "library", "link", "measure"),
-    *("net", "project", "quantize", "report", "tuner"),
-)
+NOT_YET = {"plan"}
+ROOMS = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - NOT_YET)
 NO_SUBJECT = re.compile(
     r"(and|as|at|beside|by|for|from|how|if|in|nobody|of|on|or|so|somebody|than|that|those|to|what|when|where|whether|"
     r"which|who|whoever|whom|whose|with|without)\b",
@@ -58,7 +56,3 @@ def test_docstrings_of_the_modules_between_rooms_name_their_subject() -> None:
 def test_a_docstring_without_a_subject_is_found_out() -> None:
     source = '"""Of a plan."""\nLEAST = 3\n"""So many."""\n\n\ndef wait() -> None:\n    """Waits for a flag."""\n'
     assert without_subject(source) == ["Of a plan.", "So many."]
-
-
-def test_every_room_in_the_list_is_one() -> None:
-    assert all((PACKAGE / room / "__init__.py").is_file() for room in ROOMS)

@@ -1,4 +1,4 @@
-"""From a model file to a Relax module and to a Net."""
+"""Loading a model file as a Relax module and as a Net."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load_net_from_model(path: Path | str, *, input_shapes: InputShapes | None = 
 
 
 def name_of(path: Path) -> str:
-    """What a model file's network is called."""
+    """The name of a model file's network."""
     return re.sub(r"[^\w.-]", "_", path.stem, flags=re.ASCII)
 
 
@@ -49,7 +49,7 @@ def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -
 
 
 def layout_of(path: Path) -> Layout:
-    """In which order the axes of a model's images come."""
+    """The order of the axes of a model's images."""
     return "NHWC" if path.suffix == ".tflite" or is_tflite(_read(path)[:8]) else "NCHW"
 
 

@@ -1,4 +1,4 @@
-"""What the formats call the ops that npukit reads, by the kind of op they become.
+"""The formats' names of the ops that npukit reads, by the kind of op they become.
 
 A function of one number becomes a lookup, however it is spelled; a clip becomes part of the op before it. A recurrent
 layer becomes dense layers, tables, sums and products for each step.

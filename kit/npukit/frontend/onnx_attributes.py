@@ -16,7 +16,7 @@ REPEATED: Mapping[str, tuple[str, Callable[[Shapes], Any]]] = {
     **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose"), ("kernel_shape", lambda inputs: inputs[1][2:])),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size", lambda inputs: inputs[2][-1])),
 }
-"""By op an attribute that repeats what the shapes of a node's inputs say."""
+"""Attributes, by op, that repeat what the shapes of a node's inputs say."""
 
 
 class Attributes(dict[str, Any]):

@@ -1,4 +1,4 @@
-"""What an ONNX file claims, compared with the limits and with itself before anything is made of it."""
+"""The claims of an ONNX file, compared with the limits and with itself before anything is made of it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ConvTranspose(onnx_frontend.ConvTranspose):
 
 
 def _cut_off(inputs: Any, attr: Any, shape: list[int]) -> list[int]:
-    """How much of a transposed convolution's full result is not wanted."""
+    """The margins of a transposed convolution's full result that are not wanted."""
     size, window = ([int(side) for side in value.ty.shape][2:] for value in inputs[:2])
     strides, dilations = (attr.get(key, [1] * len(size)) for key in ("strides", "dilations"))
     wanted = shape[-len(size) :]

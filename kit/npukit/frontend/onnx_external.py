@@ -30,7 +30,7 @@ def load_external_data(model: onnx.ModelProto, path: Path) -> None:
 
 
 def _bytes(tensor: onnx.TensorProto, folder: Path, model: str) -> int:
-    """How many will be read."""
+    """The number of bytes that will be read."""
     info = ExternalDataInfo(tensor)
     location = info.location or ""
     if not location or "\0" in location or not (folder / location).resolve().is_relative_to(folder):

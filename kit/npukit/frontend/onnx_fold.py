@@ -124,7 +124,7 @@ class _Fold:
             self._keep(helper.make_node("Where", [node.input[0], one, other], [output], name=node.name))
 
     def _branch(self, graph: onnx.GraphProto, names: Mapping[str, str]) -> list[str]:
-        """What the outputs of a branch are called, once its nodes are here."""
+        """The names of a branch's outputs, once its nodes are here."""
         inner = dict(names)
         for tensor in graph.initializer:
             held = onnx.TensorProto()
@@ -188,7 +188,7 @@ class _Fold:
         return True
 
     def _evaluated(self, node: onnx.NodeProto) -> bool:
-        """By ONNX's own evaluator; a node that it does not take stays."""
+        """Evaluates a node by ONNX's own evaluator; a node that it does not take stays."""
         given = dict.fromkeys(each for each in node.input if each)
         graph = helper.make_graph(
             [node], "known", [], [helper.make_empty_tensor_value_info(each) for each in node.output if each]

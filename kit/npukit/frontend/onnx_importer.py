@@ -86,7 +86,7 @@ class _Importer(TvmImporter):
         return [_shape_of(kind) or () for kind in kinds]
 
     def _check_results(self, node: onnx.NodeProto) -> None:
-        """What a node makes is as large as may be, and as the model declares it."""
+        """Refuses results of a node that are too large, or not as the model declares them."""
         for name in filter(None, node.output):
             kind = getattr(self._nodes.get(name), "ty", None)
             shape = _shape_of(kind)

@@ -17,7 +17,7 @@ OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
 CONVOLUTIONS = {3: ("conv1d", "NCW", "OIW"), 4: ("conv2d", "NCHW", "OIHW"), 5: ("conv3d", "NCDHW", "OIDHW")}
-"""By rank: Relax's operator, and how data and weights lie."""
+"""Relax's operator by rank, and the layouts of data and weights."""
 
 
 class ConvInteger(OnnxOpConverter):
@@ -137,7 +137,7 @@ def _quantised_type(attr: Any, zero: Any) -> str:
 
 
 def _is_known(ends: Sequence[Any], attr: Any, params: Any) -> bool:
-    """Whether there is a scale and zero point for the tensor or for each channel, known now."""
+    """True if there is a scale and zero point for the tensor or for each channel, known now."""
     return not attr.get("block_size", 0) and all(known(each, params) is not None for each in ends)
 
 

@@ -13,7 +13,7 @@ operators: Any = relax.op
 
 
 class LayerNormalization(onnx_frontend.LayerNormalization):
-    """With the mean and the inverse of the deviation, where the model takes them; TVM's gives zeros."""
+    """Layer norm with the mean and the inverse of the deviation, where the model takes them; TVM's gives zeros."""
 
     @classmethod
     def _impl_v17(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -29,7 +29,7 @@ class LayerNormalization(onnx_frontend.LayerNormalization):
 
 
 class BatchNormalization(onnx_frontend.BatchNormalization):
-    """That of a model that is trained no more."""
+    """Batch norm of a model that is trained no more."""
 
     @classmethod
     def _impl_v15(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

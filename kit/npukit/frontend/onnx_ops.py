@@ -170,7 +170,7 @@ CONVERTERS: Mapping[str, Any] = {
 
 @contextmanager
 def readable_converters() -> Iterator[None]:
-    """While this lasts, TVM's importer uses our converters."""
+    """Makes TVM's importer use our converters while this lasts."""
     table = onnx_frontend._get_convert_map
     onnx_frontend._get_convert_map = lambda: {**table(), **CONVERTERS}
     try:

@@ -64,7 +64,7 @@ class _Recurrent(OnnxOpConverter):
 
     @classmethod
     def _check(cls, attr: Any, given: Any, arrays: Any, steps: int) -> None:
-        """What is refused, and why."""
+        """Refuses what cannot be unrolled, and says why."""
         names = tuple(_text(name) for name in attr.get("activations", ()))
         if any(each != cls.activations[place % len(cls.activations)] for place, each in enumerate(names)):
             raise NpukitError(f"its activations are {', '.join(names)}; npukit reads {', '.join(cls.activations)}")
@@ -81,7 +81,7 @@ def _text(value: Any) -> str:
 
 
 def _directions(attr: Mapping[str, Any]) -> tuple[bool, ...]:
-    """Whether each direction is backwards."""
+    """True for each direction that is backwards."""
     name = _text(attr.get("direction", "forward"))
     return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[name]
 

@@ -19,14 +19,14 @@ from npukit.errors import NpukitError
 operators: Any = relax.op
 
 BY_PIXELS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
-"""What `image.resize2d` knows."""
+"""The coordinate transformations that `image.resize2d` knows."""
 
 CROP = "tf_crop_and_resize"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """How one axis is resized: from `size` to `result` places, by `scale`; `start` and `end` cut out a part."""
+    """The resizing of one axis: from `size` to `result` places, by `scale`; `start` and `end` cut out a part."""
 
     size: int
     result: int
@@ -72,7 +72,7 @@ PLACES: Mapping[str, Place] = {
     "pytorch_half_pixel": lambda axis, places: _half_pixel(axis, places) if axis.result > 1 else places * 0,
     CROP: _cropped,
 }
-"""Where in the input an output place lies."""
+"""The place in the input of an output place."""
 
 NEAREST: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda places: np.ceil(places - 0.5),
@@ -124,7 +124,7 @@ class Method:
         return PLACES[self.coordinates](axis, np.arange(axis.result, dtype=np.float64))
 
     def outside(self, axis: Axis) -> np.ndarray:
-        """Which output places are none of the input's."""
+        """The output places that are none of the input's."""
         places = self.places(axis)
         return ((places < 0) | (places > axis.size - 1)) & (self.coordinates == CROP)
 
@@ -154,7 +154,7 @@ class Method:
 
 
 class Resize(onnx_frontend.Resize):
-    """What TVM's own converter has no exact operator for is a product with a constant for each axis."""
+    """Resizing; where TVM's own converter has no exact operator, a product with a constant for each axis."""
 
     @classmethod
     def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -224,7 +224,7 @@ def _factors(
 
 
 def _by_pixels(method: Method, axes: list[Axis]) -> bool:
-    """Whether Relax's operator for images does the same."""
+    """True if Relax's operator for images does the same."""
     spatial = len(axes) == 4 and axes[0].stays and axes[1].stays
     ratio = all(abs(axis.scale * axis.size - axis.result) < 1e-6 for axis in axes)
     plain = method.mode in ("nearest", "linear") and not method.antialias and not method.exclude_outside

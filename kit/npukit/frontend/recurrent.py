@@ -49,7 +49,7 @@ class Writer:
     builder: relax.BlockBuilder
     layer: int
     _constants: dict[tuple[bytes, tuple[int, ...]], Any] = field(default_factory=dict)
-    """By content, so that every step reads the same."""
+    """Constants by content, so that every step reads the same."""
 
     def __call__(self, expression: Any, what: str = "") -> Any:
         """`what` names a value that every step has."""
@@ -122,7 +122,7 @@ def gru(write: Writer, data: Any, weights: Weights, state: State) -> State:
 
 
 def _product(write: Writer, data: Any, weights: Weights, hidden: Any) -> Any:
-    """What the hidden state adds to all gates; of none, the bias alone."""
+    """The hidden state's part of all gates; of none, the bias alone."""
     if hidden is None:
         return write.constant(np.tile(weights.second_bias, (int(data.ty.shape[0]), 1)))
     return write.product(hidden, weights.second, weights.second_bias, "product")

@@ -1,4 +1,4 @@
-"""What a model keeps from frame to frame: pairs of an input and an output."""
+"""States that a model keeps from frame to frame: pairs of an input and an output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class State:
     initial: np.ndarray
 
     def to_json(self) -> dict[str, Any]:
-        """As `in2`, `out1`, and the value, one number where all are the same."""
+        """The state as `in2`, `out1`, and the value, one number where all are the same."""
         same = np.all(self.initial == self.initial.flat[0])
         begins = self.initial.flat[0].item() if same else self.initial.tolist()
         return {"input": f"in{self.input}", "output": f"out{self.output}", "initial": begins}
@@ -35,6 +35,6 @@ def with_states(module: IRModule, states: Sequence[State]) -> IRModule:
 
 
 def states_of(module: Any) -> tuple[State, ...]:
-    """What the module tells of its states."""
+    """The states that the module declares."""
     told = module.attrs[ATTRIBUTE] if module.attrs and ATTRIBUTE in module.attrs else ()
     return tuple(State(int(input), int(output), initial.numpy()) for input, output, initial in told)

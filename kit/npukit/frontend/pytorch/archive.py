@@ -90,7 +90,7 @@ def _check_node(table: Mapping[str, Any], name: str) -> None:
 
 
 def _check_structure(spec: Any, name: str) -> None:
-    """How inputs and outputs are nested: tuples, lists and dictionaries."""
+    """Checks the nesting of inputs and outputs: tuples, lists and dictionaries."""
     for table in _tables(spec):
         if "type" in table and table["type"] not in STRUCTURES:
             raise NpukitError(f"{name} takes or gives a {table['type']}; npukit reads tuples, lists and dictionaries")

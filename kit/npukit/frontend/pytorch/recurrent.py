@@ -21,7 +21,7 @@ KINDS: Mapping[Any, tuple[Step, tuple[int, ...]]] = {
     torch.ops.aten.lstm.input: (lstm, (0, 1, 3, 2)),
     torch.ops.aten.gru.input: (gru, (1, 0, 2)),
 }
-"""How each is unrolled, and PyTorch's gates in the order of `Weights`."""
+"""The step by which each is unrolled, and PyTorch's gates in the order of `Weights`."""
 
 
 def recurrent_converters(known: Known) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _zero_or(importer: Any, state: Any) -> Any:
 
 
 def _weights(arrays: Sequence[np.ndarray], each: int, order: Sequence[int]) -> list[Weights]:
-    """Of each layer and direction, from `each` arrays."""
+    """The weights of each layer and direction, from `each` arrays."""
     return [_ordered(arrays[start : start + each], order) for start in range(0, len(arrays), each)]
 
 

@@ -1,4 +1,4 @@
-"""What needs PyTorch itself: loading a program, and TVM's translation of it with quantisation as Relax spells it."""
+"""The part that needs PyTorch itself: loading a program, and TVM's translation of it, quantised as Relax spells it."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations

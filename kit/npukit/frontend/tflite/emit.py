@@ -28,7 +28,7 @@ shape_expression: Any = relax.ShapeExpr
 
 @dataclass
 class Emitter:
-    """What the converters of single ops work with. Values are known by the model's tensor numbers."""
+    """The emitter that the converters of single ops work with. Values are known by the model's tensor numbers."""
 
     model: TfliteModel
     builder: relax.BlockBuilder
@@ -195,7 +195,7 @@ COPIES = frozenset(
 """Ops whose kernels take integers for what they are, whatever scales say."""
 
 SAME_SCALE = 1e-3
-"""By how much scales may differ that are meant to be one: less than any int8 integer is moved by."""
+"""The difference between scales that are meant to be one: less than any int8 integer is moved by."""
 
 
 def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:

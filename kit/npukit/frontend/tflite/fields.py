@@ -16,10 +16,10 @@ from flatbuffers.number_types import SOffsetTFlags, VOffsetTFlags
 from npukit.errors import NpukitError
 
 VECTOR = ("AsNumpy", "Length", "IsNone")
-"""What the accessors of a vector are called beside the field's name."""
+"""Suffixes of a vector's accessors beside the field's name."""
 
 FIRST_SLOT, SLOT_BYTES = 4, 2
-"""Of a flatbuffer's vtable, which begins with its own length and that of the table."""
+"""Slots of a flatbuffer's vtable, which begins with its own length and that of the table."""
 
 ENUMERATIONS: Mapping[str, type] = {
     "FusedActivationFunction": tflite.ActivationFunctionType,
@@ -186,7 +186,7 @@ def _slots_of(kind: type) -> int:
 
 
 def _slots_in(table: Any) -> int:
-    """How many fields the table's maker knew."""
+    """The number of fields that the table's maker knew."""
     inside = table._tab
     vtable = inside.Pos - inside.Get(SOffsetTFlags, inside.Pos)
     return (inside.Get(VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES

@@ -28,11 +28,11 @@ from npukit.net.limits import (
 from npukit.net.tensor import Quantization
 
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError, KeyError)
-"""What reading damaged bytes raises from within flatbuffers and numpy."""
+"""Exceptions that reading damaged bytes raises from within flatbuffers and numpy."""
 
 
 SCALE_BYTES = 64
-"""What a scale and its zero point take as numbers of Python's."""
+"""Bytes that a scale and its zero point take as numbers of Python's."""
 
 OPEN = -1
 """A size that is left open; it is 0 in a TfliteTensor."""
@@ -64,7 +64,7 @@ OP_FIELDS = frozenset(
     )
 )
 STATE_FIELDS = frozenset(("Intermediates",))
-"""Of each kind of table the fields that are read, or that say nothing of what is computed; others are refused."""
+"""Fields of each kind of table that are read, or that say nothing of what is computed; others are refused."""
 
 
 def is_tflite(data: bytes) -> bool:

@@ -20,7 +20,7 @@ from npukit.net.limits import OPERANDS
 Converter = Callable[[Emitter, TfliteOp], None]
 
 LEAST_NORM = 1e-6
-"""What TFLite takes a smaller sum of squares for."""
+"""The least sum of squares, for which TFLite takes smaller ones."""
 
 
 def _reshaped(emitter: Emitter, data: relax.Expr, shape: Sequence[int]) -> relax.Var:
@@ -273,7 +273,7 @@ def top_k(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _ranks(data: Any) -> Any:
-    """How many of its row go before each number."""
+    """The rank of each number: how many of its row go before it."""
     other = te.reduce_axis((0, data.shape[-1]), "other")
 
     def before(*place: Any) -> Any:

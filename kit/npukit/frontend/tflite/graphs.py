@@ -104,7 +104,7 @@ class _Flat:
             raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
 
     def call_once(self, op: TfliteOp) -> None:
-        """What variables hold before the first frame."""
+        """Reads the values of variables before the first frame."""
         graph = self.graph(op, "InitSubgraphIndex")
         handles: dict[int, Variable] = {}
         for each in graph.ops:
@@ -152,7 +152,7 @@ class _Flat:
         return TfliteModel(tuple(self.tensors), tuple(self.ops), inputs, outputs, states)
 
     def _held_first(self, variable: Variable, begins: int) -> np.ndarray:
-        """What a variable holds before the first frame: what it is given once, else zero bytes."""
+        """The value of a variable before the first frame: what it is given once, else zero bytes."""
         tensor, given = self.tensors[begins], self.initial.get(variable)
         if given is None or given.value is None:
             return np.zeros(tensor.shape, tensor.dtype)

@@ -12,7 +12,7 @@ from npukit.frontend.tflite.emit import Emitter, operators, shape_expression
 from npukit.frontend.tflite.model import TfliteOp
 
 BEFORE_ALL = -(2**31)
-"""Where a slice ends that goes backwards through the first place; -1 is the last place to Relax."""
+"""The end of a slice that goes backwards through the first place; -1 is the last place to Relax."""
 
 
 def reshape(emitter: Emitter, op: TfliteOp) -> None:
@@ -27,7 +27,7 @@ def reshape(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def squeeze(emitter: Emitter, op: TfliteOp) -> None:
-    """Without the axes that the options name, or without any of size 1 if they name none."""
+    """Removes the axes that the options name, or all of size 1 if they name none."""
     data, given = emitter.real(op.inputs[0]), op.options.get("SqueezeDimsAsNumpy", 0)
     shape = emitter.shape(data)
     named = [] if isinstance(given, int) else [int(axis) for axis in given]
@@ -110,7 +110,7 @@ def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
-    """What each axis keeps; the masks open an end, or take a single place."""
+    """The slice of each axis; the masks open an end, or take a single place."""
     slices = []
     for axis, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
         bit = 1 << axis
@@ -145,7 +145,7 @@ def _real_number(emitter: Emitter, index: int) -> float:
 
 
 def resize_nearest(emitter: Emitter, op: TfliteOp) -> None:
-    """With aligned corners places are rounded, else cut; half pixels then round the other half way."""
+    """Resizes to the nearest: with aligned corners places are rounded, or cut; half pixels round otherwise."""
     if op.options["AlignCorners"]:
         _resize(emitter, op, "nearest_neighbor", "round")
     else:

@@ -1,4 +1,4 @@
-"""Which converter each TFLite builtin has."""
+"""The converter of each TFLite builtin."""
 
 from __future__ import annotations
 

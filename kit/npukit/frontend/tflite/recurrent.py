@@ -14,7 +14,7 @@ from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 
 INPUT, INPUT_TO_GATES, STATE_TO_GATES, PEEPHOLES, BIASES, PROJECTION, STATES, NORMS = 0, 1, 5, 9, 12, 16, 18, 20
-"""Where an LSTM's inputs begin; of gates there are input, forget, cell, output."""
+"""The numbers at which an LSTM's inputs begin; of gates there are input, forget, cell, output."""
 ORDER = (0, 1, 3, 2)
 """TFLite's gates in the order of `Weights`."""
 
@@ -47,7 +47,7 @@ def _real(emitter: Emitter, index: int) -> np.ndarray:
 
 
 def _check(emitter: Emitter, op: TfliteOp) -> None:
-    """What is refused, and why."""
+    """Refuses what cannot be unrolled, and says why."""
     given = [index >= 0 for index in op.inputs]
     for what, begin, end in (("peepholes", PEEPHOLES, BIASES), ("a projection", PROJECTION, STATES)):
         if any(given[begin:end]):

@@ -1,4 +1,4 @@
-"""What convolutions and pools share: strides, padding, fused activations."""
+"""The parts that convolutions and pools share: strides, padding, fused activations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def padding_of(
 
 
 def same_padding(size: int, window: int, stride: int, dilation: int) -> int:
-    """How much padding makes the result as large as the input over the stride."""
+    """The padding that makes the result as large as the input over the stride."""
     outputs = -(-size // stride)
     return max((outputs - 1) * stride + (window - 1) * dilation + 1 - size, 0)
 
