@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from accel.core_networks import CoreBuilder
 from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
+from npukit.accel.cpu import Cpu
+from npukit.board.board import load_board
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.plan.core_plan import plan_around
+from npukit.plan.ir.assignment import Tile
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
@@ -25,3 +34,32 @@ def test_a_mesh_of_cores_is_about_as_fast_as_one() -> None:
     for row in four["ops"]:
         if row["op"] != "reshape" and len(row["pes"]) > 1:
             assert row["kernel"].startswith("plain C: ")
+
+
+def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:
+    """A convolution that two PEs share, one that PE 0 has alone, and a product, for which no kernel exists."""
+    b = CoreBuilder("two")
+    shared = b.conv(b.input(1, 8, 8, 4), 8)
+    alone = b.conv(shared, 8)
+    net = b.net(b.multiply(alone, alone))
+    whole = (Tile(0, Box.whole((1, 8, 8, 8))),)
+    halves = Tile(0, Box((0, 0, 0, 0), (1, 4, 8, 8))), Tile(1, Box((0, 4, 0, 0), (1, 8, 8, 8)))
+    return net, dict(zip([op.name for op in net.ops], (halves, whole, whole), strict=True))
+
+
+def test_the_reason_of_each_op_in_c_is_its_own() -> None:
+    net, pins = two_ops()
+    planned = plan_around(net, load_board("pe-mesh"), {"cpu": Cpu()}, pins, 2)
+    shared, alone, product = planned.kernels.values()
+    assert shared == "plain C: its kernel in assembly wants the whole op on one PE, and 2 PEs share it"
+    assert not alone.startswith("plain C")
+    assert product.startswith("plain C: ")
+    assert "whole op" not in product
+
+
+def test_a_pe_without_room_for_kernels_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, pins = two_ops()
+    monkeypatch.setattr("npukit.plan.core_plan.shortfall", lambda board, memory: 1)
+    shared, alone, _ = plan_around(net, load_board("pe-mesh"), {"cpu": Cpu()}, pins, 2).kernels.values()
+    assert "2 PEs share it" in shared
+    assert alone == "plain C: PE 0 has no room for the code and constants of kernels in assembly"

@@ -22,7 +22,8 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.user_mapping import read_pins
 
 _MADE = "plain C: made by TVM"
-_PLAIN_C = "plain C: kernels in assembly want the whole op on one PE, and room for code and constants"
+_DIVIDED = "plain C: its kernel in assembly wants the whole op on one PE, and {} PEs share it"
+_CROWDED = "plain C: PE {} has no room for the code and constants of kernels in assembly"
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,11 @@ def _on_mesh(
     plan = planned(with_kernels)
     whole = _computed_whole(net, plan) & alone.ops.keys()
     fuller = replace(plan, pes=tuple(_with_kernels(board, pe, alone, whole) for pe in plan.pes))
-    if any(shortfall(board, pe.memory) for pe in fuller.pes):
-        return Planned(planned(engines), engines, _plain(net, frozenset()))
-    notes = {name: note for name, note in alone.notes.items() if name in whole}
-    return Planned(fuller, with_kernels, _plain(net, whole) | notes)
+    crowded = next((pe.pe for pe in fuller.pes if shortfall(board, pe.memory)), None)
+    if crowded is not None:
+        plain = planned(engines)
+        return Planned(plain, engines, dict(_notes(net, plain, alone, crowded)))
+    return Planned(fuller, with_kernels, dict(_notes(net, fuller, alone)))
 
 
 def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
@@ -111,13 +113,24 @@ def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozens
     return replace(pe, memory=with_code(board, pe.memory, sum(code.values())))
 
 
-def _plain(net: Net, kernels: frozenset[str]) -> dict[str, str]:
-    core = (op for op in net.ops if op.engine == Cpu.name and op.name not in kernels)
-    return {
-        op.name: _MADE if isinstance(op.attributes, TvmCode) else _PLAIN_C
-        for op in core
-        if not isinstance(op.attributes, Reshape)
-    }
+def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None) -> Iterator[tuple[str, str]]:
+    """Of each op on the core its kernel, or why it has none; `crowded` is the PE that has no room for kernels."""
+    whole = _computed_whole(net, plan)
+    for op in net.ops:
+        if op.engine != Cpu.name or isinstance(op.attributes, Reshape):
+            continue
+        if isinstance(op.attributes, TvmCode):
+            yield op.name, _MADE
+        elif op.name not in alone.ops or (op.name in whole and crowded is None):
+            yield op.name, alone.notes[op.name]
+        elif op.name in whole:
+            yield op.name, _CROWDED.format(crowded)
+        else:
+            yield op.name, _DIVIDED.format(len(_pes_of(plan, op.name)))
+
+
+def _pes_of(plan: Plan, op: str) -> set[int]:
+    return {pe.pe for pe in plan.pes for step in pe.computes() if step.op == op}
 
 
 def _choices(net: Net, objective: str, taste: Taste) -> Iterator[CoreKernels]:
