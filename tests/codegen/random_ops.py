@@ -17,9 +17,10 @@ Shape = tuple[int, ...]
 
 @dataclass
 class Bundle:
-    """A net as it grows. `pick` draws integers."""
+    """A net as it grows. `pick` draws integers, `extent` sizes of axes, which may be `scale` times as large."""
 
     random: np.random.Generator
+    scale: int = 1
     ops: list[Op] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
@@ -28,6 +29,9 @@ class Bundle:
     def pick(self, low: int, high: int) -> int:
         """low <= the number <= high."""
         return int(self.random.integers(low, high + 1))
+
+    def extent(self, low: int, high: int) -> int:
+        return self.pick(low, high * self.scale)
 
     def pair(self, low: int, high: int) -> tuple[int, int]:
         return self.pick(low, high), self.pick(low, high)
@@ -89,7 +93,7 @@ class Bundle:
 
 
 def _image(bundle: Bundle, channels: int | None = None) -> tuple[Shape, str]:
-    shape = (1, bundle.pick(4, 9), bundle.pick(4, 9), channels or bundle.pick(1, 9))
+    shape = (1, bundle.extent(4, 9), bundle.extent(4, 9), channels or bundle.extent(1, 9))
     return shape, bundle.activation(shape)
 
 
@@ -100,10 +104,10 @@ def _padding(bundle: Bundle, window: tuple[int, int]) -> ops.Padding:
 
 
 def conv2d(bundle: Bundle) -> None:
-    groups, depth, window = bundle.pick(1, 3), bundle.pick(1, 5), bundle.pair(1, 3)
+    groups, depth, window = bundle.pick(1, 3), bundle.extent(1, 5), bundle.pair(1, 3)
     dilation = bundle.pair(1, 2) if max(window) > 1 else (1, 1)
     _, source = _image(bundle, groups * depth)
-    weights = (groups * bundle.pick(1, 4), *window, depth)
+    weights = (groups * bundle.extent(1, 4), *window, depth)
     reach = tuple((w - 1) * d + 1 for w, d in zip(window, dilation, strict=True))
     padding = _padding(bundle, (max(reach[0], 2), max(reach[1], 2)))
     inputs = bundle.filter(weights, 0, weights[1] * weights[2] * depth)
@@ -119,15 +123,15 @@ def depthwise_conv2d(bundle: Bundle) -> None:
 
 
 def dense(bundle: Bundle) -> None:
-    depth = bundle.pick(1, 40)
+    depth = bundle.extent(1, 40)
     leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 3)))
     source = bundle.activation((*leading, depth))
-    bundle.add(ops.Dense(bundle.clamp()), source, *bundle.filter((bundle.pick(1, 12), depth), 0, depth))
+    bundle.add(ops.Dense(bundle.clamp()), source, *bundle.filter((bundle.extent(1, 12), depth), 0, depth))
 
 
 def transpose_conv2d(bundle: Bundle) -> None:
     window, (shape, source) = bundle.pair(1, 4), _image(bundle)
-    weights = (bundle.pick(1, 5), *window, shape[3])
+    weights = (bundle.extent(1, 5), *window, shape[3])
     inputs = bundle.filter(weights, 0, weights[1] * weights[2] * weights[3])
     bundle.add(ops.TransposeConv2d(bundle.pair(1, 3), _padding(bundle, window), bundle.clamp()), source, *inputs)
 
@@ -146,14 +150,14 @@ def max_pool(bundle: Bundle) -> None:
 
 def softmax(bundle: Bundle) -> None:
     shape = tuple(bundle.pick(1, 4) for _ in range(bundle.pick(0, 2)))
-    source = bundle.activation((*shape, bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.pick(2, 20)))
+    source = bundle.activation((*shape, bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.extent(2, 20)))
     output = Quantization((1 / 256,), (-128,))
     bundle.add(ops.Softmax(float(bundle.random.uniform(0.5, 2))), source, quantization=output)
 
 
 def _two_operands(bundle: Bundle, quantization: Quantization | None = None) -> tuple[str, str]:
     """Of one shape, or broadcasting; one of them constant, or none."""
-    shape = tuple(bundle.pick(1, 5) for _ in range(bundle.pick(1, 4)))
+    shape = tuple(bundle.extent(1, 5) for _ in range(bundle.pick(1, 4)))
     other = [shape, tuple(1 if bundle.pick(0, 1) else size for size in shape), shape[-1:]][bundle.pick(0, 2)]
     if bundle.pick(0, 2):
         return bundle.activation(shape, quantization), bundle.activation(other, quantization)
@@ -180,7 +184,7 @@ def prelu(bundle: Bundle) -> None:
 
 
 def lookup(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(1, 4)))
+    shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(1, 4)))
     source = bundle.activation(shape, Quantization((0.1,), (5,)), ("int8", "uint8")[bundle.pick(0, 1)])
     bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8((256,)), None))
 
@@ -188,37 +192,37 @@ def lookup(bundle: Bundle) -> None:
 def requantize(bundle: Bundle) -> None:
     kinds = [("int8", "int8"), ("int16", "int8"), ("int8", "int16"), ("int32", "int8"), ("int8", "int32")]
     before, after = kinds[bundle.pick(0, len(kinds) - 1)]
-    source = bundle.activation((bundle.pick(1, 30),), dtype=before)
+    source = bundle.activation((bundle.extent(1, 30),), dtype=before)
     bundle.add(ops.Requantize(), source, dtype=after)
 
 
 def mean(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(2, 4)))
+    shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(2, 4)))
     axes = tuple(axis for axis in range(len(shape)) if bundle.pick(0, 1)) or (len(shape) - 1,)
     bundle.add(ops.Mean(axes), bundle.activation(shape))
 
 
 def pad(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 5) for _ in range(bundle.pick(1, 4)))
+    shape = tuple(bundle.extent(1, 5) for _ in range(bundle.pick(1, 4)))
     before, after = (tuple(bundle.pick(0, 2) for _ in shape) for _ in range(2))
     _moved(bundle, ops.Pad(before, after, bundle.pick(-128, 127)), bundle.activation(shape))
 
 
 def transpose(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 5) for _ in range(bundle.pick(1, 5)))
+    shape = tuple(bundle.extent(1, 5) for _ in range(bundle.pick(1, 5)))
     axes = tuple(int(axis) for axis in bundle.random.permutation(len(shape)))
     _moved(bundle, ops.Transpose(axes), bundle.activation(shape))
 
 
 def slice_(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 7) for _ in range(bundle.pick(1, 4)))
+    shape = tuple(bundle.extent(1, 7) for _ in range(bundle.pick(1, 4)))
     begin = tuple(bundle.pick(0, size - 1) for size in shape)
     end = tuple(bundle.pick(start + 1, size) for start, size in zip(begin, shape, strict=True))
     _moved(bundle, ops.Slice(begin, end, tuple(bundle.pick(1, 3) for _ in shape)), bundle.activation(shape))
 
 
 def concat(bundle: Bundle) -> None:
-    shape, shared = [bundle.pick(1, 4) for _ in range(bundle.pick(1, 4))], bundle.quantization()
+    shape, shared = [bundle.extent(1, 4) for _ in range(bundle.pick(1, 4))], bundle.quantization()
     axis = bundle.pick(0, len(shape) - 1)
     shapes = [(*shape[:axis], bundle.pick(1, 4), *shape[axis + 1 :]) for _ in range(bundle.pick(2, 4))]
     parts = [bundle.activation(shapes[0], shared)]
@@ -230,30 +234,30 @@ def concat(bundle: Bundle) -> None:
 
 def resize_nearest(bundle: Bundle) -> None:
     shape, source = _image(bundle)
-    rows, columns = (tuple(bundle.pick(0, size - 1) for _ in range(bundle.pick(1, 7))) for size in shape[1:3])
+    rows, columns = (tuple(bundle.pick(0, size - 1) for _ in range(bundle.extent(1, 7))) for size in shape[1:3])
     _moved(bundle, ops.ResizeNearest(rows, columns), source)
 
 
 def resize_bilinear(bundle: Bundle) -> None:
     shape, source = _image(bundle)
     rows, columns = (
-        tuple((*bundle.pair(0, size - 1), bundle.pick(0, 1024)) for _ in range(bundle.pick(1, 7)))
+        tuple((*bundle.pair(0, size - 1), bundle.pick(0, 1024)) for _ in range(bundle.extent(1, 7)))
         for size in shape[1:3]
     )
     _moved(bundle, ops.ResizeBilinear(rows, columns), source)
 
 
 def argmax(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 6) for _ in range(bundle.pick(2, 4)))
+    shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(2, 4)))
     attributes = ops.ArgMax(bundle.pick(0, len(shape) - 1))
     bundle.add(attributes, bundle.activation(shape), dtype="int64" if bundle.pick(0, 1) else "int32")
 
 
 def quantize(bundle: Bundle) -> None:
     """Steps that are powers of two meet halves; random ones do not."""
-    channels = bundle.pick(1, 6)
+    channels = bundle.extent(1, 6)
     dtype = ("float32", "uint8", "int16", "int8")[bundle.pick(0, 3)]
-    source = bundle.tensor((1, bundle.pick(1, 9), channels), None, dtype)
+    source = bundle.tensor((1, bundle.extent(1, 9), channels), None, dtype)
     bundle.inputs.append(source)
     sizes = (1, channels)[bundle.pick(0, 1)], (1, channels)[bundle.pick(0, 1)]
     offset = bundle.random.integers(-100, 100, sizes[0]).astype(np.float32) / 4
@@ -266,7 +270,7 @@ def quantize(bundle: Bundle) -> None:
 
 def sums(bundle: Bundle) -> None:
     """Of a convolution, or of a dense layer."""
-    window, depth = bundle.pair(1, 3), bundle.pick(1, 4)
+    window, depth = bundle.pair(1, 3), bundle.extent(1, 4)
     shape, source = _image(bundle, depth + bundle.pick(0, 5))
     first, images = bundle.pick(0, shape[3] - depth), bundle.pick(0, 1)
     weights = bundle.constant(
@@ -278,7 +282,7 @@ def sums(bundle: Bundle) -> None:
 
 
 def total(bundle: Bundle) -> None:
-    shape = (1, bundle.pick(1, 4), bundle.pick(1, 4), bundle.pick(1, 9))
+    shape = (1, bundle.extent(1, 4), bundle.extent(1, 4), bundle.extent(1, 9))
     parts = [bundle.tensor(shape, None, "int32") for _ in range(bundle.pick(1, 3))]
     bundle.inputs += parts
     low = bundle.pick(-20, 2)
@@ -288,7 +292,7 @@ def total(bundle: Bundle) -> None:
 
 
 def top_k(bundle: Bundle) -> None:
-    shape = tuple(bundle.pick(1, 9) for _ in range(bundle.pick(1, 4)))
+    shape = tuple(bundle.extent(1, 9) for _ in range(bundle.pick(1, 4)))
     source, values = bundle.activation(shape), bool(bundle.pick(0, 1))
     attributes = ops.TopK(bundle.pick(1, shape[-1]), values)
     bundle.add(
@@ -297,7 +301,7 @@ def top_k(bundle: Bundle) -> None:
 
 
 def matmul(bundle: Bundle) -> None:
-    rows, depth, columns = bundle.pick(1, 5), bundle.pick(1, 20), bundle.pick(1, 5)
+    rows, depth, columns = bundle.extent(1, 5), bundle.extent(1, 20), bundle.extent(1, 5)
     leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 2)))
     first = bundle.activation((*leading, rows, depth))
     second = bundle.activation((*(leading if bundle.pick(0, 1) else ()), depth, columns))

@@ -1,0 +1,134 @@
+"""Predicted cycles of the core's ops beside the emulator's, for every kind, in assembly where that is chosen and in C.
+
+python benchmarks/core_predictions.py [KIND ...] [--shapes 6] [--toolchain gcc zig]
+
+Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-mesh`. Those of one network have nothing
+to do with each other. `in assembly` counts the ops for which the planner has such kernels; the others are
+C made by TVM, whose cycles depend on the compiler. The error is what the prediction is too large by: the mean over the
+shapes and compilers, and the worst. Every output is compared with the reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from codegen.random_ops import MAKERS, Bundle
+from npukit.accel.cpu import Cpu
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.emulator.builtin import Emulator
+from npukit.link.session import Session
+from npukit.measure.bench import bench
+from npukit.measure.cases import golden_cases
+from npukit.measure.target import Target
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.plan.planner import plan_network
+from npukit.progress import Silent
+from npukit.project.compile import build_images
+from npukit.project.image import Image
+from npukit.project.render import About, render_project
+from npukit.project.toolchain import find_toolchain
+
+BUILD_ID = "5b" * 16
+BOARD = load_board("pe-mesh")
+SCALE = 2
+"""By how much axes are longer than in the tests of exactness."""
+SMALL = 1000
+"""Cycles below which an op is left out: what a call takes counts for more there than the op."""
+OBSERVED = 44
+"""Cycles that a layer takes longer where it is stopped after, to be measured."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One op: what it is, and its cycles."""
+
+    kind: str
+    name: str
+    shape: tuple[int, ...]
+    assembled: bool
+    predicted: int
+    cycles: int
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.cycles - 1
+
+
+def random_net(kinds: Sequence[str], seed: int) -> Net:
+    """An op of each kind."""
+    bundle = Bundle(np.random.default_rng(seed), scale=SCALE)
+    for kind in kinds:
+        MAKERS[kind](bundle)
+    return check_net(bundle.net())
+
+
+def planned(net: Net, *, plain: bool) -> Planned:
+    """The net on one PE; `plain`: everything in C."""
+    if plain:
+        engines = {"cpu": Cpu()}
+        return Planned(plan_network(net, BOARD, engines, max_pes=1), engines, {})
+    return plan_with_kernels(net, BOARD, {"cpu": Cpu()}, "latency", 1)
+
+
+def measured(net: Net, toolchain: str, *, plain: bool) -> Iterator[Measured]:
+    found = planned(net, plain=plain)
+    with tempfile.TemporaryDirectory() as folder:
+        sources = generate(net, found.plan, BOARD, found.engines, bytes.fromhex(BUILD_ID))
+        project = render_project(sources, BOARD, About(net.name, BUILD_ID), Path(folder) / "project")
+        (image,) = build_images(project, find_toolchain(toolchain), Path(folder) / "images")
+        emulator = Emulator(BOARD, [Image(image.elf, image.pes)])
+        with emulator, Session(emulator, bytes.fromhex(BUILD_ID)) as session:
+            target = Target("emulator", session, BOARD)
+            run = bench(target, net, found.plan, golden_cases(net), BOARD.core.clock_hz, 1, Silent())
+    ops = {op.name: op for op in net.ops}
+    for layer in run.layers:
+        assembled = not found.kernels.get(layer.name, "plain C").startswith("plain C")
+        op = ops[layer.name]
+        shape, cycles = net.tensor(op.output).shape, (layer.cycles or 0) - OBSERVED
+        yield Measured(op.kind, layer.name, shape, assembled, layer.predicted_cycles, cycles)
+
+
+def table(rows: Mapping[tuple[str, bool], Sequence[Measured]]) -> Iterator[str]:
+    """A line for each kind, in assembly and in C."""
+    yield "| op | made | ops | mean error | worst |"
+    yield "|---|---|---:|---:|---:|"
+    for (kind, assembled), found in sorted(rows.items()):
+        mean = sum(each.predicted for each in found) / sum(each.cycles for each in found) - 1
+        worst = max((each.error for each in found), key=abs)
+        yield f"| {kind} | in {'assembly' if assembled else 'C'} | {len(found)} | {mean:+.1%} | {worst:+.1%} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", default=sorted(MAKERS), metavar="KIND")
+    parser.add_argument("--shapes", type=int, default=6)
+    parser.add_argument("--toolchain", nargs="+", default=["gcc", "zig"])
+    parser.add_argument("--each", action="store_true", help="a line for each op too")
+    given = parser.parse_args()
+    rows: dict[tuple[str, bool], list[Measured]] = {}
+    for seed in range(given.shapes):
+        net = random_net(given.kinds, seed)
+        for toolchain in given.toolchain:
+            for plain in (False, True):
+                for each in measured(net, toolchain, plain=plain):
+                    if each.assembled != plain and each.cycles >= SMALL:
+                        rows.setdefault((each.kind, each.assembled), []).append(each)
+                        if given.each:
+                            print(toolchain, each, f"{each.error:+.1%}", flush=True)
+    print("\n".join(table(rows)))
+
+
+if __name__ == "__main__":
+    main()
