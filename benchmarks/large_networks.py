@@ -29,7 +29,7 @@ COLUMNS = (
 def row(folder: Path, name: str, board: str) -> str:
     """One network, as a line of the table."""
     with tempfile.TemporaryDirectory() as scratch:
-        options = api.Options(objective="throughput", preprocess=("layout=NHWC",))
+        options = api.Options(objective="throughput", preprocess=("layout=NHWC",), io="int8")
         began = process_time()
         try:
             built = api.build(folder / f"{name}.onnx", board=board, output=Path(scratch) / "out", options=options)

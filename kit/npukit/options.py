@@ -33,6 +33,11 @@ class Options:
     """The shapes of inputs that the model leaves open, by name."""
     calibration: Path | None = None
     """Data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
+    io: str = "file"
+    """`file`: inputs and outputs have the types that the file says; float ones are quantised on the device.
+
+    `int8`: those that the network quantises are taken and given as integers.
+    """
     in_float: bool = False
     """Compute a float model in float, on the core, instead of quantising it."""
     keep_float: tuple[str, ...] = ()

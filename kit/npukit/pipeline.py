@@ -32,6 +32,7 @@ from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.store import save_net
+from npukit.net.tensor import Tensor
 from npukit.options import Options
 from npukit.parallel import apart
 from npukit.plan.core_plan import Planned, plan_around, plan_as_pinned, plan_with_kernels
@@ -185,6 +186,7 @@ def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Sche
             calibration=options.calibration,
             ranges=options.ranges,
             declared=declared_for(model, options.preprocess, options.postprocess),
+            in_file_types=options.io == "file",
             in_float=options.in_float,
             keep_float=options.keep_float,
         )
@@ -270,6 +272,8 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "pes_used": plan.pes_used,
         "pes_allowed": compiled.options.pes,
         "undivided": [op.name for op in compiled.net.ops if isinstance(op.attributes, TvmCode)],
+        "inputs": _ends(compiled.net, compiled.net.inputs),
+        "outputs": _ends(compiled.net, compiled.net.outputs),
         "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "predicted": asdict(plan.predicted),
@@ -408,6 +412,18 @@ def _manifest(
         summary=dict(told),
         sha256={},
     )
+
+
+def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
+    """What the network takes or gives."""
+    tensors = [net.tensor(name) for name in names]
+    return [{"name": each.name, "type": each.dtype, "shape": list(each.shape), **_meaning(each)} for each in tensors]
+
+
+def _meaning(tensor: Tensor) -> dict[str, Any]:
+    """What an integer stands for."""
+    given = tensor.quantization
+    return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:

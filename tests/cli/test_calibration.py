@@ -34,7 +34,7 @@ def test_json_has_every_layers_error_and_the_accuracy(samples: str) -> None:
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     names = [op["name"] for op in told["ops"]]
-    computed = {name for name in names if "reshape" not in name}
+    computed = {name for name in names if "reshape" not in name and "quantize" not in name}
     assert computed <= {layer["name"] for layer in told["quantization"]}, "two layers may have become one op"
     assert all(layer["sqnr_db"] > 20 for layer in told["quantization"])
     assert told["accuracy"]["cases"] == 20

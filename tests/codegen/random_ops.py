@@ -265,7 +265,7 @@ def quantize(bundle: Bundle) -> None:
         2.0 ** bundle.random.integers(-3, 3, sizes[1]) if bundle.pick(0, 1) else bundle.random.uniform(0.1, 5, sizes[1])
     )
     constants = (bundle.constant(each.astype(np.float32), None) for each in (offset, step))
-    bundle.add(ops.Quantize(), source, *constants)
+    bundle.add(ops.Quantize(away=bool(bundle.pick(0, 1))), source, *constants)
 
 
 def sums(bundle: Bundle) -> None:

@@ -33,7 +33,8 @@ TFLITE, ONNX = DIGITS / "digits_int8.tflite", DIGITS / "digits_qdq.onnx"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two networks, each over several PEs."""
     folder = tmp_path_factory.mktemp("networks") / "build"
-    api.build_networks([api.Network("left", TFLITE, 3), api.Network("right", ONNX, 4)], output=folder)
+    networks = [api.Network("left", TFLITE, 3), api.Network("right", ONNX, 4)]
+    api.build_networks(networks, output=folder, options=api.Options(io="int8"))
     return folder
 
 

@@ -93,7 +93,7 @@ def test_two_blocks_quantised(tmp_path: Path) -> None:
     save_model(tmp_path / "vit.onnx")
     images = np.random.default_rng(12).normal(size=(50, 1, 1, SIDE, SIDE)).astype(np.float32)
     np.savez(tmp_path / "samples.npz", in0=images[:40])
-    built = build(tmp_path / "vit.onnx", tmp_path / "out", calibration=tmp_path / "samples.npz", pes=1)
+    built = build(tmp_path / "vit.onnx", tmp_path / "out", calibration=tmp_path / "samples.npz", pes=1, io="int8")
     kinds = " ".join(op["op"] for op in built.manifest.summary["ops"]).split()
     assert [kind for kind in kinds if kind.startswith("nn.")] == ["nn.layer_norm"] * 5
     assert (kinds.count("softmax"), kinds.count("matmul"), kinds.count("lookup")) == (2, 4, 2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from npukit.application.declared import Declared, Layout
+from npukit.application.declared import NOTHING, Declared, Layout
 from npukit.application.draft import Draft
+from npukit.application.ends import AS_NET, Ends, float_outputs, with_float_inputs
 from npukit.application.inputs import with_inputs
 from npukit.application.outputs import with_outputs
 from npukit.net.check import check_net
@@ -11,11 +12,12 @@ from npukit.net.net import Net
 from npukit.net.simplify import merge_moves
 
 
-def applied(net: Net, declared: Declared, layout: Layout) -> Net:
-    """The net that takes and gives what is declared. `layout` is that of the model's own images."""
-    if not declared.input and not declared.output:
+def applied(net: Net, declared: Declared, layout: Layout, ends: Ends = AS_NET) -> Net:
+    """The net that takes and gives what is declared, else what the file says. `layout` is that of its own images."""
+    declared, real = with_float_inputs(declared, net, ends.inputs), float_outputs(declared, net, ends.outputs)
+    if declared == NOTHING and not real:
         return net
-    draft = Draft(net)
+    draft = Draft(net, away=ends.away)
     with_inputs(draft, declared.input, layout)
-    outputs = with_outputs(draft, declared.output, layout)
+    outputs = with_outputs(draft, declared.output, layout, real)
     return check_net(merge_moves(draft.finished(net.inputs, outputs)))

@@ -47,9 +47,14 @@ class SensorInput(_Part):
     layout: Layout | None = None
     """The order of an image's axes, if not the model's own."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the model sees the numbers as they are given."""
+        return (self.scale, self.mean, self.std) == (1.0, (0.0,), (1.0,))
+
     @model_validator(mode="after")
     def _numbers_need_a_type(self) -> SensorInput:
-        if self.type is None and (self.scale, self.mean, self.std) != (1.0, (0.0,), (1.0,)):
+        if self.type is None and not self.is_plain:
             raise ValueError("scale, mean and std need the type that the sensor gives")
         return self
 

@@ -26,6 +26,8 @@ class Draft:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     before: list[Op] = field(default_factory=list)
     after: list[Op] = field(default_factory=list)
+    away: bool = False
+    """Whether the model's format rounds halves away from zero."""
 
     def __post_init__(self) -> None:
         self.tensors, self.constants = dict(self.net.tensors), dict(self.net.constants)

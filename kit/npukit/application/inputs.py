@@ -117,4 +117,5 @@ def _quantised(draft: Draft, declared: SensorInput, source: str, like: str, layo
         inputs = source, draft.constant(f"{source}_table", table)
         return draft.op(draft.before, Lookup(), inputs, meaning, output=output)
     inputs = source, draft.constant(f"{source}_offset", offset), draft.constant(f"{source}_step", step)
-    return draft.op(draft.before, Quantize(), inputs, meaning, output=output)
+    away = draft.away and declared.type == "float32" and declared.is_plain
+    return draft.op(draft.before, Quantize(away), inputs, meaning, output=output)

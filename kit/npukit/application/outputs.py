@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from npukit.application.declared import Layout, WantedOutput
 from npukit.application.draft import Draft
+from npukit.application.ends import dequantized
 from npukit.errors import NpukitError
 from npukit.net.ops import ArgMax, Attributes, Requantize, Reshape, Softmax, TopK
 from npukit.net.tables import SIGMOID_OUTPUT
 from npukit.net.tensor import Quantization, Tensor
 
 
-def with_outputs(draft: Draft, declared: Sequence[WantedOutput], layout: Layout) -> tuple[str, ...]:
-    """The outputs that take the place of the net's: an index and a value where the largest are wanted."""
+def with_outputs(
+    draft: Draft, declared: Sequence[WantedOutput], layout: Layout, real: Collection[int] = ()
+) -> tuple[str, ...]:
+    """The outputs that take the place of the net's: an index and a value where the largest are wanted.
+
+    Those of the places `real` are given in float.
+    """
     wanted = {each.output: each for each in declared}
     outputs = draft.net.outputs
     if len(wanted) != len(declared) or max(wanted, default=0) >= len(outputs):
@@ -23,7 +29,10 @@ def with_outputs(draft: Draft, declared: Sequence[WantedOutput], layout: Layout)
     found: list[str] = []
     for place, name in enumerate(outputs):
         try:
-            found += _given(draft, name, wanted[place], layout) if place in wanted else [name]
+            if place in wanted:
+                found += _given(draft, name, wanted[place], layout)
+            else:
+                found.append(dequantized(draft, name) if place in real else name)
         except NpukitError as error:
             raise NpukitError(f"{draft.net.name}: output {place}: {error.message}", tries=error.tries) from error
     return tuple(found)

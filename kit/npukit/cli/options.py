@@ -21,6 +21,11 @@ class Objective(StrEnum):
     MEMORY = "memory"
 
 
+class Io(StrEnum):
+    FILE = "file"
+    INT8 = "int8"
+
+
 class Ranges(StrEnum):
     MINMAX = "minmax"
     PERCENTILE = "percentile"
@@ -95,6 +100,9 @@ Postprocess = Annotated[
 Faults = Annotated[
     Path | None,
     typer.Option("--faults", metavar="FILE", help="What goes wrong on the emulated board: docs/emulators.md."),
+]
+EndTypes = Annotated[
+    Io, typer.Option("--io", help="Inputs and outputs: of the types that the file says, or quantised ones as int8.")
 ]
 InFloat = Annotated[
     bool, typer.Option("--float", help="Computes a float model in float, on the core alone, instead of quantising it.")

@@ -25,6 +25,7 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     latency = summary["predicted"]["latency_cycles"]
     used = "1 PE" if summary["pes_used"] == 1 else f"{summary['pes_used']} PEs, each"
     terminal.print(f"{used} with at least {least:,} bytes free; {latency:,} cycles predicted")
+    terminal.print(f"takes {_ends(summary['inputs'])}; gives {_ends(summary['outputs'])}")
     _show_undivided(terminal, summary)
     if "load" in summary:
         terminal.print(_load(summary))
@@ -34,6 +35,11 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     _show_quantization(terminal, summary)
     if summary.get("no_renode"):
         terminal.print(f"no project/renode: {summary['no_renode']}")
+
+
+def _ends(ends: list[dict[str, Any]]) -> str:
+    """Inputs or outputs with their types."""
+    return ", ".join(f"{end['name']} ({end['type']} {'x'.join(map(str, end['shape'])) or 'scalar'})" for end in ends)
 
 
 def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:

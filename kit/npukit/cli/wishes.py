@@ -13,8 +13,10 @@ from npukit.cli.options import (
     Aim,
     BoardName,
     Calibration,
+    EndTypes,
     InFloat,
     InputShapes,
+    Io,
     KeepFloat,
     Objective,
     OnlyEngine,
@@ -50,6 +52,7 @@ class Wishes:
     ranges: ActivationRanges = Ranges.MINMAX
     preprocess: Preprocess = None
     postprocess: Postprocess = None
+    io: EndTypes = Io.FILE
     in_float: InFloat = False
     keep_float: KeepFloat = None
 
@@ -70,6 +73,7 @@ class Wishes:
             ranges=self.ranges,
             preprocess=tuple(self.preprocess or ()),
             postprocess=tuple(self.postprocess or ()),
+            io=self.io,
             in_float=self.in_float,
             keep_float=tuple(self.keep_float or ()),
         )

@@ -15,6 +15,7 @@ from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import Net
+from npukit.net.ops import Quantize
 from npukit.net.reference import evaluate
 from npukit.quantize.calibration import labels_of
 
@@ -114,15 +115,28 @@ def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> n
 
 
 def _noise(net: Net, name: str) -> np.ndarray:
-    """Any integers; floats from -8 to 8; 0 or 1 where integers stand for nothing else, and so may be places."""
+    """Any integers; floats from -8 to 8, or of the range that the net quantises them to.
+
+    0 or 1 where integers stand for nothing else, and so may be places.
+    """
     tensor = net.tensor(name)
     counts = tensor.quantization is None and tensor.dtype in ("bool", "int32", "int64")
     drawn = np.dtype("uint8" if counts else "int16" if tensor.dtype == "float32" else tensor.dtype)
     raw = hashlib.shake_128(f"{net.name} {name}".encode()).digest(GOLDEN_CASES * tensor.elements * drawn.itemsize)
     values = np.frombuffer(raw, drawn).reshape(GOLDEN_CASES, *tensor.shape)
     if tensor.dtype == "float32":
-        return (values / 4096).astype(np.float32)
+        return _within(net, name, values / 4096).astype(np.float32)
     return (values & 1).astype(tensor.dtype) if counts else values
+
+
+def _within(net: Net, name: str, values: np.ndarray) -> np.ndarray:
+    """Numbers from -8 to 8 spread over what the op that quantises the input tells apart, if one does."""
+    op = next((each for each in net.ops if each.kind == Quantize.kind and each.inputs[0] == name), None)
+    given = net.tensor(op.output).quantization if op else None
+    if op is None or given is None:
+        return values
+    offset, step = (net.constants[each] for each in op.inputs[1:])
+    return (values * 16 - given.zero_point) * step + offset
 
 
 def stack(outputs: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:

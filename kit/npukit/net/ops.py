@@ -260,11 +260,12 @@ class ArgMax(Attributes):
 class Quantize(Attributes):
     """inputs: activation of any number type, offset and step (float32 constants, one number or one a channel).
 
-    (x - offset) / step in float32, rounded to the nearest integer, halves to even, plus the zero point, clamped to
-    int8. What is not a number becomes the least.
+    (x - offset) / step in float32, rounded to the nearest integer, plus the zero point, clamped to int8. Halves go to
+    even, or `away` from zero as TensorFlow Lite rounds them. What is not a number becomes the least.
     """
 
     kind: ClassVar[str] = "quantize"
+    away: bool = False
 
 
 @dataclass(frozen=True)

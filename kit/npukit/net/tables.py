@@ -38,13 +38,20 @@ def float_table(function: Callable[[np.ndarray], np.ndarray], source: Quantizati
     return np.clip(np.rint(np.nan_to_num(steps)) + target.zero_point, -128, 127).astype(np.int8)
 
 
-def quantised(value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_point: int) -> np.ndarray:
-    """The integers that `quantize` makes of numbers: float32 throughout, halves to even."""
+def quantised(
+    value: np.ndarray, offset: np.ndarray, step: np.ndarray, zero_point: int, *, away: bool = False
+) -> np.ndarray:
+    """The integers that `quantize` makes of numbers: float32 throughout, halves to even or away from zero."""
     with np.errstate(all="ignore"):
         steps = (value.astype(np.float32) - offset.astype(np.float32)) / step.astype(np.float32)
     low, high = np.float32(-128 - zero_point), np.float32(127 - zero_point)
     within = np.where(steps > low, np.where(steps < high, steps, high), low)
-    return (np.rint(within).astype(np.int32) + zero_point).astype(np.int8)
+    return ((_halves_away(within) if away else np.rint(within)).astype(np.int32) + zero_point).astype(np.int8)
+
+
+def _halves_away(steps: np.ndarray) -> np.ndarray:
+    whole = np.trunc(steps)
+    return whole + np.where(np.abs(steps - whole) >= np.float32(0.5), np.sign(steps), np.float32(0))
 
 
 LEAST_ROOT = 16 * SATURATES

@@ -13,6 +13,7 @@ from tvm.ir import IRModule
 
 from npukit.application.apply import applied
 from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
+from npukit.application.ends import AS_NET, Ends
 from npukit.application.inputs import by_name, real_numbers, sensor_axes
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
@@ -51,16 +52,26 @@ def load_model(
     calibration: Path | None = None,
     ranges: str = "minmax",
     declared: Declared = NOTHING,
+    in_file_types: bool = False,
     in_float: bool = False,
     keep_float: Sequence[str] = (),
 ) -> Loaded:
     """The network of a model file, with what is declared of its inputs and outputs compiled into it.
 
-    A float model is quantised with the calibration data, which are what the network then takes, or computed in float.
+    `in_file_types`: what the file takes and gives in float, the network does too. A float model is quantised with the
+    calibration data, which are what the network then takes, or computed in float.
     """
     module = import_model(path, input_shapes=input_shapes)
-    loaded = _loaded(module, path, calibration, ranges, declared, in_float, keep_float)
-    return replace(loaded, states=states_of(module))
+    layout = layout_of(path)
+    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)
+    net = applied(loaded.net, declared, layout, _ends(module, layout) if in_file_types else AS_NET)
+    return replace(loaded, net=net, states=states_of(module))
+
+
+def _ends(module: IRModule, layout: Layout) -> Ends:
+    """The types that the file says; the format that has channels last rounds as TensorFlow Lite does."""
+    inputs, results = (tuple(map(dtype_of, each)) for each in (parameters(module), outputs(module)))
+    return Ends(inputs, results, away=layout == "NHWC")
 
 
 def _loaded(
@@ -68,27 +79,24 @@ def _loaded(
     path: Path,
     calibration: Path | None,
     ranges: str,
-    declared: Declared,
+    sensed: tuple[Declared, Layout],
     in_float: bool,
     keep_float: Sequence[str],
 ) -> Loaded:
+    """The network as the file has it, or quantised."""
     name = name_of(path)
-    layout = layout_of(path) if declared != NOTHING else "NCHW"
     if keep_float and calibration is None:
         raise NpukitError("--keep-float is for a model that is quantised here", tries=["give --calibration"])
     if not in_float and calibration is None:
-        return Loaded(applied(_as_it_is(module, name), declared, layout))
+        return Loaded(_as_it_is(module, name))
     if not is_float(module):
         raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration and --float out"])
     if calibration is None:
-        return Loaded(applied(net_from_relax(canonical(module), name, in_float=True), declared, layout))
+        return Loaded(net_from_relax(canonical(module), name, in_float=True))
     if in_float:
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
     wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in parameters(module)]
-    loaded = quantize_module(
-        module, name, _sensed(calibration, wanted, declared, layout, name), CUT[ranges], keep_float
-    )
-    return replace(loaded, net=applied(loaded.net, declared, layout))
+    return quantize_module(module, name, _sensed(calibration, wanted, *sensed, name), CUT[ranges], keep_float)
 
 
 def _as_it_is(module: IRModule, name: str) -> Net:

@@ -10,7 +10,7 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir_ops.fixed_point import clamp, requantize
 from npukit.codegen.tir_ops.strided import Strided, each_element, in_order
 from npukit.codegen.tvm_door import Array, Expr, cast, let, select
-from npukit.net.ops import Add, Multiply, Subtract
+from npukit.net.ops import Add, Multiply, Quantize, Subtract
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     AddRescaling,
@@ -75,16 +75,30 @@ def lookup(tile: Tile, source: Array, table: Array, output: Array) -> None:
 
 
 def quantize(tile: Tile, *arrays: Array) -> None:
-    """Adding 1.5 * 2^23 leaves a float32 no bits for a fraction: the processor rounds it, halves to even."""
-    zero_point, magic = quantization(tile.net, tile.op.output).zero_point, cast("float32", 3 << 22)
+    zero_point = quantization(tile.net, tile.op.output).zero_point
+    assert isinstance(tile.op.attributes, Quantize)
+    rounded = _halves_away if tile.op.attributes.away else _halves_to_even
     low, high = (cast("float32", limit - zero_point) for limit in (-128, 127))
 
     def element(value: Expr, offset: Expr, step: Expr) -> Expr:
         steps = let("steps", (cast("float32", value) - offset) / step)
         within = let("within", select(steps > low, select(steps < high, steps, high), low))
-        return cast("int8", cast("int32", (within + magic) - magic) + zero_point)
+        return cast("int8", rounded(within) + zero_point)
 
     _each(tile, arrays, element)
+
+
+def _halves_to_even(steps: Expr) -> Expr:
+    """Adding 1.5 * 2^23 leaves a float32 no bits for a fraction: the processor rounds it."""
+    magic = cast("float32", 3 << 22)
+    return cast("int32", (steps + magic) - magic)
+
+
+def _halves_away(steps: Expr) -> Expr:
+    """Twice what follows the point, which is exact, has no whole part below a half."""
+    whole = let("whole", cast("int32", steps))
+    fraction = let("fraction", steps - cast("float32", whole))
+    return whole + cast("int32", fraction + fraction)
 
 
 def requantize_op(tile: Tile, *arrays: Array) -> None:

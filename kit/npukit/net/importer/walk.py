@@ -219,12 +219,15 @@ def _refuse_float(module: IRModule, name: str) -> None:
 def _read_in_float(module: IRModule) -> frozenset[Any]:
     """The inputs that are not just quantised, once and for all."""
     main: Any = module["main"]
-    parameters, quantised = (
-        set(main.params),
-        Counter(value.args[0] for value in _values(module) if callee(value) == "quantize"),
-    )
-    reads = reads_of(module)
-    return frozenset(p for p in parameters if dtype_of(p).startswith("float") and reads[p] != quantised[p])
+    bindings = [binding for block in main.body.blocks for binding in block.bindings]
+    names = {binding.var: binding.value for binding in bindings if isinstance(binding.value, relax.Var)}
+    reads: Counter[Any] = Counter()
+    for variable, count in reads_of(module).items():
+        reads[resolve(variable, names)] += count
+    reads.subtract(resolve(name, names) for name in names)
+    quantised = Counter(resolve(value.args[0], names) for value in _values(module) if callee(value) == "quantize")
+    floats = (parameter for parameter in main.params if dtype_of(parameter).startswith("float"))
+    return frozenset(parameter for parameter in floats if reads[parameter] != quantised[parameter])
 
 
 def _is_quantisation(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Multiply, Requantize, Subtract
+from npukit.net.ops import Add, Multiply, Quantize, Requantize, Subtract
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     add_rescaling,
@@ -59,8 +59,10 @@ def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def quantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    assert isinstance(op.attributes, Quantize)
     value, offset, step = _aligned(net, op, operands)
-    return quantised(value, offset, step, quantization(net, op.output).zero_point)
+    zero_point = quantization(net, op.output).zero_point
+    return quantised(value, offset, step, zero_point, away=op.attributes.away)
 
 
 def requantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
