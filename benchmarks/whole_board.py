@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--emulate", action="store_true")
     parser.add_argument("--inputs", type=Path)
     given = parser.parse_args()
-    options = api.Options(objective="throughput", pes=given.pes, preprocess=tuple(given.preprocess))
+    options = api.Options(objective="throughput", pes=given.pes, preprocess=tuple(given.preprocess), io="int8")
     failed = False
     for model in given.models:
         print(f"\n{model.stem} on {given.board}", flush=True)
