@@ -38,7 +38,7 @@ class Planned:
 def plan_with_kernels(
     net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice = NO_ADVICE
 ) -> Planned:
-    """On one PE with kernels in assembly if that fits, small ones if need be; else as the planner does without.
+    """The plan on one PE with kernels in assembly if that fits, small ones if need be; else the planner's without.
 
     Advice is taken for what is to be fast, where it fits.
     """
@@ -70,7 +70,7 @@ def _as_advised(
 def plan_as_pinned(
     net: Net, board: Board, engines: Engines, source: str, objective: str, max_pes: int | None
 ) -> Planned:
-    """As a file or a mapper has it (`plan/user_mapping.py`), which speaks of single frames."""
+    """The plan as a file or a mapper has it (`plan/user_mapping.py`), which speaks of single frames."""
     if objective != "latency":
         raise NpukitError(
             f"plan {source} says where a frame's ops run, which --objective {objective} would change",
@@ -80,7 +80,7 @@ def plan_as_pinned(
 
 
 def plan_around(net: Net, board: Board, engines: Engines, pins: Assignment, max_pes: int | None) -> Planned:
-    """With some ops where they are pinned."""
+    """The plan with some ops where they are pinned."""
     return _on_mesh(net, board, engines, lambda known: plan_with_pins(net, board, known, pins, max_pes))
 
 
@@ -114,7 +114,7 @@ def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozens
 
 
 def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None) -> Iterator[tuple[str, str]]:
-    """Of each op on the core its kernel, or why it has none; `crowded` is the PE that has no room for kernels."""
+    """The kernel of each op on the core, or why it has none; `crowded` is the PE that has no room for kernels."""
     whole = _computed_whole(net, plan)
     for op in net.ops:
         if op.engine != Cpu.name or isinstance(op.attributes, Reshape):

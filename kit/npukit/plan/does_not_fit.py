@@ -1,4 +1,4 @@
-"""Whether a plan fits; if not, by how much, because of what, and what would help how much."""
+"""The report on a plan that does not fit: by how much, because of what, and what would help how much."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FitReport:
 
 
 def fit_report(net: Net, board: Board, engines: Engines, plan: Plan) -> FitReport:
-    """What `npukit fit` says of a plan."""
+    """The report of `npukit fit` on a plan."""
     missing = missing_bytes(board, plan)
     if not missing:
         return FitReport(plan, 0, "", ())
@@ -77,7 +77,7 @@ def _fault(problem: Problem, plan: Plan) -> str:
 
 
 def _orders(pe: PePlan) -> str:
-    """What of its constants is not the network's, where that counts."""
+    """The part of its constants that is not the network's, where that counts."""
     kinds = {kind: size for kind, size in asdict(pe.orders).items() if size}
     told = "".join(f"; {kind} {size:,}" for kind, size in kinds.items())
     return told if pe.orders.bytes > pe.memory.constants // COUNTS else ""
@@ -125,13 +125,13 @@ def _more_pes(problem: Problem, used: int) -> Iterator[Remedy]:
 
 
 def _accelerated(problem: Problem) -> Iterator[Remedy]:
-    """Where the user left the accelerators out."""
+    """A remedy where the user left the accelerators out."""
     if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
         yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
-    """Which op, that one PE must compute whole, has more going in or out than any PE holds."""
+    """The op, which one PE must compute whole, that has more going in or out than any PE holds."""
     room = board.memory_for("activations").size
     for op in graph.ops:
         if op.engine != CORE and cuttable_axes(graph.net, op):
@@ -144,7 +144,7 @@ def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
 
 
 def _streams(problem: Problem, plan: Plan) -> Iterator[Remedy]:
-    """What comes of streaming as many constants as can be, which has been tried if the board has a DRAM."""
+    """A remedy by streaming as many constants as can be, which has been tried if the board has a DRAM."""
     pes = [pe.pe for pe in plan.pes]
     if problem.board.noc is None or plan.streams:
         return

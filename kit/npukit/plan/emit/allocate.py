@@ -1,4 +1,4 @@
-"""From programs to the plan: offsets, memory, roles."""
+"""The step from programs to the plan: offsets, memory, roles."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
 def _fitted(
     board: Board, plan: Plan, pe: PePlan, program: Program, pe_count: int, activations: int, tensors: int
 ) -> PePlan:
-    """With the memory of a program, one of so many, of which the host knows so many tensors."""
+    """The PE's plan with the memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     stack = STACK_BYTES
     if is_table(len(program.steps), pe_count):
@@ -95,7 +95,7 @@ def _fitted(
 
 
 def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
-    """With the table, and of commands and descriptors, those that are alike but once."""
+    """The orders with the table, and commands and descriptors that are alike but once."""
     numbers: dict[Hashable, int] = {}
     likes = [numbers.setdefault(like, len(numbers)) for like in likes_of(plan, pe)]
     units = list(_units(pe.steps, program))
@@ -120,7 +120,7 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
 
 
 def _patched_words(pe: PePlan, steps: Sequence[int]) -> int:
-    """Of the command that these pieces use in turn those that differ: addresses of its operands and constants.
+    """The number of words that differ in the command of these pieces: addresses of its operands and constants.
 
     Constants are weights and parameters, and parameters of each input behind the first.
     """
@@ -142,7 +142,7 @@ def _units(steps: Sequence[Step], program: Program) -> Iterator[range]:
 
 
 def _kind_of_unit(step: Step, is_signal: bool) -> str:
-    """Of neighbours with the same: they are one unit."""
+    """The kind of a step: neighbours of the same kind are one unit."""
     if isinstance(step, Send):
         return "signals" if is_signal else "messages"
     if not isinstance(step, Compute) or step.engine == CORE:
@@ -206,7 +206,7 @@ def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
 
 
 def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
-    """Of the buffers those that an op reads last, each with the one that it may write in the same place."""
+    """The buffers that an op reads last, each with the one that it may write in the same place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
     pairs = [(indices[source], indices[target]) for source, target in program.upon.items()]
     found = {i: o for i, o in pairs if wanted[i][1].bytes == wanted[o][1].bytes and _ends_first(wanted, i, o)}
@@ -233,7 +233,7 @@ def _while_it_runs(program: Program, step: int, cost: Cost) -> Lifetime:
 
 
 class _BufferNeeds:
-    """What engines want of buffers, by name: an arrangement of what they write, room behind what they read."""
+    """Needs of engines in buffers, by name: an arrangement of what they write, room behind what they read."""
 
     def __init__(self) -> None:
         self.arrangements: dict[str, Arrangement] = {}
@@ -269,13 +269,13 @@ def _shown(graph: Graph, region: Region, life: Lifetime, offset: int) -> Iterato
 
 
 def _code_of_program(pe: PePlan, table: bool) -> tuple[object, ...]:
-    """What must be equal for programs to be one: of a table the number of layers and what the core computes."""
+    """The key that is equal for programs that are one: of a table the number of layers and what the core computes."""
     steps = [step for step in pe.steps if not table or (isinstance(step, Compute) and step.engine == CORE)]
     return len(pe.tiles), table, *(_code_of(step) for step in steps)
 
 
 def _code_of(step: Step) -> Sequence[object]:
-    """What of a step is code: kinds and order. Boxes, addresses and flags are data, but for the core's own kernels."""
+    """The code of a step: kinds and order. Boxes, addresses and flags are data, but for the core's own kernels."""
     if isinstance(step, Join):
         return ("Join", step.engine)
     if not isinstance(step, Compute):

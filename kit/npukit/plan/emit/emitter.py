@@ -20,7 +20,7 @@ from npukit.plan.ir.plan import Compute, View
 from npukit.plan.tensors.problem import Problem
 
 Chosen = Callable[[Transfer], bool]
-"""Which transfers of a tensor are meant."""
+"""A choice among the transfers of a tensor."""
 
 
 def every(transfer: Transfer) -> bool:
@@ -59,7 +59,7 @@ class Emitter:
         )
         self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
-        """By frame and tensor, what says that there is room for it."""
+        """The signal that there is room for a tensor, by frame and tensor."""
         self._costs: dict[tuple[str, Box], Cost] = {}
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
         self.regions = {
@@ -178,13 +178,13 @@ class Emitter:
             self.traffic.started(pe, op.engine, step, reads, (target,))
 
     def cost(self, op: Op, box: Box) -> Cost:
-        """Of a tile or a piece of one: each is asked for once, whatever frames and groups of PEs compute it."""
+        """The cost of a tile or a piece of one, computed once for all frames and groups of PEs."""
         if (op.name, box) not in self._costs:
             self._costs[op.name, box] = self.engines[op.engine].cost(self.graph.net, op, box)
         return self._costs[op.name, box]
 
     def _same_constants(self, op: Op, box: Box, cost: Cost) -> Hashable:
-        """What tiles have in common whose constants are there once."""
+        """The key of tiles whose constants are there once."""
         if cost.constants_key is None:
             return op.name, box
         return self.graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
@@ -199,7 +199,7 @@ class Emitter:
         return self.regions[frame][tensor].get(pe, ())
 
     def _inputs(self, frame: int, index: int, op: Op, tile: Tile) -> list[Region]:
-        """For each activation the region that holds what the tile needs of it."""
+        """The region of each activation that holds what the tile needs of it."""
         found: list[Region] = []
         for home, box in self.graph.needs_of(op, tile.box):
             regions = self._held(frame, tile.pe, home)
@@ -233,7 +233,7 @@ class Emitter:
         self._check_that_the_root_knows_the_end()
 
     def _check_that_the_root_knows_the_end(self) -> None:
-        """When the frame ends nobody still reads or writes: the root's outputs follow from every compute step."""
+        """Checks that no PE reads or writes after the frame: the root's outputs follow from every compute step."""
         known = self.traffic.known_to(self.ends.outputs)
         for program in self.traffic.programs.values():
             last = max((step for step, _ in program.costs), default=-1)
@@ -241,19 +241,19 @@ class Emitter:
 
 
 def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:
-    """Whether a tile of op number `index` may lie on one of its operands, element upon element: on this PE nobody reads
+    """True if a tile of op number `index` may lie on one of its operands, element upon element: on this PE no op reads
     that later, and both are arranged alike."""
     last = max(reader for reader, _ in source.needs)
     return last == index and sources.count(source) == 1 and source.box == target.box == tile.box
 
 
 def command_bytes(engine: Accelerator) -> int:
-    """Of a tile's constants what holds addresses: each tile of each frame has its own."""
+    """Bytes of a tile's constants that hold addresses: each tile of each frame has its own."""
     return engine.commands.bytes if engine.commands else 0
 
 
 def _number(parcel: Parcel) -> int:
-    """Of the regions it goes to: on each PE the first, the second, ... of the tensor."""
+    """The number of the regions it goes to: on each PE the first, the second, ... of the tensor."""
     held = parcel.destinations[0][1]
     return held.number if isinstance(held, Region) else 1
 

@@ -41,14 +41,14 @@ class Parcel:
 
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
-"""By PE and use, the flags that have counted it, the last one first."""
+"""The flags that have counted a use, by PE and use, the last one first."""
 
 SIGNAL = 0
 """Bytes of a message of which only the flag matters."""
 
 
 def descriptor_bytes(parts: int, reached: int) -> int:
-    """Of a message in so many parts to so many PEs: what goes to several has a list of them."""
+    """The bytes of a message's descriptors, in so many parts to so many PEs: one to several has a list of them."""
     return parts * (DESCRIPTOR_BYTES + (DESTINATION_BYTES * reached if reached > 1 else 0))
 
 
@@ -69,7 +69,7 @@ class Traffic:
         self.frames, self.alike = frames, alike
         self._flags = flags - FIRMWARE_FLAGS
         self.usual_flags = dict(usual_flags)
-        """By use: those of the micro-batches before."""
+        """Flags by use: those of the micro-batches before."""
         self._clocks = Clocks(pes)
 
     def step(self, pe: int, step: Step) -> int:
@@ -109,7 +109,7 @@ class Traffic:
             del program.sending[:count]
 
     def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
-        """Before a step on one engine: those of the others that it need not wait for run on, the others are joined."""
+        """Prepares a step on one engine: others that it need not wait for run on, the rest are joined."""
         program = self.programs[pe]
         for other, running in [item for item in program.running.items() if item[0] != engine]:
             if running.hinders(reads, writes):
@@ -118,7 +118,7 @@ class Traffic:
                 program.submit(running)
 
     def follow(self, pe: int, engine: str, *, chained: bool) -> None:
-        """Before a step on an engine that may be running: unless it goes on with its chain, that is done first."""
+        """Prepares a step on an engine that may be running: unless it goes on with its chain, that is done first."""
         program = self.programs[pe]
         last = program.running.get(engine)
         if last and not (chained and not last.submitted and last.steps[-1] == len(program.steps) - 1):

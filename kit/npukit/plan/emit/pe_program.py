@@ -19,11 +19,11 @@ class Block:
     name: str
     bytes: int
     source: str | None = None
-    """Of streamed constants, the buffer in DRAM that they come from."""
+    """The buffer in DRAM that streamed constants come from."""
     same: str = ""
     """A name that blocks of the same use have in every micro-batch of a batch."""
     frame: int | None = None
-    """Whose it is, if frames have each their own: then its name ends with it."""
+    """The frame that it belongs to, if frames have each their own: then its name ends with it."""
 
     def later(self, frames: int) -> Block:
         """The one of another frame, if frames have each their own."""
@@ -38,11 +38,11 @@ class Block:
 
 
 Held = Region | Block
-"""What has bytes in a PE's memory."""
+"""Things that have bytes in a PE's memory."""
 
 
 def use_of(held: Held, frames: int) -> tuple[object, ...]:
-    """What things of the same use have in common in every micro-batch of a batch, each of so many frames."""
+    """The key that things of the same use have in common in every micro-batch, each of `frames` frames."""
     if isinstance(held, Block):
         return (held.same or held.name,)
     return held.tensor, held.number, held.frame % frames
@@ -61,7 +61,7 @@ class Use:
 
 @dataclass
 class Running:
-    """What an accelerator that runs by itself was given last: the steps, and what they read and write.
+    """The last steps given to an accelerator that runs by itself, and what they read and write.
 
     Until something else goes on meanwhile, nobody need know: then they are `submitted`.
     """
@@ -72,7 +72,7 @@ class Running:
     submitted: bool = False
 
     def hinders(self, reads: Collection[Held], writes: Collection[Held]) -> bool:
-        """Whether a step with these reads and writes has to wait for it."""
+        """True if a step with these reads and writes has to wait for it."""
         return not self.writes.isdisjoint((*reads, *writes)) or not self.reads.isdisjoint(writes)
 
 
@@ -83,35 +83,35 @@ class Program:
     pe: int
     steps: list[Step] = field(default_factory=list)
     costs: list[tuple[int, Cost]] = field(default_factory=list)
-    """Of each compute step."""
+    """The cost of each compute step."""
     constants: dict[Hashable, int] = field(default_factory=dict)
     """Bytes in the image, by what their tiles have in common: frames share them, and so do ops that are alike."""
     commands: dict[int, int] = field(default_factory=dict)
     """Their bytes by step, but for pieces whose constants are streamed."""
     pieces: dict[int, tuple[int, str, tuple[int, ...]]] = field(default_factory=dict)
-    """Those, by step: the bytes of a command, op, shape."""
+    """The pieces by step: the bytes of a command, op, shape."""
     descriptors: dict[int, int] = field(default_factory=dict)
     """Their bytes by step, but for those of signals."""
     signals: dict[int, int] = field(default_factory=dict)
     """PEs told something, by step."""
     signal_bytes: int = 0
-    """Of their descriptors, which a program that is a table does not have."""
+    """Bytes of the signals' descriptors, which a program that is a table does not have."""
     uses: dict[Held, Use] = field(default_factory=dict)
     sending: list[Held] = field(default_factory=list)
     """Sources of the messages sent since the PE last waited for its own messages."""
     flags: dict[Held, int] = field(default_factory=dict)
     flag_free_from: dict[int, int] = field(default_factory=dict)
-    """By flag, the first step at which nothing it counts is still to be waited for."""
+    """The first step, by flag, at which nothing it counts is still to be waited for."""
     expected: dict[Held, list[Known]] = field(default_factory=dict)
-    """By what they land in, what the senders of messages on their way knew."""
+    """The knowledge of the senders of messages on their way, by what they land in."""
 
     upon: dict[Held, Held] = field(default_factory=dict)
-    """What nobody reads once a tile is computed that may lie on it, and that."""
+    """Things read for the last time by a tile that may lie on them, and that tile."""
 
     running: dict[str, Running] = field(default_factory=dict)
-    """By accelerator."""
+    """The running work by accelerator."""
     scratch_until: dict[int, int] = field(default_factory=dict)
-    """By submitted step, the step up to which its scratch memory is in use."""
+    """The step up to which the scratch memory of each submitted step is in use."""
 
     def submit(self, running: Running) -> None:
         """Let the next step go on while this runs."""

@@ -32,7 +32,7 @@ class Region:
     needs: tuple[tuple[int, Box], ...] = ()
 
     def __hash__(self) -> int:
-        """Of what tells the regions of a plan apart: there are millions of look-ups."""
+        """The hash of what distinguishes the regions of a plan: there are millions of look-ups."""
         return hash((self.frame, self.pe, self.tensor, self.number))
 
     @property
@@ -46,7 +46,7 @@ class Region:
 
     @property
     def wanted(self) -> Box | None:
-        """What must be in it before the first op reads it."""
+        """The box that must be in it before the first op reads it."""
         return reduce(Box.hull, (box for _, box in self.needs)) if self.needs else None
 
     @property
@@ -67,7 +67,7 @@ def in_frame(tensor: str, frame: int) -> str:
 
 
 def is_named(buffer: str, name: str) -> bool:
-    """Whether a buffer is one of those of a PE that hold what `in_frame` calls so."""
+    """True if a buffer is one of those of a PE that hold what `in_frame` calls so."""
     return buffer == name or buffer.startswith(f"{name} (")
 
 
@@ -75,7 +75,7 @@ SMALL_PART = 1.75
 """Times as many elements in a region as in the tile that its PE makes of it: then the tile is a small part."""
 
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
-"""By tensor, then by PE."""
+"""Regions by tensor, then by PE."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class _Regions:
             found[pe] = (*regions, Region(self._frame, pe, tensor, len(regions) + 1, box, owned=box))
 
     def need(self, pe: int, tensor: str, index: int, box: Box) -> None:
-        """In the first region that it does not make larger than two would be, else in one of its own."""
+        """Adds a need to the first region that it does not make larger than two would be, else to one of its own."""
         found = self.by_tensor[tensor]
         regions = found.get(pe, ())
         for place, region in enumerate(regions):

@@ -1,4 +1,4 @@
-"""What of a long program comes again: steps that are alike to the last address, and stretches of them.
+"""Repeated subsequences of a long program: steps that are alike to the last address, and stretches of them.
 
 A program that is a table has each of them once (`codegen/table.py`), so that a micro-batch more takes little memory.
 """
@@ -40,7 +40,7 @@ def stretches(likes: Sequence[Hashable], rows: Sequence[int]) -> list[Stretch]:
 
 
 def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
-    """That a program in these stretches takes."""
+    """The rows that a program in these stretches takes."""
     return sum(1 if part.again else sum(rows[part.first : part.first + part.count]) for part in found)
 
 
@@ -75,7 +75,7 @@ def _longest(likes: Sequence[Hashable], firsts: Sequence[int], at: int, literal:
 
 
 def _alike(likes: Sequence[Hashable], first: int, at: int, literal: Sequence[bool]) -> int:
-    """How many units from `at` on are those that are written from `first` on."""
+    """The number of units from `at` on that are those written from `first` on."""
     count = 0
     while at + count < len(likes) and literal[first + count] and likes[first + count] == likes[at + count]:
         count += 1
@@ -83,7 +83,7 @@ def _alike(likes: Sequence[Hashable], first: int, at: int, literal: Sequence[boo
 
 
 def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
-    """Of each step what it must have in common with another to be the same: what the core computes is none other's."""
+    """The key that a step has in common with another to be the same: each computation of the core has its own."""
     onward = iter(layers_onward(pe))
     return [
         (_like(plan, pe.pe, place, step), next(onward) if isinstance(step, Compute) else 0)
@@ -92,14 +92,14 @@ def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:
 
 
 def layers_onward(pe: PePlan) -> list[int]:
-    """For each compute step, how much further the next one's tile is: none if they are pieces of one."""
+    """The distance from each compute step's tile to the next one's: 0 if they are pieces of one."""
     numbers = pe.tile_numbers
     return [after - before for before, after in pairwise(numbers)] + [1] * bool(numbers)
 
 
 def layer_places(plan: Plan, pe: PePlan) -> list[int]:
-    """Of each of a PE's tiles the number of the place that it is left in; those of later micro-batches may have the
-    same."""
+    """The number of the place that each of a PE's tiles is left in; those of later micro-batches may
+    have the same."""
     numbers: dict[Hashable, int] = {}
     likes = ((tile.op, _like_view(plan, pe.pe, tile.output)) for tile in pe.tiles)
     return [numbers.setdefault(like, len(numbers)) for like in likes]

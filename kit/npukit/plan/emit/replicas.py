@@ -20,7 +20,7 @@ from npukit.plan.tensors.graph import Graph
 
 @dataclass(frozen=True)
 class Replicas:
-    """By group, where each PE of the first one stands there. Frame f of the first group's is f + g in group g."""
+    """The PEs of each group that correspond to those of the first one. Its frame f is frame f + g in group g."""
 
     places: tuple[Mapping[int, int], ...] = ({},)
 
@@ -34,7 +34,7 @@ class Replicas:
         return frozenset(self.places[0]) if self.count > 1 else frozenset()
 
     def times(self, one: int, other: int) -> int:
-        """What of a PE stands for what so many PEs do with the other."""
+        """The number of PEs for which what a PE does with the other stands."""
         return self.count if one in self.members and other not in self.members else 1
 
     @property
@@ -47,7 +47,7 @@ NO_REPLICAS = Replicas()
 
 
 def replicas_of(groups: Sequence[Assignment], outside: Sequence[int], root: int) -> Replicas:
-    """How the groups are alike; nothing, if they are not, or the root or those that ask for constants are in them."""
+    """The replicas among the groups; none if they differ, or if the root or prefetching PEs are in them."""
     places = tuple(_place(groups[0], group) for group in groups)
     apart = root in outside and len({pe for each in places for pe in each.values()}) == sum(map(len, places))
     same = all(place and set(place.values()).isdisjoint(outside) for place in places)
@@ -55,7 +55,7 @@ def replicas_of(groups: Sequence[Assignment], outside: Sequence[int], root: int)
 
 
 def _place(first: Assignment, other: Assignment) -> dict[int, int]:
-    """Where each PE of one group stands in the other; nothing if they are not alike."""
+    """The PE of the other group that corresponds to each PE of one; none if they differ."""
     pairs = [pair for op, tiles in first.items() for pair in zip(tiles, other.get(op, ()), strict=False)]
     place = {one.pe: two.pe for one, two in pairs}
     moved = {op: tuple(replace(tile, pe=place.get(tile.pe, tile.pe)) for tile in first[op]) for op in first}
@@ -91,7 +91,7 @@ class _Copies:
         held = dict.fromkeys(each for program in programs for each in program.uses)
         scratch = {step.scratch: step for pe in plan.pes for step in pe.computes() if step.scratch}
         self._names: list[dict[str, str]] = []
-        """By group, what is called otherwise there."""
+        """The names that differ in each group."""
         for group in range(alike.count):
             names = {old: new for each in held for old, new in _renamed(graph, each, group)}
             names |= {old: in_frame(f"{step.op} scratch", step.frame + group) for old, step in scratch.items()}
@@ -105,7 +105,7 @@ class _Copies:
         return replace(self._plan, pes=pes, messages=tuple(self._messages), alike=twins)
 
     def _of_all(self) -> tuple[list[int], list[Message]]:
-        """Of each message where those begin that it stands for; and the messages of all groups."""
+        """The first of the messages that each message stands for; and the messages of all groups."""
         places: list[int] = []
         messages: list[Message] = []
         for number, message in enumerate(self._plan.messages):
@@ -122,13 +122,13 @@ class _Copies:
             yield Message(message.tensor, source_pe, self._view(message.source, group), landings)
 
     def _to_all(self, message: Message) -> Message:
-        """From a PE of no group, to those of all."""
+        """The message from a PE of no group, to those of all."""
         members, groups = self._alike.members, range(self._alike.count)
         landings = [(group, each) for group in groups for each in message.landings if not group or each.pe in members]
         return replace(message, landings=tuple(self._landing(each, message, group) for group, each in landings))
 
     def _landing(self, landing: Landing, message: Message, group: int) -> Landing:
-        """On a PE of no group, where all groups tell it the same by one thing, unless they bring tensors."""
+        """The landing on a PE of no group, which all groups signal by one flag, unless they bring tensors."""
         inside = landing.pe in self._alike.members
         view = self._view(landing.view, group) if inside or message.tensor else landing.view
         return Landing(self._alike.places[group].get(landing.pe, landing.pe), view, landing.flag)
@@ -164,7 +164,7 @@ class _Copies:
 
 
 def _renamed(graph: Graph, held: Held, group: int) -> Iterator[tuple[str, str]]:
-    """What is called otherwise in another group: as it is called here, and there."""
+    """The names that differ in another group: the name here, and there."""
     later = held.later(group)
     if isinstance(held, Region) and isinstance(later, Region):
         for name in (held.tensor, *graph.views(held.tensor)):

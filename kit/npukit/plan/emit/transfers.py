@@ -27,7 +27,7 @@ class Transfer:
 
     @property
     def number(self) -> int:
-        """Of the regions it goes to: on each PE the first, the second, ... of the tensor."""
+        """The number of the regions it goes to: on each PE the first, the second, ... of the tensor."""
         return self.destinations[0].number
 
     @property
@@ -36,7 +36,7 @@ class Transfer:
 
 
 def transfers_of(graph: Graph, regions: Regions, tensor: str, *, apart: bool = False) -> list[Transfer]:
-    """Of one tensor, for each owner in turn, what is read first before what is read later.
+    """The transfers of one tensor, for each owner in turn, what is read first before what is read later.
 
     `apart`: what is read by other ops first goes in multicasts of its own.
     """
@@ -90,5 +90,5 @@ def copies_to(graph: Graph, box: Box, source: Region, destination: Region) -> tu
 
 
 def _shape_of(parts: Sequence[Copy]) -> tuple[tuple[int, ...], ...]:
-    """What must be the same for two destinations of one multicast: all but the address."""
+    """The shape that must be the same for two destinations of one multicast: all but the address."""
     return tuple((c.source_offset, c.row_bytes, c.rows, c.source_stride, c.destination_stride) for c in parts)

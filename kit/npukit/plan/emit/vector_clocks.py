@@ -1,4 +1,4 @@
-"""What a PE can know of how far the others are, from the messages it has waited for.
+"""The knowledge of a PE of how far the others are, from the messages it has waited for.
 
 A vector clock for each PE: how many steps of each other PE are surely complete. A message may land only in bytes
 whose last use, on the receiving PE, lies in those steps; so the bytes of a landing are reserved from the first step

@@ -21,7 +21,7 @@ class Tile:
 
 
 Assignment = Mapping[str, tuple[Tile, ...]]
-"""By op name. The tiles of an op are disjoint, on different PEs, and together its output."""
+"""Tiles by op name. The tiles of an op are disjoint, on different PEs, and together its output."""
 
 
 def on_one_pe(graph: Graph, pe: int) -> Assignment:
@@ -56,7 +56,7 @@ def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> s
 
 
 def useful(graph: Graph, assignment: Assignment) -> Assignment:
-    """Without the tiles that nobody needs, as a cropping window leaves them."""
+    """The assignment without tiles that are not read, as a cropping window leaves them."""
     needed: dict[str, list[Box]] = {name: [Box.whole(graph.shape(name))] for name in graph.outputs}
     kept: dict[str, tuple[Tile, ...]] = {}
     for op in reversed(graph.ops):

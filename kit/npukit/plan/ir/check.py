@@ -1,4 +1,4 @@
-"""Whether a plan that was read from a file speaks of this network and this board."""
+"""A check that a plan read from a file speaks of this network and this board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npukit.net.net import Net
 from npukit.plan.ir.plan import Compute, PePlan, Plan, Send
 
 MOST_FRAMES = 1 << 16
-"""In a batch. The largest so far, of 152 PEs of which each takes one, have 152 in each of some micro-batches."""
+"""The most frames in a batch. The largest so far have 152 in each of some micro-batches."""
 
 
 def check_plan(plan: Plan, net: Net, board: Board) -> Plan:

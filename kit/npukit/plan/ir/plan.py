@@ -123,7 +123,7 @@ def streamed_name(op: str, box: Box, form: str | None) -> str:
 
 @dataclass(frozen=True)
 class Landing:
-    """Where a message arrives, and the flag it increments there, once, when all of it is in place."""
+    """The place where a message arrives, and the flag it increments there, once, when all of it is in place."""
 
     pe: int
     view: View
@@ -161,7 +161,7 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class Orders:
-    """Of a PE's constants, the bytes that are no network's: commands, descriptors, and the table of its steps."""
+    """Bytes of a PE's constants that are not the network's: commands, descriptors, and the table of its steps."""
 
     commands: int = 0
     descriptors: int = 0
@@ -202,14 +202,14 @@ class PePlan:
 
     @cached_property
     def tile_numbers(self) -> tuple[int, ...]:
-        """For each compute step, to which of the tiles it belongs: those computed piece by piece count once."""
+        """The tile that each compute step belongs to: those computed piece by piece count once."""
         numbers: dict[object, int] = {}
         keys = ((step.op, step.frame, step.output.buffer) for step in self.computes())
         return tuple(numbers.setdefault(key, len(numbers)) for key in keys)
 
     @cached_property
     def tiles(self) -> tuple[Compute, ...]:
-        """What the PE computes of each op for each frame, as if in one step, in the order in which it begins."""
+        """The tiles that the PE computes of each op and frame, as if in one step, in the order in which it begins."""
         found: dict[int, Compute] = {}
         for number, step in zip(self.tile_numbers, self.computes(), strict=True):
             found[number] = _together(found[number], step) if number in found else step
@@ -266,12 +266,12 @@ class Plan:
 
     @property
     def pes_used(self) -> int:
-        """On all chips."""
+        """The PEs in use on all chips."""
         return len(self.pes) * len(self.chips)
 
     @property
     def streams(self) -> bool:
-        """Whether constants lie in DRAM until they are needed."""
+        """True if constants lie in DRAM until they are needed."""
         return any(not buffer.tensor for buffer in self.dram)
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from npukit.plan.ir.plan import Plan
 
 LINE = 140
 MOST_BYTES = 256 << 20
-"""Of a plan: that of the digits network on each of 152 PEs has 5.2 MB."""
+"""The most bytes of a plan's file: that of the digits network on each of 152 PEs has 5.2 MB."""
 
 _PLAN = TypeAdapter(Plan)
 

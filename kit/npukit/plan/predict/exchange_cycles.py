@@ -1,4 +1,4 @@
-"""What it costs to bring a tensor from one layout to what another needs: an estimate for searches.
+"""The cost of bringing a tensor from one layout to what another needs: an estimate for searches.
 
 The same multicasts, descriptors and flits that `transfers.py` emits, without contention; `simulate.py` has the last
 word.
@@ -31,7 +31,7 @@ class Distances:
 
 
 class Exchanges:
-    """On the PEs of one order, or the first of them. What layers that are alike exchange is worked out
+    """Exchanges on the PEs of one order, or the first of them. Those of layers that are alike are worked out
     once."""
 
     def __init__(self, noc: Noc | None, distances: Distances) -> None:
@@ -39,7 +39,7 @@ class Exchanges:
         self._known: dict[tuple[bytes, bytes, int], int] = {}
 
     def cycles(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
-        """What `exchange_cycles` says, on a mesh."""
+        """The result of `exchange_cycles`, on a mesh."""
         if self._noc is None:
             return 0
         key = owned.tobytes(), needed.tobytes(), element_bytes
@@ -81,7 +81,7 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
 
 
 def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:
-    """Whether a PE's tile and what it needs of the tensor are one region: see `regions.py`."""
+    """True if a PE's tile and what it needs of the tensor are one region: see `regions.py`."""
     return volumes(hull(owned, needed)) <= volumes(owned) + volumes(needed)
 
 

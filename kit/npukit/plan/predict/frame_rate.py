@@ -17,7 +17,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class Budget:
-    """What each frame takes of a part of the board, in cycles, and what would give more of it."""
+    """The cycles that each frame takes of a part of the board, and what would give more of it."""
 
     part: str
     cycles: int

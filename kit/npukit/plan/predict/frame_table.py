@@ -24,7 +24,7 @@ from npukit.plan.predict.timeline import CORE, WAIT, Movement, Slice, Timeline
 MESSAGES = "messages and waiting"
 CALLS = "calls"
 _MESSAGING = "noc_"
-"""How the firmware's functions for messages begin."""
+"""The beginning of the names of the firmware's functions for messages."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where buffers lie: lifetimes in, offsets out; and whether the sum fits the board."""
+"""Places of buffers: lifetimes in, offsets out; and whether the sum fits the board."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CODE_BYTES = 17 << 10
 """Reserved for the program until the linker has measured it."""
 
 FIRMWARE_BYTES = 37 << 8
-"""Of the program what no network makes longer: 9.2 KB were measured (`tests/project/test_images.py`). Traces, or a link
+"""Bytes of any network's program: 9.2 KB were measured (`tests/project/test_images.py`). Traces, or a link
 shared by several networks, take 1.1 KB more, which comes from what a stack leaves of its reserve."""
 
 WORKER_BYTES = 13 << 8
 """The same of a PE that talks to no host and computes nothing on its core: measured 3.1 KB, with variables."""
 
 CODE_OF_A_TILE, CODE_OF_A_MESSAGE, CODE_OF_A_TENSOR = 64, 16, 24
-"""What a compute step, a send or a wait, and an input or output that the host knows add to it."""
+"""Bytes that a compute step, a send or a wait, and an input or output that the host knows add to it."""
 
 LONG_PROGRAM = 400
 """Steps from which on a program of a mesh is a table that a loop goes through, and no C of its own."""
@@ -37,7 +37,7 @@ STEP_BYTES = 8
 """`struct net_step` of the firmware."""
 
 MANY_TOLD = 3
-"""From so many PEs on a signal in a table is a multicast, with a list of them."""
+"""The number of PEs from which on a signal in a table is a multicast, with a list of them."""
 
 CODE_OF_THE_LOOP = 5 << 8
 """Measured 1.0 KB."""
@@ -46,7 +46,7 @@ LAYER_BYTES = 24
 """`struct net_layer` of the firmware."""
 
 LAYER_NUMBER_BYTES = 2
-"""Of a layer's number in `net_layer_numbers`."""
+"""Bytes of a layer's number in `net_layer_numbers`."""
 
 WORD = 4
 
@@ -54,7 +54,7 @@ STACK_BYTES = 3 << 10
 """Reserved for the stack until its bound is measured."""
 
 WORKER_STACK_BYTES = 5 << 7
-"""Of a PE as above: measured 0.4 KB."""
+"""The stack of a PE as above: measured 0.4 KB."""
 
 
 CONTROL_BYTES, RECORD_BYTES = 64, 16
@@ -92,7 +92,7 @@ def in_turn(lifetimes: Sequence[Lifetime]) -> Lifetime | None:
 
 
 def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
-    """So many things, those together that have one place one after the other: each with its heir, if it has one."""
+    """Chains of the numbers below `count` that have one place in turn: each with its heir, if it has one."""
     units: list[list[int]] = []
     for first in sorted(set(range(count)) - set(heirs.values())):
         unit = [first]
@@ -133,7 +133,7 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
 
 
 def _meetings(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
-    """For each those that need bytes when it does."""
+    """The lifetimes that each one meets: those that need bytes when it does."""
     spans = [(number, *span) for number, life in enumerate(lifetimes) if life.bytes for span in life.spans]
     owners, firsts, lasts = np.array(spans, np.int64).reshape(-1, 3).T
     met: list[set[int]] = [set() for _ in lifetimes]
@@ -205,28 +205,28 @@ def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:
 
 
 def control_bytes(layers: int) -> int:
-    """What a PE that computes so many tiles keeps in front of its arena: its control block and a record of each."""
+    """The bytes in front of the arena of a PE that computes so many tiles: its control block and a record of each."""
     return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
 
 
 def code_bytes(tiles: int, messages: int, tensors: int) -> int:
-    """To reserve for a program of so many compute steps, sends and waits, and inputs and outputs the host knows."""
+    """The bytes to reserve for a program of so many compute steps, sends and waits, and tensors the host knows."""
     steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
     return max(CODE_BYTES, FIRMWARE_BYTES + steps)
 
 
 def is_table(steps: int, pes: int) -> bool:
-    """Whether a program of so many steps is a table: sooner where there are many that differ."""
+    """True if a program of so many steps is a table: sooner where there are many that differ."""
     return steps >= (LONG_PROGRAM // 2 if pes > MANY_PES else LONG_PROGRAM) and pes > 1
 
 
 def rows_of_signal(pes: int) -> int:
-    """Of a table, for a signal to so many PEs; an entry of a list takes as much as a row."""
+    """The rows of a table for a signal to so many PEs; an entry of a list takes as much as a row."""
     return pes + 2 if pes >= MANY_TOLD else pes
 
 
 def table_bytes(rows: int, layers: int, places: int) -> int:
-    """Of a program that is a table: its steps, and what is known of so many layers that are left in so many places."""
+    """The bytes of a table: its steps, and what is known of so many layers that are left in so many places."""
     return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + aligned_to_words(LAYER_NUMBER_BYTES * layers)
 
 
@@ -235,7 +235,7 @@ def aligned_to_words(size: int) -> int:
 
 
 def code_bytes_with_table(tensors: int, kernels: int) -> int:
-    """To reserve for a program that is a table, of which the host knows tensors, and the core computes kernels."""
+    """The bytes to reserve for a program that is a table: the host knows tensors, and the core runs kernels."""
     firmware = FIRMWARE_BYTES if tensors or kernels else WORKER_BYTES
     return firmware + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors + CODE_OF_A_TILE * kernels
 
@@ -243,13 +243,13 @@ def code_bytes_with_table(tensors: int, kernels: int) -> int:
 def memory_use(
     board: Board, constants: int, activations: int, code: int = CODE_BYTES, stack: int = STACK_BYTES
 ) -> MemoryUse:
-    """How a PE's memory is divided. `free` counts the memory that holds the activations; below 0 it does not fit."""
+    """The division of a PE's memory. `free` counts the memory that holds the activations; below 0 it does not fit."""
     parts = {"code": code, "constants": constants, "activations": activations, "stack": stack}
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
 
 
 def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
-    """With so much more code than the reserve."""
+    """The memory use with so much more code than the reserve."""
     parts = {"code": use.code + code_bytes, "constants": use.constants}
     parts |= {"activations": use.activations, "stack": use.stack}
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
@@ -262,7 +262,7 @@ def shortfall(board: Board, use: MemoryUse) -> int:
 
 
 def missing_bytes(board: Board, plan: Plan) -> int:
-    """By how much the fullest memory of any PE is too small."""
+    """The bytes by which the fullest memory of any PE is too small."""
     return max(shortfall(board, pe.memory) for pe in plan.pes)
 
 

@@ -1,4 +1,4 @@
-"""What takes a PE's memory: its bytes by kind."""
+"""The bytes of a PE's memory by kind."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Kinds:
     commands: int
     descriptors: int
     table: int
-    """Of the steps of a long program, and of its layers."""
+    """The table of the steps of a long program, and of its layers."""
     records: int
     """The control block, and a record of each layer."""
     activations: int
     """Tiles that the PE computes, what the host writes and reads."""
     receive_buffers: int
-    """What others send or DRAM has: halos and other parts of the buffers of tiles, too."""
+    """Bytes for what other PEs send or DRAM has: halos and other parts of the buffers of tiles, too."""
     weight_tiles: int
-    """Of streamed constants."""
+    """Bytes for streamed constants."""
     scratch: int
     stack: int
 
@@ -55,7 +55,7 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
 
 
 def _apart(plan: Plan, pe: PePlan) -> tuple[int, int, int]:
-    """At the fullest step: bytes that only receive, of weight tiles, of scratch memory."""
+    """Bytes at the fullest step that only receive, of weight tiles, of scratch memory."""
     computes = list(pe.computes())
     weight_tiles = {step.constants for step in computes if step.constants}
     scratch = {step.scratch for step in computes if step.scratch}
@@ -80,6 +80,6 @@ def _at_the_fullest_step(pe: PePlan) -> list[Buffer]:
 
 
 def _live(pe: PePlan, step: int) -> list[Buffer]:
-    """Of those at one place the largest, and of a tensor and its reshapes the tensor, which comes first."""
+    """The buffers live at a step: the largest of those at one place, and of a tensor and its reshapes the tensor."""
     live = (buffer for buffer in reversed(pe.buffers) if buffer.first <= step <= buffer.last)
     return list({buffer.offset: buffer for buffer in sorted(live, key=lambda buffer: buffer.bytes)}.values())

@@ -29,7 +29,7 @@ class _Wire:
         self.free, self.hop, self.border, self.busy = [0] * lanes, hop, border, 0
 
     def grant(self, at: int, taken: int) -> int:
-        """When a head that reaches it at a cycle begins to cross it."""
+        """The cycle at which a head that reaches it begins to cross it."""
         lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
         passing = max(at, self.free[lane])
         self.free[lane] = passing + taken
@@ -66,7 +66,7 @@ class Network:
         return self.deliver(self.departure(start, sender, source, flits), source, destinations, flits)
 
     def departure(self, start: int, sender: int, source: int, flits: int) -> int:
-        """When a descriptor that the sender's DMA takes up at `start` leaves its source, which is asked if it is DRAM.
+        """The cycle at which a descriptor that the sender's DMA takes up at `start` leaves its source.
 
         To be called in the order of the starts; `deliver` in the order of the departures.
         """
@@ -80,7 +80,7 @@ class Network:
         return begin
 
     def deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
-        """From when it leaves its source on: each link of the union of the paths is crossed once."""
+        """Carries a packet that leaves its source at `start`: each link of the union of the paths is crossed once."""
         if list(destinations) == [source]:
             return Carried(start + 2 * flits, {source: start + 2 * flits})
         tree = self._tree(self._router(source), tuple(destinations))
@@ -128,5 +128,5 @@ class Network:
         return self._noc.chip_hop_cycles if link.border else self._noc.hop_cycles
 
     def _slow(self, flits: int) -> int:
-        """How long a chip border's link is taken."""
+        """The cycles for which a chip border's link is taken."""
         return flits * self._noc.port_bytes_per_cycle // self._noc.chip_link_bytes_per_cycle

@@ -1,4 +1,4 @@
-"""What of a plan goes over the network: the descriptors of its messages."""
+"""Packets of a plan on the network-on-chip: the descriptors of its messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Packet:
     bytes: int = 0
 
     def is_signal_of(self, pe: int) -> bool:
-        """Whether only the flags matter, and the PE itself sends it."""
+        """True if only the flags matter, and the PE itself sends it."""
         return not self.message.tensor and self.message.source_pe == pe
 
     def one_by_one(self) -> Iterator[Packet]:
@@ -36,7 +36,7 @@ class Packet:
 
 
 def packets_of(net: Net, plan: Plan) -> list[list[Packet]]:
-    """Of each message."""
+    """The packets of each message."""
     buffers = {(pe.pe, b.name): b for pe in plan.pes for b in pe.buffers} | {(DRAM, b.name): b for b in plan.dram}
     return [_packets(net, buffers, message) for message in plan.messages]
 

@@ -1,4 +1,4 @@
-"""What a plan will take, written into the plan."""
+"""The predictions of a plan, written into the plan."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Simulated:
 
     @property
     def interval_cycles(self) -> int:
-        """Between frames, once the pipeline is full: over the second half of the frames."""
+        """Cycles between frames, once the pipeline is full: over the second half of the frames."""
         half = (len(self.frame_ends) - 1) // 2
         steps = len(self.frame_ends) - 1 - half
         return round((self.frame_ends[-1] - self.frame_ends[half]) / steps) if steps else self.frame_ends[0]
@@ -233,7 +233,7 @@ class _Simulation:
         self._at(time, partial(self._go_on, pe))
 
     def _is_told(self, pe: _Pe, step: Step) -> bool:
-        """Whether a step of a table is a signal: such programs have no descriptors for them."""
+        """True if a step of a table is a signal: such programs have no descriptors for them."""
         return pe.is_table and isinstance(step, Send) and self._packets[step.message][0].is_signal_of(pe.plan.pe)
 
     def _queue(self, pe: _Pe, packet: Packet, time: int) -> None:
@@ -292,7 +292,7 @@ class _Simulation:
 
 
 def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
-    """So many frames one after the other, each started by the root as soon as it has ended the one before."""
+    """Simulates frames one after the other, each started by the root as soon as it has ended the one before."""
     return _Simulation(net, board, plan, frames).run()
 
 

@@ -1,4 +1,4 @@
-"""What a plan keeps busy, by simulation: engines, links, DRAM."""
+"""The load of a plan by simulation: engines, links, DRAM."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Load:
     busiest_link: tuple[int, int] | None
     busiest_link_share: float
     streamed_bytes: int
-    """From DRAM, of constants, a batch."""
+    """Bytes of constants from DRAM, a batch."""
     fetched_bytes: int
-    """From DRAM, of inputs, a batch."""
+    """Bytes of inputs from DRAM, a batch."""
 
 
 def load_of(net: Net, board: Board, plan: Plan) -> Load:
@@ -45,7 +45,7 @@ def load_of(net: Net, board: Board, plan: Plan) -> Load:
 
 
 def dram_bytes(net: Net, plan: Plan) -> int:
-    """What a batch takes from DRAM."""
+    """The bytes that a batch takes from DRAM."""
     return _from_dram(net, plan).total()
 
 

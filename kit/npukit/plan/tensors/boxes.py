@@ -12,7 +12,7 @@ from npukit.net.box import Box
 Boxes = np.ndarray
 
 Split = tuple[int, ...]
-"""How many parts along each axis of an op's output. Tile i, in row-major order, lies on PE i of the plan's order."""
+"""The parts along each axis of an op's output. Tile i, in row-major order, lies on PE i of the plan's order."""
 
 
 def from_boxes(boxes: Sequence[Box]) -> Boxes:
@@ -73,7 +73,7 @@ def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]
 
 @cache
 def cut(size: int, count: int, grain: int) -> np.ndarray:
-    """Where to cut: at multiples of twice the grain, and twice that, where no part gets larger by it.
+    """The places to cut at: multiples of twice the grain, and twice that, where no part gets larger by it.
 
     Then the parts of a tensor and those of what a stride makes of it end at the same places.
     """

@@ -6,19 +6,19 @@ These are properties of the firmware; the board's own figures come from the boar
 from __future__ import annotations
 
 CHAIN_CYCLES = 60
-"""To start a chain of an engine and to wake when it is done."""
+"""Cycles to start a chain of an engine and to wake when it is done."""
 
 SEND_CYCLES = 30
-"""To start a chain of messages."""
+"""Cycles to start a chain of messages."""
 
 WAIT_CYCLES = 30
-"""To look at a flag, and again after waking."""
+"""Cycles to look at a flag, and again after waking."""
 
 ROW_CYCLES = 40
-"""From a row to the next of a program that is a table."""
+"""Cycles from a row to the next of a program that is a table."""
 
 SIGNAL_CYCLES = 77
-"""To tell one PE something, in a program that is a table."""
+"""Cycles to signal one PE, in a program that is a table."""
 
 PATCH_CYCLES = 45
-"""To set in a command what the pieces of a layer that share it have otherwise."""
+"""Cycles to set a field of a command in which the pieces of a layer that share it differ."""

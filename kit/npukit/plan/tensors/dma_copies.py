@@ -29,7 +29,7 @@ class Copy:
 
     @property
     def flits(self) -> int:
-        """At least one: a copy of nothing is a signal."""
+        """The flits of the copy, at least one: a copy of nothing is a signal."""
         return max(self.rows * -(-self.row_bytes // FLIT_BYTES), 1)
 
 
@@ -42,7 +42,7 @@ class _Loop:
 
 @lru_cache(maxsize=1 << 16)
 def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple[Copy, ...]:
-    """How to copy `box` from a dense buffer that holds `source` to one that holds `destination`."""
+    """The copies that move `box` from a dense buffer that holds `source` to one that holds `destination`."""
     row_bytes, loops = _collapsed(box, source, destination, element_bytes)
     starts = [_offset(box, outer, element_bytes) for outer in (source, destination)]
     if not loops and row_bytes > LARGEST:

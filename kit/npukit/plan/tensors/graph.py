@@ -28,7 +28,7 @@ class Graph:
 
     @cached_property
     def homes(self) -> dict[str, str]:
-        """For each activation the tensor whose bytes it lies on: itself, or what it is a reshape of."""
+        """The tensor whose bytes each activation lies on: itself, or what it is a reshape of."""
         homes = {name: name for name in self.net.inputs}
         for op in self.net.ops:
             for name in op.outputs:
@@ -42,7 +42,7 @@ class Graph:
 
     @cached_property
     def consumers(self) -> dict[str, tuple[int, ...]]:
-        """For each tensor with bytes of its own, the indices of the ops that read it."""
+        """The indices of the ops that read each tensor with bytes of its own."""
         found: dict[str, list[int]] = {home: [] for home in self.homes.values()}
         for index, op in enumerate(self.ops):
             for home in dict.fromkeys(self.sources(op)):
@@ -61,7 +61,7 @@ class Graph:
 
     @cached_property
     def constants_as(self) -> dict[str, str]:
-        """For each op the first one that has the same constants: in all tiles of the same channels and form."""
+        """The first op that has the same constants as each op: in all tiles of the same channels and key."""
         first: dict[Hashable, str] = {}
         return {op.name: first.setdefault(self._made_of(op), op.name) for op in self.ops}
 
@@ -85,7 +85,7 @@ class Graph:
         return self._inputs[op.name]
 
     def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
-        """For boxes of the op's output: each activation's home, and the boxes of it that they need."""
+        """The needs of boxes of the op's output: each activation's home, and the boxes of it that they need."""
         for name, rule in self.inputs_of(op):
             boxes = needs_of_many(rule, outputs, self.shape(name))
             home = self.homes[name]
@@ -96,7 +96,7 @@ class Graph:
         return {}
 
     def needs_of(self, op: Op, output: Box) -> tuple[tuple[str, Box], ...]:
-        """For one box of the op's output: each activation's home, and the box of it that it needs."""
+        """The needs of one box of the op's output: each activation's home, and the box of it that it needs."""
         key = (op.name, output)
         if key not in self._boxes_needed:
             boxes = self.needs(op, from_boxes([output]))
@@ -104,7 +104,7 @@ class Graph:
         return self._boxes_needed[key]
 
     def keeps_boxes(self, name: str) -> bool:
-        """Whether a box of a tensor is a box of what it lies on."""
+        """True if a box of a tensor is a box of what it lies on."""
         return _without_ones(self.shape(name)) == _without_ones(self.shape(self.homes[name]))
 
     @cached_property
@@ -112,7 +112,7 @@ class Graph:
         return {}
 
     def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
-        """For one box of the op's output, the box of each of its activations as the op sees it."""
+        """The box of each activation that one box of the op's output reads, as the op sees it."""
         key = (op.name, output)
         if key not in self._boxes_read:
             self._boxes_read[key] = needs(self.net, op, output)
@@ -131,7 +131,7 @@ class Graph:
         return found
 
     def live_after(self) -> list[tuple[str, ...]]:
-        """For each op the tensors that are made by then and read later, in the order in which they are made."""
+        """The tensors that are live after each op, made by then and read later, in the order in which they are made."""
         ends = {name: len(self.ops) for name in self.outputs}
         read = (name for name in self.net.inputs if name in ends or self.consumers[name])
         live, found = dict.fromkeys(read), list[tuple[str, ...]]()

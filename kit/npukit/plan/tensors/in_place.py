@@ -9,7 +9,7 @@ from npukit.net.box import Box
 from npukit.plan.tensors.graph import Graph
 
 Upon = Mapping[str, tuple[str, ...]]
-"""By op, what its tiles may lie on, element upon element."""
+"""The tensors that an op's tiles may lie on, element upon element, by op."""
 
 
 def upon(graph: Graph, engines: Mapping[str, Accelerator]) -> Upon:

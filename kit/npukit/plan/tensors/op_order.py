@@ -43,9 +43,9 @@ class _Schedule:
     order: list[Op] = field(default_factory=list)
     core: int = 0
     free: dict[str, int] = field(default_factory=dict)
-    """By engine that runs by itself, when it has done what it was given."""
+    """The time at which each engine that runs by itself is done."""
     made: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """By tensor, by whom and when."""
+    """The engine that made each tensor, and the time."""
 
     def __post_init__(self) -> None:
         self.made.update(dict.fromkeys(self.net.inputs, ("", 0)))
@@ -55,7 +55,7 @@ class _Schedule:
         return self.start(op), not self._runs_alone(op)
 
     def start(self, op: Op) -> int:
-        """When the core could begin it, or give it to its engine: all that others make for it is there."""
+        """The time when the core could begin it, or give it to its engine: all that others make for it is there."""
         waits = [self.core]
         for name in self.net.activations(op):
             engine, time = self.made[name]

@@ -1,4 +1,4 @@
-"""Which PEs a plan may use, in which order: neighbours in the order are neighbours on the mesh."""
+"""The PEs that a plan may use, in their order: neighbours in the order are neighbours on the mesh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pes_in_order(board: Board) -> list[int]:
 
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:
-    """Without the PEs that others reach only over a dead link: those in the way of most, never the root."""
+    """The PEs without those that others reach only over a dead link: those in the way of most, never the root."""
     pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
     while pairs:
         hindered = Counter(pe for pair in pairs for pe in pair if pe != order[0])

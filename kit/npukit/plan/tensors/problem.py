@@ -37,5 +37,5 @@ class Problem:
         return replace(self, order=order)
 
     def cost(self, op: Op, box: Box) -> Cost:
-        """What a tile of an op costs on its engine."""
+        """The cost of a tile of an op on its engine."""
         return self.engines[op.engine].cost(self.net, op, box)

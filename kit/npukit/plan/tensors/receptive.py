@@ -32,12 +32,12 @@ class AxisRule:
     only: Pair | None = None
 
     def span(self, start: Index, stop: Index, size: int) -> tuple[Index, Index]:
-        """Of an output span, where the input has `size` positions."""
+        """The input span of an output span, where the input has `size` positions."""
         first = start * self.stride - self.before
         return _clip(first, size), _clip((stop - 1) * self.stride - self.before + self.reach, size)
 
     def all_of(self, size: int) -> Pair:
-        """Of an axis of so many positions, without an output axis."""
+        """The span of all of an axis of `size` positions, without an output axis."""
         return self.only or (0, size)
 
 
@@ -48,7 +48,7 @@ ELEMENTWISE = ("add", "subtract", "multiply", "minimum", "maximum", "prelu", "re
 
 
 def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:
-    """For a box of the op's output, the box of each of its activations, in the op's order."""
+    """The box of each activation that a box of the op's output needs, in the op's order."""
     names = list(net.activations(op))
     return tuple(
         _apply(rule, output, net.tensor(name).shape) for rule, name in zip(input_rules(net, op), names, strict=True)
@@ -97,7 +97,7 @@ def _rules_of_parts(net: Net, op: Op) -> list[InputRule]:
 
 
 def _cuttable_parts(net: Net, op: Op) -> bool:
-    """Whether a box of the output is made of the same box of what the first part makes."""
+    """True if a box of the output is made of the same box of what the first part makes."""
     shape = net.tensor(op.output).shape
     alike = (
         part.kind in ELEMENTWISE and all(net.tensor(name).shape == shape for name in (*part.inputs, *part.outputs))
@@ -121,7 +121,7 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
 
 
 def _channels_are_free(net: Net, op: Op) -> bool:
-    """Whether a range of output channels is computed like any other: no groups, no depth multiplier."""
+    """True if a range of output channels is computed like any other: no groups, no depth multiplier."""
     if isinstance(op.attributes, Sums):
         return True
     channels = net.tensor(op.inputs[0]).shape[-1]

@@ -11,7 +11,7 @@ from npukit.board.board import Board
 
 
 class Link(NamedTuple):
-    """From the router of one PE to that of another; between two chips all links of the border are one."""
+    """A link from the router of one PE to that of another; between two chips all links of the border are one."""
 
     source: int
     destination: int
@@ -39,7 +39,7 @@ class Routes:
         return list(dict.fromkeys(link for destination in destinations for link in self.path(source, destination)))
 
     def reaches(self, source: int, destination: int) -> bool:
-        """Whether no link on the way is dead."""
+        """True if no link on the way is dead."""
         return not self._dead or self._dead.isdisjoint(self._way(source, destination).hops)
 
     def _path(self, source: int, destination: int) -> tuple[Link, ...]:
@@ -54,7 +54,7 @@ class Routes:
         return way
 
     def _cross(self, here: int, step: tuple[int, int], way: _Way) -> int:
-        """To the border in a direction, and over it to the facing PE."""
+        """The links to the border in a direction, and over it to the facing PE."""
         chip, place = divmod(here, self._pes.count)
         row, column = divmod(place, self._pes.columns)
         dx, dy = step
