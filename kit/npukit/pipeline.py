@@ -415,13 +415,13 @@ def _manifest(
 
 
 def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
-    """What the network takes or gives."""
+    """The inputs or outputs of the network."""
     tensors = [net.tensor(name) for name in names]
     return [{"name": each.name, "type": each.dtype, "shape": list(each.shape), **_meaning(each)} for each in tensors]
 
 
 def _meaning(tensor: Tensor) -> dict[str, Any]:
-    """What an integer stands for."""
+    """The meaning of an integer."""
     given = tensor.quantization
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
 

@@ -49,7 +49,7 @@ class SensorInput(_Part):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the model sees the numbers as they are given."""
+        """True if the model sees the numbers as they are given."""
         return (self.scale, self.mean, self.std) == (1.0, (0.0,), (1.0,))
 
     @model_validator(mode="after")

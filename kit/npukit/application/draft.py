@@ -27,7 +27,7 @@ class Draft:
     before: list[Op] = field(default_factory=list)
     after: list[Op] = field(default_factory=list)
     away: bool = False
-    """Whether the model's format rounds halves away from zero."""
+    """True if the model's format rounds halves away from zero."""
 
     def __post_init__(self) -> None:
         self.tensors, self.constants = dict(self.net.tensors), dict(self.net.constants)

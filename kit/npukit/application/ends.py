@@ -31,7 +31,7 @@ AS_NET = Ends()
 
 
 def with_float_inputs(declared: Declared, net: Net, types: Sequence[str]) -> Declared:
-    """What is declared, and that inputs of `types` in the file that the net takes as integers are given as float."""
+    """The declarations, and that inputs of `types` in the file that the net takes as integers are given as float."""
     known = by_name(declared.input, net.name, net.inputs)
     inputs: list[SensorInput] = []
     for name, dtype in zip(net.inputs, types or [""] * len(net.inputs), strict=True):

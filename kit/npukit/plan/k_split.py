@@ -20,7 +20,7 @@ from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.tensors.boxes import grid, to_boxes
 
 PRODUCTS = 640
-"""Of one sum in each part at least."""
+"""The least products of one sum in each part."""
 
 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
@@ -62,7 +62,7 @@ def _willing(net: Net, op: Op, engines: Mapping[str, Accelerator]) -> Op:
 
 
 def _has_sums(net: Net, op: Op) -> bool:
-    """Whether they could be in parts: those of one group, that nothing else is one with."""
+    """True if an op's sums could be in parts: of one group, and not fused with another op."""
     if op.engine == CORE or not isinstance(op.attributes, Conv2d | Dense):
         return False
     return net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1]

@@ -32,7 +32,7 @@ def chips_alike(board: Board) -> tuple[int, ...]:
     ordered = [home, *sorted(others, key=lambda chip: (len(dead[chip] | dead[home]), chip))]
 
     def pes_of(number: int) -> int:
-        """Of the first so many in all."""
+        """The PEs of the chips, of the first `number` in all."""
         return number * (count - len(set[int]().union(*(dead[chip] for chip in ordered[:number]))))
 
     best = max(range(1, len(ordered) + 1), key=pes_of)
@@ -68,7 +68,7 @@ def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _words_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
-    """From the root's word to the leaders of the others until the last of them has answered."""
+    """The cycles from the root's start message to the leaders of the others until the last of them has answered."""
     network, leaders = Network(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
     told = network.carry(SEND_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
     answers = sorted((at + WAIT_CYCLES + SEND_CYCLES, leader) for leader, at in told.items())
@@ -82,7 +82,7 @@ def _dead_on(board: Board, chip: int) -> set[int]:
 
 
 def _is_reached(board: Board, chip: int, root: int) -> bool:
-    """Whether root and leader reach each other, and the root the chip's DRAM."""
+    """True if root and leader reach each other, and the root the chip's DRAM."""
     count = board.mesh.pes.count
     routes, leader, dram = Routes(board), chip * count + root % count, chip * count
     return routes.reaches(root, leader) and routes.reaches(leader, root) and routes.reaches(root, dram)

@@ -1,4 +1,4 @@
-"""From a net and a board to a plan."""
+"""Planning: a net and a board become a plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plan_network(
 def closest_plan(
     net: Net, board: Board, engines: Mapping[str, Accelerator], *, objective: str, max_pes: int | None
 ) -> Plan:
-    """That plan; if none fits, the one that comes closest."""
+    """The best plan; if none fits, the one that comes closest."""
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
     search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines)

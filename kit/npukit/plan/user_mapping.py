@@ -34,7 +34,7 @@ GROUP = "npukit.mappers"
 SUFFIXES = (".toml", ".json")
 
 Mapper = Callable[[Graph, Board, Sequence[int]], Mapping[str, Sequence[Tile]]]
-"""From a net as the planner sees it, a board, and its live PEs in their order: the tiles of every op, or of some."""
+"""A mapper: takes a net, a board, and its live PEs in their order, and gives the tiles of every op, or of some."""
 
 
 class _Strict(BaseModel):
@@ -50,7 +50,7 @@ class TilePin(_Strict):
 
 
 class OpPin(_Strict):
-    """Who computes an op: each tile by itself, or PEs that cut the output into `parts` along each axis.
+    """The PEs of an op: each tile by itself, or PEs that cut the output into `parts` along each axis.
 
     Without parts the last axis that is long enough is cut, which is that of the channels. With `sums` the op is made
     of so many others, each of which sums up over some of its input channels (`net/sums.py`), and adds their results.
@@ -63,7 +63,7 @@ class OpPin(_Strict):
 
     @property
     def places(self) -> bool:
-        """Whether it says who computes the op."""
+        """True if it says which PEs compute the op."""
         return bool(self.pes or self.parts or self.tiles)
 
 
@@ -103,7 +103,7 @@ def with_sums(net: Net, engines: Mapping[str, Accelerator], source: str) -> Net:
 
 
 def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
-    """Which cut nobody could compute, if any."""
+    """The cut that no engine could compute, if any."""
     allowed = () if op.engine == CORE else cuttable_axes(graph.net, op)
     for tile in tiles:
         whole = zip(tile.box.shape, graph.shape(op.output), strict=True)
@@ -142,7 +142,7 @@ def _mapper(name: str) -> Mapper:
 
 @contextmanager
 def _told_of(mapper: str) -> Iterator[None]:
-    """What a mapper raises, as an error that names it and the place."""
+    """Turns what a mapper raises into an error that names it and the place."""
     try:
         yield
     except NpukitError:

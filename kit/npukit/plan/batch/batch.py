@@ -1,4 +1,4 @@
-"""What a batch of frames does, before it is emitted: a value to compare, change and emit (`batch_emitter.py`)."""
+"""A batch of frames before it is emitted: a value to compare, change and emit (`batch_emitter.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from npukit.plan.ir.assignment import Assignment
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch does: groups of PEs with the same assignment each on its own, and how they take their frames.
+    """A batch: groups of PEs with the same assignment each on its own, and the way they take their frames.
 
     Small weight tiles leave more memory for all else; large ones are less often interrupted.
     """
@@ -22,12 +22,12 @@ class Batch:
     streamed: frozenset[str] = frozenset()
     weight_tile_bytes: int = WEIGHT_TILE_BYTES
     weight_tiles: int = WEIGHT_TILES_IN_MEMORY
-    """That have room in a PE together: one in use, others there or arriving."""
+    """Weight tiles that have room in a PE together: one in use, others there or arriving."""
     room: int | None = None
     """Bytes that tensors and weight tiles may take together, or what they take of the most crowded PE if that is more:
     where tensors leave more of them, weight tiles are larger. Nothing given, none are."""
     prefetch_distance: int = 1
-    """So many ops before they are computed with, weight tiles may arrive."""
+    """The number of ops before they are computed with that weight tiles may arrive."""
     low_memory: bool = False
     """Memory is short: PEs say only once they have computed that they have room for what others send."""
     fetched: bool = True

@@ -58,9 +58,9 @@ def emit_batch(problem: Problem, wanted: Batch) -> Plan:
 
 
 def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
-    """That plan. Of several micro-batches it is emitted twice: then also the first has the flags on which later ones
-    settle.
+    """The plan of a batch.
 
+    With several micro-batches it is emitted twice: then also the first has the flags on which later ones settle.
     Once is enough if those of one of its groups are known, `settled`, and all groups are alike.
     """
     emitter = _emitted(problem, wanted, settled)
@@ -76,7 +76,7 @@ def batch_with_flags(problem: Problem, wanted: Batch, flags: UsualFlags) -> tupl
 
 
 def _emitted(problem: Problem, wanted: Batch, flags: UsualFlags) -> _BatchEmitter:
-    """Of groups that are alike one, unless their own PEs must ask for weight tiles."""
+    """The emitter of one of the replica groups, unless their own PEs must fetch weight tiles."""
     useful_groups = tuple(
         in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups
     )
@@ -91,7 +91,7 @@ def _emitted(problem: Problem, wanted: Batch, flags: UsualFlags) -> _BatchEmitte
 
 @dataclass(frozen=True)
 class _Place:
-    """In the order of a batch: an op's turn, and the frames for which it is done then."""
+    """A place in the order of a batch: an op's turn, and the frames for which it is done then."""
 
     turn: Turn
     frames: range
@@ -108,7 +108,7 @@ class _BatchEmitter:
         root = problem.board.root_pe
         self._graph, self._board, self._engines, self._batch = problem.graph, problem.board, problem.engines, wanted
         self._apart = alike.count
-        """Of the groups that are alike the frames of the first are emitted: so many are between them."""
+        """The distance between emitted frames: of the replica groups those of the first are emitted."""
         frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
         ends, apart = _ends(wanted, root), between(problem.graph, wanted.bands)
         self.emitter = Emitter(
@@ -145,7 +145,7 @@ class _BatchEmitter:
         return self._traffic.usual_flags
 
     def plan(self) -> Plan:
-        """Of what has been emitted."""
+        """The plan of what has been emitted."""
         frames = self._batch.frames
         plan = finished(self._graph, self._board, self._traffic, "throughput", frames)
         return replace(plan, frames=frames, dram=tuple(self.dram()))
@@ -230,14 +230,14 @@ class _BatchEmitter:
             self._traffic.wait_for(pe, go)
 
     def _weight_tiles(self) -> Iterator[WeightTile]:
-        """In the order in which they are computed."""
+        """The weight tiles in the order in which they are computed."""
         for number, place in enumerate(self._places):
             op = place.turn.op
             if op.name in self._batch.streamed:
                 yield from weight_tiles_of(op, number, self._pieces(place), self._source)
 
     def _pieces(self, place: _Place) -> list[list[Piece]]:
-        """Of each frame and tile."""
+        """The pieces of each frame and tile."""
         found = []
         for frame in place.frames:
             for tile in place.turn.tiles(self.emitter.assignments[frame]):
@@ -246,7 +246,7 @@ class _BatchEmitter:
         return found
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
-        """What is computed with one weight tile each; the same in every micro-batch."""
+        """The boxes that are computed with one weight tile each; the same in every micro-batch."""
         wanted = min(self._rooms[index] // self._batch.weight_tiles, MOST_WEIGHT_TILE_BYTES)
         most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
@@ -295,7 +295,7 @@ class _BatchEmitter:
         return self.emitter.cost(op, box).constant_bytes - self.emitter.command_bytes(op)
 
     def dram(self) -> Iterator[Buffer]:
-        """What lies in DRAM: the weight tiles, then the inputs of every frame."""
+        """The buffers in DRAM: the weight tiles, then the inputs of every frame."""
         end = max(len(program.steps) for program in self._traffic.programs.values()) - 1
         weight_tiles = dict.fromkeys(weight_tile.source for same in self._to_compute.values() for weight_tile in same)
         wanted = [(block.name, "", block.box, block.bytes) for block in weight_tiles]
@@ -322,7 +322,7 @@ def _calm_from(graph: Graph) -> int:
 
 
 def _live_bytes(graph: Graph) -> list[int]:
-    """For each op the bytes of the whole tensors that it reads, makes, or leaves for later."""
+    """The bytes of the whole tensors that each op reads, makes, or leaves for later."""
     changes = [0] * (len(graph.ops) + 1)
     made = [*((0, name) for name in graph.net.inputs), *((index, op.output) for index, op in enumerate(graph.ops))]
     for index, name in made:

@@ -21,10 +21,10 @@ GRAIN = 16
 """Bands end where the MAC array's blocks of channels do."""
 
 CROWDED = 0.5
-"""Of a PE's memory, what two ops may hold at once before they are worth bands."""
+"""The part of a PE's memory that two ops may hold at once before they are worth bands."""
 
 Bands = Mapping[str, int]
-"""By the first op of each pair in how many bands; ops without bands are left out."""
+"""The number of bands by the first op of each pair; ops without bands are left out."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Turn:
         return tuple(tile for tile in tiles if self.holds(tile.box)) if self.channels else tiles
 
     def holds(self, box: Box) -> bool:
-        """Whether a box of what the op makes is made in this turn."""
+        """True if a box of what the op makes is made in this turn."""
         return not self.channels or (self.channels[0] <= box.start[-1] and box.stop[-1] <= self.channels[1])
 
 
@@ -84,7 +84,7 @@ def between(graph: Graph, bands: Bands) -> frozenset[str]:
 
 
 def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
-    """For each pair that would crowd a PE's memory so many bands that it does not, or as many as there can be."""
+    """Bands for each pair that would crowd a PE's memory: so many that it does not, or as many as there can be."""
     room = board.memory_for("activations").size * CROWDED
     found: dict[str, int] = {}
     for first, second in _pairs(graph):
@@ -116,7 +116,7 @@ def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
 
 
 def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
-    """Whether nobody else reads what is between, whose channels stay apart."""
+    """True if no other op reads the tensor between them, whose channels stay apart."""
     shape = graph.shape(first.output)
     if CORE in (first.engine, second.engine) or len(shape) != 4 or first.output in graph.outputs:
         return False
@@ -128,7 +128,7 @@ def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
 
 
 def _have_all_channels(graph: Graph, assignment: Assignment, *ops: Op) -> bool:
-    """Whether no tile is cut along them."""
+    """True if no tile is cut along the channels."""
     return all(tile.box.shape[-1] == graph.shape(op.output)[-1] for op in ops for tile in assignment[op.name])
 
 

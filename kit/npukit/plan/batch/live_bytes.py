@@ -1,4 +1,4 @@
-"""What tensors take of the PEs' memory while each op is computed: the rest is for weight tiles of constants."""
+"""The bytes of tensors in the PEs' memory while each op is computed: the rest is for weight tiles of constants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def most_held(
     between: Collection[str] = (),
     fetched_from: int | None = None,
 ) -> list[int]:
-    """For each op, on the PE that holds most, the bytes of these frames' tensors from when the op so many, `lead`,
+    """The bytes of these frames' tensors for each op, on the PE that holds most, from when the op so many, `lead`,
     before it is computed until it is computed itself.
 
     What others send has its place from when they begin to compute it, or, if `late`, from when they have. Of tensors
@@ -46,7 +46,7 @@ def most_at_once(
     between: Collection[str],
     beside: Mapping[str, Mapping[int, int]],
 ) -> Counter[int]:
-    """By PE, bytes of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
+    """Bytes by PE of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
     makes is computed; ops `in_place` may write where they read, or lie `upon` what they read.
 
     Of tensors `between` ops that take turns one band at a time is there.
@@ -71,7 +71,7 @@ def _held(
     *,
     late: bool,
 ) -> Counter[tuple[int, int]]:
-    """By moment and PE. What is sent keeps its place for so many moments after that."""
+    """The bytes held by moment and PE. What is sent keeps its place for so many moments after that."""
     held: Counter[tuple[int, int]] = Counter()
     for regions in frames:
         for tensor, by_pe in regions.items():
@@ -97,14 +97,14 @@ def _regions(by_pe: Mapping[int, Sequence[Region]], *, at_once: bool) -> Iterato
 
 
 def _sent(region: Region, made: int, *, late: bool) -> int:
-    """When a region's part of a tensor goes out: an op is computed at twice its number, and what it makes is sent after
+    """The moment when a region's part of a tensor goes out: an op is computed at twice its number, and it is sent after
     that."""
     made_by = max(2 * made, 0) + 1
     return max(2 * region.first_reader - 1, made_by) if region.needs and late else made_by
 
 
 def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, *, late: bool) -> range:
-    """When it has a place. Of what is made here the last parts are sent when the tensor `leaves`."""
+    """The moments when a region has a place. Of what is made here the last parts are sent when the tensor `leaves`."""
     first = max(2 * made, 0) if region.owned or made < 0 or not late else _sent(region, made, late=late)
     last = max((2 * index for index, _ in region.needs), default=0)
     sent = leaves if region.owned and late else _sent(region, made, late=late)
@@ -112,11 +112,11 @@ def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, 
 
 
 def _lies_upon(region: Region, made: int, operand: Sequence[Region]) -> bool:
-    """Whether a tile lies where one of these regions of an operand lay until then."""
+    """True if a tile lies where one of these regions of an operand lay until then."""
     last = (each for each in operand if each.needs and max(index for index, _ in each.needs) == made)
     return region.owned == region.box and any(each.box == region.box for each in last)
 
 
 def _made(graph: Graph, tensor: str) -> int:
-    """By which op; -1 of the network's inputs."""
+    """The number of the op that makes a tensor; -1 of the network's inputs."""
     return next((index for index, op in enumerate(graph.ops) if op.output == tensor), -1)

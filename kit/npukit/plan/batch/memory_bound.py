@@ -1,4 +1,4 @@
-"""What a batch's PEs need at least, known before anything is emitted: what cannot fit need not be tried."""
+"""A lower bound of the memory of a batch's PEs, before anything is emitted: what cannot fit need not be tried."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ from npukit.plan.tensors.in_place import upon
 from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_WEIGHT_TILE = 2
-"""Of a program's table at least: to wait for a weight tile, to compute with it. Another one tells who asks for it, if
+"""The least rows of a program's table: to wait for a weight tile, to compute with it. Another one is the credit, if
 that is another PE, that there is room."""
 
 ROWS_OF_A_COMMAND = 3
-"""That set what weight tiles of one shape have otherwise in their command: where the output, the weights and the
+"""Rows that set the fields in which weight tiles of one shape differ in their command: where output, weights and
 parameters lie. With several weight tiles no two that follow each other lie in the same place."""
 
 
 def may_fit(problem: Problem, wanted: Batch) -> bool:
-    """Whether a batch whose constants are all streamed may, of which the last group neither has the root nor gets its
-    places late."""
+    """True if a batch may fit whose constants are all streamed.
+
+    Its last group neither has the root nor gets its places late.
+    """
     group = in_bands(problem.graph, useful(problem.graph, wanted.groups[-1]), wanted.bands)
     thin = between(problem.graph, wanted.bands)
     regions = regions_of(problem.graph, group, Ends(DRAM, DRAM), 0, thin)
@@ -64,24 +66,24 @@ def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[in
 
 
 class _WeightTiles:
-    """Of the constants of a batch's tiles: as few, and as small, as they may be."""
+    """The weight tiles of the constants of a batch's tiles: as few, and as small, as they may be."""
 
     def __init__(self, graph: Graph, engines: Engines, wanted: Batch) -> None:
         self._graph, self._engines, self._wanted = graph, engines, wanted
         self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
     def at_once(self, op: Op, group: Assignment) -> Counter[int]:
-        """By PE, bytes of those that are there together."""
+        """Bytes by PE of those that are there together."""
         return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
 
     def rows(self, op: Op, box: Box) -> int:
-        """Of the table, for all of a tile."""
+        """The rows of the table for all of a tile."""
         count, _ = self._cut(op, box)
         of_one_shape = count - 1 if count > 2 else 0  # the last one may be smaller
         return count * (ROWS_OF_A_WEIGHT_TILE + bool(self._wanted.prefetchers)) + of_one_shape * ROWS_OF_A_COMMAND
 
     def _cut(self, op: Op, box: Box) -> tuple[int, int]:
-        """How many there are of a tile, and the bytes of the first two: one comes while the other is in use."""
+        """The number of a tile's weight tiles, and the bytes of the first two: one comes while the other is in use."""
         key = op.name, box.shape
         if key not in self._known:
             self._known[key] = self._cut_anew(op, box)
@@ -102,13 +104,13 @@ class _WeightTiles:
         return len(large), sum(map(size, small[:2]))
 
     def _bytes(self, op: Op, box: Box) -> int:
-        """Of constants but for the command."""
+        """The bytes of constants but for the command."""
         engine = self._engines[op.engine]
         return engine.cost(self._graph.net, op, box).constant_bytes - command_bytes(engine)
 
 
 def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _WeightTiles) -> Counter[int]:
-    """By PE, bytes of its commands and of its table, with what is known of its layers."""
+    """Bytes by PE of its commands and of its table, with what is known of its layers."""
     found: Counter[int] = Counter()
     layers: Counter[int] = Counter()
     for op in graph.ops:
@@ -121,7 +123,7 @@ def _orders(graph: Graph, engines: Engines, group: Assignment, weight_tiles: _We
 
 
 def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:
-    """By PE, bytes of those of what it sends of a tensor, or fetches of it from DRAM."""
+    """Bytes by PE of the descriptors of what it sends of a tensor, or fetches of it from DRAM."""
     found: Counter[int] = Counter()
     for transfer in transfers_of(graph, regions, tensor):
         parts = len(copies_to(graph, transfer.box, transfer.source, transfer.destinations[0]))

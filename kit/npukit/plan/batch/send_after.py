@@ -1,4 +1,4 @@
-"""What of which tensors is sent after which op of a batch."""
+"""The parts of tensors that are sent after each op of a batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SendAfter:
             yield turn.op.output, every
 
     def _readers(self, tensor: str) -> Iterator[int]:
-        """By number; the end of the frame counts as one that reads the outputs."""
+        """The readers of a tensor by number; the end of the frame counts as one that reads the outputs."""
         yield from self._graph.consumers[tensor]
         if tensor in self._graph.outputs:
             yield len(self._graph.ops)

@@ -1,4 +1,4 @@
-"""Which constants to stream when not all of them fit: as few as will do, those of the heaviest ops first."""
+"""The constants to stream when not all of them fit: as few as will do, those of the heaviest ops first."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _frames_with_streams(problem: Problem, assignment: Assignment, fetched: bool
 
 
 def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[str]) -> int:
-    """How many of the heaviest ops must be streamed at least, as the constants of the others would fill a PE."""
+    """The least number of the heaviest ops that must be streamed, as the constants of the others would fill a PE."""
     held: Counter[int] = Counter()
     sizes: dict[str, dict[int, int]] = {}
     for op in problem.graph.ops:

@@ -56,7 +56,7 @@ class WeightTile:
     """Constants that some pieces of one op share: in DRAM, and for a while in the PEs of these pieces."""
 
     place: int
-    """Of the op's turn among all turns of the batch."""
+    """The place of the op's turn among all turns of the batch."""
     source: Block
     block: Block
     pieces: tuple[Piece, ...]
@@ -84,7 +84,7 @@ def _cut(box: Box, step: int) -> list[Box]:
 def weight_tiles_of(
     op: Op, place: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
 ) -> Iterator[WeightTile]:
-    """Of the pieces of each tile, in the order in which they are computed: the first of all, the second, ..."""
+    """The weight tiles of the pieces of each tile, in the order of computing: the first of all, the second, ..."""
     for number, same in enumerate(zip_longest(*pieces)):
         shared: dict[Block, list[Piece]] = {}
         for piece in filter(None, same):
@@ -114,10 +114,10 @@ class Streams:
         self._lists: Counter[int] = Counter()
         """Bytes of each PE's descriptors, and of their lists of destinations."""
         self._usual: dict[str, int] = {}
-        """By use, the prefetching PE of the micro-batch before."""
+        """The prefetching PE of the micro-batch before, by use."""
 
     def open(self, place: int) -> None:
-        """From here on weight tiles of the ops up to that place may come."""
+        """Lets weight tiles of the ops up to that place come from here on."""
         self._open = max(self._open, place)
         self._ask()
 
@@ -134,7 +134,7 @@ class Streams:
                 self._ask_for(each)
 
     def _feeder(self, pes: Sequence[int]) -> int:
-        """Of those that do nothing else and have room, or else of these PEs, the one that asks for least so far."""
+        """The PE that prefetches least so far, of those that do nothing else and have room, or else of these PEs."""
         roomy = [pe for pe in self._feeders if self._lists[pe] < self._most_listed(pe)]
         found = min(roomy or pes, key=self._lists.__getitem__)
         self._lists[found] += self._list_bytes(pes)
@@ -142,12 +142,12 @@ class Streams:
 
     @property
     def are_listed_apart(self) -> bool:
-        """Whether those that do nothing else have room for the descriptors of all."""
+        """True if those that do nothing else have room for the descriptors of all."""
         listed = {each.block.same: self._list_bytes(each.pes) for each in self._waiting}
         return sum(listed.values()) <= sum(map(self._most_listed, self._feeders))
 
     def _list_bytes(self, pes: Sequence[int]) -> int:
-        """Of a descriptor for these PEs, and those of groups that are alike."""
+        """The bytes of a descriptor for these PEs, and those of replica groups."""
         return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._traffic.alike.count
 
     def _most_listed(self, pe: int) -> float:
@@ -170,7 +170,7 @@ class Streams:
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:
-    """For each weight tile those that must be gone before it comes.
+    """The weight tiles that must be gone before each one comes.
 
     On each PE that is the last of them, as weight tiles are used in order.
     """

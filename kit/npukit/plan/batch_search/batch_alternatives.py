@@ -30,7 +30,7 @@ MOST_INTERLEAVED, MOST_MICRO_BATCHES = 8, 16
 
 
 class BatchAlternatives:
-    """Of batches of frames on the PEs of an order. With more frames than `own` has they must be worth it."""
+    """Alternative batches on the PEs of an order. With more frames than `own` has they must be worth it."""
 
     spelled = staticmethod(str)
 
@@ -52,7 +52,7 @@ class BatchAlternatives:
         return plan and with_predictions(self._problem.net, self._problem.board, plan, ROUNDS)
 
     def searched(self) -> Iterator[Candidate[BatchSpec]]:
-        """What the planner compares, on groups of any size that leaves few PEs over; the least busy engines first."""
+        """The batches that the planner compares, on groups of any size that leaves few PEs over."""
         starts = sorted(self._starts(), key=self._busy)
         for start in starts:
             if self._own and self._busy(start) >= _interval(self._own):
@@ -108,7 +108,7 @@ class BatchAlternatives:
         )
 
     def _candidate(self, choice: BatchSpec) -> Iterator[Candidate[BatchSpec]]:
-        """Nothing if it does not fit, or has more frames wait for each other than it is worth."""
+        """The candidate; none if it does not fit, or has more frames wait for each other than it is worth."""
         plan, own = self.plan(choice), self._own
         if plan and not (own and plan.frames > own.frames and _interval(plan) > WORTH * _interval(own)):
             yield Candidate(choice, _interval(plan))

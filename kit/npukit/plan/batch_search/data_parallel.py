@@ -30,7 +30,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
 WELL_USED = 0.92
-"""Of the PEs, what the groups of a size must take together."""
+"""The part of the PEs that the groups of a size must take together."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 
@@ -60,7 +60,7 @@ OTHER_WAYS = (
     (None, 1, WEIGHT_TILES[0]),
     (None, 1, WEIGHT_TILES[1]),
 )
-"""Of the best groups' weight tiles, rooms for them, so many ops that they may come before they are computed with, bytes
+"""Other settings of the best groups' weight tiles: rooms for them, the prefetch distance, bytes
 and number, tried besides: larger ones; as large as there is room, which they take longer; small everywhere, which
 leaves room for more micro-batches."""
 
@@ -97,7 +97,7 @@ def _by_interval(tried: Tried) -> float:
 
 
 def _size(order: Sequence[int], tried: Tried) -> int:
-    """Of its groups."""
+    """The size of its groups."""
     return (len(order) - len(tried.wanted.prefetchers)) // len(tried.wanted.groups)
 
 
@@ -226,7 +226,7 @@ def groups_of(
 
 
 def root_last(order: Sequence[int], size: int) -> list[int]:
-    """With the root's group reversed: the root has most to hold, and a group's last PE has fewest tiles.
+    """The order with the root's group reversed: the root has most to hold, and a group's last PE has fewest tiles.
 
     Where PEs are left, the root is one of them.
     """
@@ -243,7 +243,7 @@ def engine_cycles(problem: Problem, wanted: Batch) -> float:
 
 
 def _least_bytes(graph: Graph) -> float:
-    """Of the op that has most, the inputs and the output; of tensors that may go in bands, the narrowest band."""
+    """The bytes of inputs and output of the op that has most; of tensors that may go in bands, the narrowest band."""
     thin = narrowed(graph)
 
     def held(name: str) -> float:

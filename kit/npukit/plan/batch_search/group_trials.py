@@ -1,4 +1,4 @@
-"""What a batch takes, and whether it fits, as one of its groups tells.
+"""Trials of a batch by one of its groups: what it takes, and whether it fits.
 
 Groups differ only in when their inputs arrive.
 """
@@ -31,7 +31,7 @@ SECOND_MICRO_BATCH = 6 << 10
 differs of the program."""
 
 EACH_MICRO_BATCH = 0.45
-"""Of the bytes that a second micro-batch takes, what each further micro-batch takes at least."""
+"""The least part of the bytes of a second micro-batch that each further one takes."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Tried:
     micro_batch: float | None = None
     """Cycles of each micro-batch behind the first, if it has several."""
     settled: UsualFlags = field(default_factory=dict)
-    """Of its group, if it has several micro-batches."""
+    """The flags on which its group settles, if it has several micro-batches."""
 
     @property
     def interval(self) -> float:
@@ -62,14 +62,13 @@ class Tried:
 
 
 class Trials:
-    """Of one net on one board."""
+    """Trials of one net on one board."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
     def first(self, wanted: Batch) -> Tried | None:
-        """In one micro-batch, if a group of it fits: with all constants kept or all streamed, in bands only if it
-        must."""
+        """A trial in one micro-batch, if a group of it fits: constants kept or streamed, in bands only if it must."""
         found = next(filter(None, map(self._fitting, _with_bands_last(wanted))), None)
         if found is None:
             return None
@@ -84,7 +83,7 @@ class Trials:
         return none_or_all_streamed(self._problem, alone)
 
     def longest(self, tried: Tried, best: float) -> list[Tried]:
-        """Of one micro-batch in more, as many as fit, as long as that may be better than the best interval."""
+        """Trials in more micro-batches, as many as fit, as long as that may be better than the best interval."""
         two = self.instead(tried, replace(tried.wanted, micro_batches=2)) if tried.free >= SECOND_MICRO_BATCH else None
         if two is None:
             return []
@@ -153,7 +152,7 @@ def _with_bands_last(wanted: Batch) -> Iterator[Batch]:
 
 
 def _ways(wanted: Batch) -> tuple[int | None, ...]:
-    """What of a batch is about its weight tiles."""
+    """The settings of a batch's weight tiles."""
     return wanted.weight_tile_bytes, wanted.weight_tiles, wanted.room, wanted.prefetch_distance
 
 
@@ -163,6 +162,6 @@ def _one_of(wanted: Batch) -> tuple[Assignment]:
 
 
 def _input_cycles(graph: Graph, board: Board) -> float:
-    """Of the DRAM, for a frame's inputs."""
+    """The cycles of the DRAM for a frame's inputs."""
     assert board.noc is not None
     return sum(graph.net.tensor(name).bytes for name in graph.net.inputs) / board.noc.dram_bytes_per_cycle

@@ -27,7 +27,7 @@ WEIGHT_TILED = ((WEIGHT_TILES[0], HELD[0]), (WEIGHT_TILES[-1], HELD[1]))
 """Bytes of weight tiles, and how many have room."""
 
 WORTH = 0.98
-"""What a batch with more frames must do to the interval: each frame waits for all of its batch."""
+"""The factor by which a batch with more frames must shorten the interval: each frame waits for all of its batch."""
 
 PRICES = (0.0, 0.06)
 
@@ -83,7 +83,7 @@ def _interleaved(problem: Problem, wanted: Batch, best: Plan) -> Iterator[tuple[
 
 
 def _better(problem: Problem, best: Plan, plan: Plan | None) -> Plan:
-    """Of two plans the one with the shorter interval, if it fits; more frames must be worth it."""
+    """The one of two plans with the shorter interval, if it fits; more frames must be worth it."""
     if plan is None:
         return best
     timed = with_predictions(problem.net, problem.board, plan, ROUNDS)
@@ -93,7 +93,7 @@ def _better(problem: Problem, best: Plan, plan: Plan | None) -> Plan:
 
 
 def _batches(problem: Problem) -> Iterator[Batch]:
-    """For each size of group and price of constants."""
+    """The batches of each size of group and price of constants."""
     size = 1
     while size <= len(problem.order):
         search = LatencySearch(problem.on(problem.order[:size]), QUICK, fetched=True)

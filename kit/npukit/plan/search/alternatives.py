@@ -17,7 +17,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
 WEIGHTS = (1.0, 1.2, 0.8, 1.5, 0.5)
-"""What moving data weighs in searches for alternatives; the first is the planner's own."""
+"""Weights of moving data in searches for alternatives; the first is the planner's own."""
 WIDTH = 14
 """Splits of an op that are worth trying."""
 
@@ -68,12 +68,12 @@ class Neighbours:
 
 
 def are_possible(graph: Graph, splits: Splits, wanted: MappingOf) -> bool:
-    """Whether they are splits of this net."""
+    """True if they are splits of this net."""
     return len(wanted) == len(graph.ops) and all(splits.is_possible(i, split) for i, split in enumerate(wanted))
 
 
 class Alternatives:
-    """Of one frame of a net on the PEs of an order."""
+    """Alternative mappings of one frame of a net on the PEs of an order."""
 
     spelled = staticmethod(spelled)
 
@@ -91,19 +91,19 @@ class Alternatives:
         return None if missing_bytes(self._problem.board, plan) else plan
 
     def searched(self) -> Iterator[Candidate[MappingOf]]:
-        """What the planner's search finds where moving data weighs more or less; its own answer first."""
+        """The results of the planner's search where moving data weighs more or less; its own answer first."""
         for weight in WEIGHTS:
             search = LatencySearch(self._problem, effort_on(self._problem.order), moves_weigh=weight)
             yield from self._candidate(search.best_splits())
 
     def neighbours(self, splits: MappingOf, known: Callable[[MappingOf], bool]) -> Iterator[Candidate[MappingOf]]:
-        """Without those that are known."""
+        """The neighbours without those that are known."""
         for changed in self._neighbours.of(splits):
             if not known(changed):
                 yield from self._candidate(changed)
 
     def _candidate(self, splits: MappingOf) -> Iterator[Candidate[MappingOf]]:
-        """Nothing if it does not fit."""
+        """The candidate; none if it does not fit."""
         plan = self.plan(splits)
         if plan:
             yield Candidate(splits, plan.predicted.latency_cycles)

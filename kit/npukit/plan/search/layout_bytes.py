@@ -1,4 +1,4 @@
-"""What a PE's memory holds of tensors while an op is computed in a split, from inputs in the layouts they have."""
+"""The bytes of tensors in a PE's memory while an op is computed in a split, from inputs in the layouts they have."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Layout = tuple[tuple[str, Split], ...]
 
 
 class Occupied:
-    """Of one net in the splits of one search."""
+    """Occupied memory of one net in the splits of one search."""
 
     def __init__(self, graph: Graph, splits: Splits, fetched: Collection[str], upon: Upon) -> None:
-        """Of what is `fetched` nobody has a tile of its own. Tiles lie `upon` operands in the same layout."""
+        """Tensors that are `fetched` are no PE's tiles. Tiles lie `upon` operands in the same layout."""
         self._graph, self._splits, self._fetched, self._upon = graph, splits, fetched, upon
         self._own = lru_cache(maxsize=None)(self._own_bytes)
         self._beside = lru_cache(maxsize=None)(self._bytes_beside)
 
     def bytes(self, index: int, layout: Layout, split: Split) -> int:
-        """Of the PE that holds most: its own tiles, what it needs of others' tiles, what it makes, and weight tiles."""
+        """Bytes of the PE that holds most: its tiles, parts of others' tiles, what it makes, and weight tiles."""
         spread, op = dict(layout), self._graph.ops[index]
         held = self._own(op.output, split).copy()
         lain_on = next((name for name in self._upon[op.name] if spread[name] == split), None)
@@ -42,7 +42,7 @@ class Occupied:
         return self._by_pe(volumes(tiles) * (name not in self._fetched), name, split)
 
     def _bytes_beside(self, name: str, spread: Split, index: int, split: Split, place: int) -> np.ndarray:
-        """What a PE's region, or regions, of a tensor take beyond its own tile, so that they hold what it needs."""
+        """The bytes of a PE's region, or regions, of a tensor beyond its own tile, so that they hold what it needs."""
         _, needed = self._splits.needs(index, split)[place]
         owned = self._splits.tiles(name, spread)[: 0 if name in self._fetched else None]
         apart = volumes(needed)

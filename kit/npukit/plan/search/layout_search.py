@@ -25,7 +25,7 @@ from npukit.plan.tensors.problem import Problem
 
 @dataclass(frozen=True)
 class Effort:
-    """How widely to search: splits tried of each op, states kept."""
+    """The width of a search: splits tried of each op, states kept."""
 
     splits: int
     states: int
@@ -36,7 +36,7 @@ class _State:
     cycles: int
     constants: int
     splits: tuple[Split, ...]
-    """Of each op so far."""
+    """The split of each op so far."""
     crowded: int = 0
     """Bytes by which PEs' memories are too small for the tensors and weight tiles that live at once, over all ops."""
 
@@ -136,7 +136,7 @@ class LatencySearch:
         return found
 
     def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
-        """With the inputs of the op brought from where they are, and what its PEs have no room for."""
+        """The state with the inputs of the op brought to its PEs, and the bytes that these have no room for."""
         spread = dict(layout)
         moved = sum(self._exchange(name, spread[name], index, split) for name, _ in self._splits.needs(index, split))
         chained = CHAIN_CYCLES if moved or not index else 0
@@ -144,7 +144,7 @@ class LatencySearch:
         return replace(state, cycles=state.cycles + moved + chained, crowded=crowded)
 
     def _gathered(self, layout: Layout, state: _State) -> _State:
-        """With the outputs brought to the root."""
+        """The state with the outputs brought to the root."""
         spread, moved = dict(layout), 0
         for name in self._graph.outputs:
             whole = self._splits.tiles(name, self._splits.whole(name))
@@ -158,7 +158,7 @@ class LatencySearch:
         return max(self._occupied.bytes(index, layout, split) - self._crowded_from, 0)
 
     def _exchange_cycles(self, name: str, spread: Split, index: int, split: Split) -> int:
-        """To bring one input of an op to the tiles of a split."""
+        """The cycles to bring one input of an op to the tiles of a split."""
         if name in self._free:
             return 0
         owned = self._splits.tiles(name, spread)
@@ -172,5 +172,5 @@ class LatencySearch:
 
 
 def _priced(state: _State, price: float) -> tuple[int, float]:
-    """What fits first."""
+    """The key by which states are compared: what fits comes first."""
     return state.crowded, state.cycles + price * state.constants

@@ -24,7 +24,7 @@ PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 STREAMING_PRICES = (0.0, 0.06)
 
 FRUGAL = 4
-"""Where nothing fits, a tile's inputs and output may take this part of a PE's memory, however much slower that is."""
+"""The part of a PE's memory that a tile's inputs and output may take where nothing fits, however slow that is."""
 
 IDLE = 1 / 4
 """PEs that compute less than this part of a frame's time may be too many."""

@@ -39,9 +39,12 @@ class Splits:
         weight_tile_size: int = 0,
         narrowed: Collection[str] = (),
     ) -> None:
-        """With a `room`, splits are none of which a PE's inputs, output and so many small weight tiles of its constants
+        """Splits of a net.
+
+        With a `room`, there are none of which a PE's inputs, output and so many small weight tiles of its constants
         take more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
-        `slice_size` weight tiles are of that size, and tiles cost what their pieces do."""
+        `weight_tile_size` weight tiles are of that size, and tiles cost what their pieces do.
+        """
         self._graph, self._engines, self.pes, self._room, self._weight_tiles = graph, engines, pes, room, weight_tiles
         self._weight_tile_size, self._narrowed = weight_tile_size, narrowed
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
@@ -70,12 +73,12 @@ class Splits:
         return other
 
     def _numbers_of_alike(self) -> list[int]:
-        """For each op the first one that is cut, and costs, as it does."""
+        """The number of the first op that is cut, and costs, as each op does."""
         first: dict[object, int] = {}
         return [first.setdefault(self._form(op), index) for index, op in enumerate(self._graph.ops)]
 
     def _form(self, op: Op) -> object:
-        """What ops whose tiles cost the same have in common; the cost of the whole op stands for its values."""
+        """The key that ops whose tiles cost the same have in common; the cost of the whole op stands for its values."""
         if op.engine == CORE:
             return op.name
         net, tensors = self._graph.net, [op.output, *self._graph.net.activations(op), *self._graph.sources(op)]
@@ -91,11 +94,11 @@ class Splits:
         return self._known_cost(self._first_alike[index], split)
 
     def weight_tile_bytes(self, index: int, split: Split) -> int:
-        """Of as many weight tiles as are to have room: small ones are of sixteen channels each, or larger."""
+        """The bytes of as many weight tiles as are to have room: small ones are of sixteen channels each, or larger."""
         return self._known_weight_tiles(self._first_alike[index], split)
 
     def held_bytes(self, index: int, split: Split) -> int:
-        """Of the inputs and the output of the largest tile, and of its constants the weight tiles that are to have
+        """The bytes of inputs and output of the largest tile, and of its constants the weight tiles that are to have
         room."""
         return self._known_held(self._first_alike[index], split)
 
@@ -118,12 +121,12 @@ class Splits:
         return grid(shape, split, grains) if shape else from_boxes([Box((), ())])
 
     def _needs(self, index: int, split: Split) -> tuple[tuple[str, Boxes], ...]:
-        """What the tiles of op number `index` need of each of its inputs."""
+        """The boxes of each input that the tiles of op number `index` need."""
         op = self._graph.ops[index]
         return tuple(self._graph.needs(op, self.tiles(op.output, split)))
 
     def _cut(self, tensor: str, axis: int, parts: int) -> np.ndarray:
-        """Where the tiles begin along an axis that is cut in so many, and where the last one ends."""
+        """The beginnings of the tiles along an axis that is cut in so many, and the end of the last one."""
         shape = self._graph.shape(tensor)
         return cut(shape[axis], parts, _grain(shape, axis, parts))
 
@@ -144,7 +147,7 @@ class Splits:
         )
 
     def _pieces(self, index: int, shape: tuple[int, ...]) -> list[Cost]:
-        """Of what is computed of a tile with one weight tile of constants each."""
+        """The costs of the pieces of a tile that are computed with one weight tile each."""
         op, whole = self._graph.ops[index], Box.whole(shape)
         if not self._weight_tile_size or op.engine == CORE:
             return [self._tile_cost(op, whole)]
@@ -216,7 +219,7 @@ class Splits:
         return int(held) + self.weight_tile_bytes(index, split)
 
     def element_bytes(self, tensor: str, split: Split) -> float:
-        """Of an op's input or output, on average: less than one where only a band of its channels is there."""
+        """Average bytes of an element of an op's input or output: fewer where only a band of its channels is there."""
         channels = self._graph.shape(tensor)[-1] if tensor in self._narrowed and split[-1] == 1 else 0
         return self._graph.element_bytes(tensor) * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
 

@@ -1,6 +1,6 @@
-"""What tuning advises the planner: by kernels and shapes for the core, by whole networks for the PEs of a board.
+"""The advice of tuning: by kernels and shapes for the core, by whole networks for the PEs of a board.
 
-What a finding chooses is a text that people can read: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a batch
+A tuning record's choice is a text for people: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a batch
 (`plan/batch/batch_spec.py`).
 """
 
@@ -24,27 +24,27 @@ CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
 
 @dataclass(frozen=True)
 class Advice:
-    """For one network on one board. Without splits or a batch the planner finds its own."""
+    """Advice for one network on one board. Without splits or a batch the planner finds its own."""
 
     taste: Taste = field(default_factory=Taste)
     splits: tuple[Split, ...] = ()
-    """Of each op that is a step."""
+    """The split of each op that is a step."""
     batch: BatchSpec | None = None
-    """For throughput."""
+    """The batch for throughput."""
 
 
 NO_ADVICE = Advice()
 
 
 def advice_for(database: Database, net: Net, board: Board, objective: str, max_pes: int | None) -> Advice:
-    """What the findings say of this network."""
+    """The advice of the tuning records for this network."""
     found = {op.name: database.choice(kernel_key(net, op, board)) for op in core_ops(net)}
     worth = {name: worth_of(choice) for name, choice in found.items() if choice}
     return advice_of(worth, database.choice(network_key(net, board, objective, max_pes)) or "")
 
 
 def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
-    """Of what a byte of each op's code is worth, and the choice for the whole network."""
+    """The advice of the worth of a byte of each op's code, and the choice for the whole network."""
     splits = splits_of(whole) if whole.startswith(SPLITS) else ()
     wanted = BatchSpec.parse(whole) if whole.startswith(BATCHES) else None
     return Advice(Taste(worth, spacious=whole == SPACIOUS), splits, wanted)
@@ -66,8 +66,11 @@ def kernel_name(net: Net, op: Op, board: Board) -> str:
 
 
 def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> str:
-    """What the mapping of a network depends on: its ops and who reads what, every figure of the board, the PEs, and
-    whether it is a frame's or a batch's."""
+    """The key of a network's mapping.
+
+    It depends on the ops and their readers, every figure of the board, the PEs, and whether it is a frame's or a
+    batch's.
+    """
     places = {name: str(index) for index, name in enumerate((*net.inputs, *(o for op in net.ops for o in op.outputs)))}
     reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
     pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
