@@ -54,6 +54,7 @@ __all__ = [
     "ops",
     "run",
     "serve",
+    "sign",
     "trace",
     "tune",
     "validate",
@@ -395,6 +396,7 @@ def flash(
     allow_older: bool = False,
     provision: bool = False,
     dry_run: bool = False,
+    trust: bool = False,
     passphrase: Callable[[Path], str] | None = None,
     progress: Progress | None = None,
 ) -> Flashed | Programmed:
@@ -403,13 +405,17 @@ def flash(
     An encrypted key is opened with NPUKIT_KEY_PASSPHRASE, or with what `passphrase` answers. With `provision`, a board
     that has been told nothing is told for good to take images of this key alone, or any if there is none.
     A board without npukit's loader is written with the tool its board file names, and takes no key and no version.
+    A build that its maker signed needs `trust` once (docs/flash.md).
     """
     from npukit.boot.keys import load_key
+    from npukit.boot.maker import check_maker
     from npukit.link import update
     from npukit.link.flash_port import open_board, update_of
     from npukit.link.programmer import program
 
     built, shown = load_linked(folder), progress or Silent()
+    for each in built.company:
+        check_maker(each, trust=trust)
     if built.board.programmer:
         if key or allow_older or provision or security_counter:
             raise NpukitError(f"board {built.board.name} has no loader that would check a signature or a version")
@@ -425,6 +431,16 @@ def flash(
     )
     with open_board(built, port, signer, shown) as transport:
         return update.dry_run(transport, wanted) if dry_run else update.flash(transport, wanted, shown)
+
+
+def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | None = None) -> None:
+    """Sign a build, so that whoever flashes it knows whose it is; of several networks each."""
+    from npukit.boot.keys import load_key
+    from npukit.boot.maker import sign_build
+
+    signer = load_key(Path(key), passphrase)
+    for each in load_linked(folder).company:
+        sign_build(each, signer)
 
 
 def _refuse_in_company(build: Build) -> None:

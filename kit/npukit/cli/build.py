@@ -27,6 +27,9 @@ def build(
     toolchain: Annotated[
         Compiler | None, typer.Option("--toolchain", help="By default gcc if it is on the PATH, else zig.")
     ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEY.pem", help="Sign the build as its maker (npukit new key).")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -34,6 +37,7 @@ def build(
     """Compile a model for a board, or several side by side: plan, C project, images, report."""
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
+        from npukit.cli.passphrase import asked_passphrase
 
         networks, board = networks_of(models, wishes.pes), wishes.board
         options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
@@ -43,6 +47,8 @@ def build(
         else:
             api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
             told, show = api.networks_summary(output), show_networks
+        if sign:
+            api.sign(output, sign, asked_passphrase)
         terminal.result(told)
         show(terminal, told)
         terminal.note(f"built {output}; next: npukit validate {output}")

@@ -38,6 +38,9 @@ def flash(
         bool,
         typer.Option("--provision", help="Tell a new board, for good: images of this key alone; without --key, any."),
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Trust the maker who signed the build, from now on; compare the key first.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
     modified: Modified = False,
     board: PluginsOf = None,
@@ -67,6 +70,7 @@ def flash(
             allow_older=allow_older,
             provision=provision,
             dry_run=dry_run,
+            trust=trust,
             passphrase=asked_passphrase,
             progress=terminal,
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from npukit.boot.maker import check_maker
 from npukit.errors import NpukitError
 from npukit.farm.trials import unpacked
 from npukit.link.flash_port import open_board, update_of
@@ -127,6 +128,7 @@ class ServedBoard:
 
 def _write_onto(build: Build, port: str) -> None:
     """A board with npukit's loader takes it unsigned, if it was made to; the others from their programmer."""
+    check_maker(build)
     if build.board.programmer:
         program(build, port, Silent(), dry_run=False)
         return

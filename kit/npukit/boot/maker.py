@@ -1,0 +1,72 @@
+"""Makers of builds: the signature of one, and those whose builds a user puts onto boards."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from npukit.boot.keys import public_bytes
+from npukit.errors import NpukitError
+from npukit.project.build_folder import MANIFEST, Build
+from npukit.project.folder_files import plain_size, read_text
+from npukit.writing import told_if_unwritable, write_file
+
+SIGNATURE = "npukit.sig"
+"""The file with the maker's key and the signature of `npukit.json`, which has the digests of all other files."""
+_LONGEST = 1024
+
+
+def sign_build(build: Build, key: Ed25519PrivateKey) -> None:
+    """Sign a build, in its folder."""
+    signature = key.sign((build.folder / MANIFEST).read_bytes())
+    told = {"key": public_bytes(key).hex(), "signature": signature.hex()}
+    (build.folder / SIGNATURE).write_text(json.dumps(told) + "\n", encoding="utf-8")
+
+
+def maker_of(build: Build) -> str | None:
+    """The key that signed a build, in hex; None if none did, or its project was changed by hand since."""
+    path = build.folder / SIGNATURE
+    if build.modified or plain_size(build.folder, SIGNATURE) is None:
+        return None
+    try:
+        told = json.loads(read_text(path, _LONGEST))
+        key, signature = bytes.fromhex(told["key"]), bytes.fromhex(told["signature"])
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, (build.folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, InvalidSignature) as error:
+        raise NpukitError(
+            f"{path} is not a signature of this build", tries=["get the build again from its maker", f"remove {path}"]
+        ) from error
+    return key.hex()
+
+
+def trusted_makers() -> Path:
+    """The file with the keys of makers that the user trusts, one a line."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return config / "npukit/trusted"
+
+
+def check_maker(build: Build, *, trust: bool = False) -> None:
+    """Refuse a build whose maker the user does not trust; with `trust` its maker is trusted from now on.
+
+    A build that nobody signed is taken as long as the user trusts no makers.
+    """
+    maker, path = maker_of(build), trusted_makers()
+    known = path.read_text(encoding="utf-8").split() if path.is_file() else []
+    if maker is not None and maker not in known and trust:
+        with told_if_unwritable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, "".join(f"{key}\n" for key in (*known, maker)))
+    elif maker is None and known:
+        raise NpukitError(
+            f"{build.folder} is not signed, and only builds of makers in {path} are taken",
+            tries=["npukit build --sign KEY.pem", f"remove {path}"],
+        )
+    elif maker is not None and maker not in known:
+        raise NpukitError(
+            f"{build.folder} is signed by a maker whom you do not trust yet: {maker}",
+            tries=["ask the maker for that key; if it is the same, --trust, once for all builds of this maker"],
+        )
