@@ -1,0 +1,102 @@
+"""The structure of the package, of this tree or another: rooms, floors, arrows, lines, lengths of functions.
+
+python benchmarks/house.py [TREE ...]
+
+A room is a folder of modules. An arrow is an import of one module by another; a floor is a step on the longest way
+along the arrows. The planner is listed on its own: it is the largest room.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+PACKAGE = Path("kit") / "npukit"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trees", nargs="*", type=Path, default=[Path(__file__).resolve().parents[1]])
+    trees = parser.parse_args().trees
+    columns = [dict(facts(tree)) for tree in trees]
+    for name in columns[0]:
+        print(f"{name:44}" + "".join(f"{column.get(name, ''):>16}" for column in columns))
+
+
+def facts(tree: Path) -> Iterator[tuple[str, str]]:
+    """What is counted of a tree, in the order in which it is shown."""
+    package = tree / PACKAGE
+    modules = {path: ast.parse(path.read_text()) for path in sorted(package.rglob("*.py"))}
+    yield "lines of Python", f"{sum(len(path.read_text().splitlines()) for path in modules):,}"
+    yield "modules", str(len(modules))
+    yield "largest room, modules", str(max(len(list(folder.glob("*.py"))) for folder in rooms(package)))
+    lengths = sorted(length for tree_ in modules.values() for length in function_lengths(tree_))
+    yield "functions: median lines", str(median(lengths))
+    yield "functions: 99 of 100 have at most", str(lengths[len(lengths) * 99 // 100])
+    yield "functions: longest", str(lengths[-1])
+    plan = {path: tree_ for path, tree_ in modules.items() if path.is_relative_to(package / "plan")}
+    yield "planner: modules", str(len(plan))
+    yield "planner: lines", f"{sum(len(path.read_text().splitlines()) for path in plan):,}"
+    arrows = arrows_of(plan, package)
+    yield "planner: arrows between modules", str(sum(map(len, arrows.values())))
+    yield "planner: floors of modules", str(floors(arrows))
+    between = room_arrows(arrows)
+    yield "planner: arrows between rooms", str(sum(map(len, between.values())))
+    yield "planner: functions of graph, board, engines", str(sum(map(has_clump, functions(plan))))
+    yield "planner: most parameters of a function", str(max(len(each.args.args) for each in functions(plan)))
+
+
+def rooms(package: Path) -> list[Path]:
+    return [package, *(path for path in package.rglob("*") if path.is_dir() and any(path.glob("*.py")))]
+
+
+def functions(modules: Mapping[Path, ast.Module]) -> list[ast.FunctionDef]:
+    return [node for tree in modules.values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def function_lengths(tree: ast.Module) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def has_clump(function: ast.FunctionDef) -> bool:
+    """Whether a function takes a net or its graph, the board and the engines one by one."""
+    names = {argument.arg for argument in function.args.args}
+    return {"board", "engines"} <= names and bool({"graph", "net"} & names)
+
+
+def arrows_of(modules: Mapping[Path, ast.Module], package: Path) -> dict[Path, set[Path]]:
+    """For each module those of the same modules that it imports."""
+    paths = {".".join(path.relative_to(package.parent).with_suffix("").parts): path for path in modules}
+    found: dict[Path, set[Path]] = {path: set() for path in modules}
+    for path, tree in modules.items():
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module in paths:
+                found[path].add(paths[node.module])
+    return found
+
+
+def room_arrows(arrows: Mapping[Path, set[Path]]) -> dict[Path, set[Path]]:
+    found: dict[Path, set[Path]] = {path.parent: set() for path in arrows}
+    for path, others in arrows.items():
+        found[path.parent] |= {other.parent for other in others} - {path.parent}
+    return found
+
+
+def floors(arrows: Mapping[Path, set[Path]]) -> int:
+    """The modules on the longest way along the arrows."""
+
+    @cache
+    def height(path: Path) -> int:
+        return 1 + max(map(height, arrows[path]), default=0)
+
+    return max(map(height, arrows))
+
+
+if __name__ == "__main__":
+    main()
