@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from npukit.cli.main import app
 from npukit.frontend.names import NAMES
-from npukit.frontend.qoperator import RULES
+from npukit.frontend.onnx.qoperator import RULES
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.ops import KINDS
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from accel.cortex_m import layers, reference, test_convolution, test_dense, test_depthwise, test_softmax, test_winograd
 from accel.cortex_m.test_add import layer_with
-from npukit.accel.cortex_m.add import add
-from npukit.accel.cortex_m.block_shape import Density
-from npukit.accel.cortex_m.border import copy_with_border, fill_border
+from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.add import add
+from npukit.accel.cortex_m.kernels.border import copy_with_border, fill_border
+from npukit.accel.cortex_m.kernels.pool import pool
+from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
 from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, DepthwiseLayer, PoolLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.pool import pool
-from npukit.accel.cortex_m.to_planes import copy_to_planes
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.cli.main import app
-from npukit.cli.serve import _who
+from npukit.cli.verbs.serve import _who
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.address import Address
 from npukit.project.build_folder import GOLDEN, Build

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from npukit.errors import NpukitError
 from npukit.frontend.names import NAMES
-from npukit.frontend.qoperator import RULES
+from npukit.frontend.onnx.qoperator import RULES
 from npukit.net.net import Net
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised

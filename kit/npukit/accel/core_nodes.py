@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from npukit.accel.cortex_m.depthwise import depthwise
 from npukit.accel.cortex_m.from_net import layer_of
 from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.kernels.depthwise import depthwise
 from npukit.accel.cortex_m.layer import INT8, ConvLayer, CopyLayer, DepthwiseLayer, Layer, Opaque, Shape
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node

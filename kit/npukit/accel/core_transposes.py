@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.cortex_m.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import Routine as Code
 from npukit.accel.cortex_m.kernel import entry_costs, routine
-from npukit.accel.cortex_m.transpose import Axis, dense_strides, transposition
+from npukit.accel.cortex_m.kernels.transpose import Axis, dense_strides, transposition
 from npukit.accel.interface import Cost, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.net import Net, Op
 from npukit.net.ops import Transpose

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from npukit import __version__
-from npukit.cli import (
+from npukit.cli.verbs import (
     bench,
     boards,
     build,
@@ -23,8 +23,8 @@ from npukit.cli import (
     tune,
     validate,
 )
-from npukit.cli import run as run_verb
-from npukit.cli.new import new
+from npukit.cli.verbs import run as run_verb
+from npukit.cli.verbs.new import new
 
 app = typer.Typer(
     name="npukit",

@@ -14,7 +14,7 @@ from tvm.ir import IRModule
 
 from npukit.application.declared import Layout
 from npukit.errors import NpukitError
-from npukit.frontend.onnx_file import import_onnx
+from npukit.frontend.onnx.file import import_onnx
 from npukit.frontend.pytorch.program import import_pytorch, save_program
 from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.emit import emit_module

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, reference
-from npukit.accel.cortex_m.add import add
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.add import add
 from npukit.accel.cortex_m.layer import NO_PADDING, AddLayer, Multiplier, Padding, Shape
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.net.requantize import multiplier_for

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory
-from npukit.accel.cortex_m.border import copy_with_border, fill_border
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.border import copy_with_border, fill_border
 from npukit.accel.cortex_m.layout import Layout, Order
 
 

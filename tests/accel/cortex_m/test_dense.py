@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
-from npukit.accel.cortex_m.block_shape import Density
-from npukit.accel.cortex_m.dense import dense
+from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.dense import dense
 from npukit.accel.cortex_m.layer import DenseLayer
 from npukit.accel.cortex_m.layout import Layout, Order
 

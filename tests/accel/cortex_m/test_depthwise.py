@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
-from npukit.accel.cortex_m.depthwise import depthwise
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.depthwise import depthwise
 from npukit.accel.cortex_m.layer import DepthwiseLayer
 from npukit.accel.cortex_m.layout import Layout, Order
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from accel.cortex_m import layers
-from npukit.accel.cortex_m.block_shape import Density
-from npukit.accel.cortex_m.convolution import convolution
+from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.kernels.convolution import convolution
 from npukit.accel.cortex_m.layout import Layout, Order
 
 GOLDEN = Path(__file__).parent / "golden" / "pointwise.s"

@@ -7,9 +7,9 @@ import pytest
 
 from accel.cortex_m import laboratory, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.pool import pool
 from npukit.accel.cortex_m.layer import PoolLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.pool import pool
 
 
 def check(layer: PoolLayer, x: np.ndarray) -> Kernel:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from accel.cortex_m import laboratory, layers, reference
 from accel.cortex_m.test_add import layer_with
 from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.kernels.variants import kernels
 from npukit.accel.cortex_m.layer import AddLayer, ConvLayer, DenseLayer, DepthwiseLayer, PoolLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.variants import kernels
 
 Generator = np.random.Generator
 Filter = ConvLayer | DepthwiseLayer | DenseLayer

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import layers, reference
+from npukit.accel.cortex_m.code.requantize import fast_requantization
 from npukit.accel.cortex_m.layer import Range, Requantization
 from npukit.accel.cortex_m.ranges import accumulators, output_range
-from npukit.accel.cortex_m.requantize import fast_requantization
 
 
 def fast(accumulator: np.ndarray, requantization: Requantization, exponent: int) -> np.ndarray:

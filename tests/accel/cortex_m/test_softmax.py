@@ -7,9 +7,9 @@ import pytest
 
 from accel.cortex_m import laboratory
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.softmax import softmax
 from npukit.accel.cortex_m.layer import SoftmaxLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.softmax import softmax
 from npukit.net.net import Net, Op
 from npukit.net.ops import Softmax
 from npukit.net.reference.softmax import exp_table

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
-from npukit.accel.cortex_m.depthwise import depthwise
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.depthwise import depthwise
+from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.to_planes import copy_to_planes
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -9,9 +9,9 @@ import pytest
 
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.winograd import winograd
 from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, Padding
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.winograd import winograd
 
 FAST, SMALL = 0.0, 1e9
 """What a byte of code is worth: nothing, and more than anything."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from npukit.accel.cortex_m.assembly import Assembly
+from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.layout import Layout
 
 PROLOGUE = ".syntax unified\n.thumb\n.text\n"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from npukit.accel.cortex_m.border import fill_border
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.border import fill_border
+from npukit.accel.cortex_m.kernels.variants import kernels
 from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, Padding
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.variants import kernels
 from npukit.errors import DoesNotFit
 
 INPUT = -1

@@ -1,0 +1,107 @@
+"""Writing assembly whose instruction, cycle and byte counts are known as it is written.
+
+Every loop has a trip count known to the generator, so the counts are exact, not estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from npukit.accel.cortex_m.code import timing
+
+_MODIFIED_IMMEDIATE_BITS = 8
+_NARROW_BRANCH_REACH = 252
+BYTE_WORTH = 8.0
+"""`byte_worth` where nothing is known of the network around a layer"""
+
+
+class Assembly:
+    """The body of one routine. `instructions` and `cycles` are those of one whole call."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.instructions = 0
+        self.cycles = 0
+        self.bytes = 0
+        self._times = 1
+        self._label_at: dict[str, int] = {}
+        self._before: timing.Instruction | None = None
+
+    def emit(self, *texts: str) -> None:
+        for text in texts:
+            self._emit(timing.parse(text), text)
+
+    def comment(self, text: str) -> None:
+        """Writes a comment on the instructions that follow, for readers of the routine."""
+        self.lines.append(f"    @ {text}")
+
+    @contextmanager
+    def loop(self, trips: int, *, closing: Sequence[str] = (), branch: str = "bne") -> Iterator[None]:
+        """The body, `trips` times. `closing` sets the flags `branch` looks at; a single trip needs neither."""
+        if trips == 1:
+            yield
+            return
+        label = self._label()
+        self._times *= trips
+        yield
+        self.emit(*closing, f"{branch} {label}")
+        self._times //= trips
+        self.cycles += self._times * (trips - 1)
+        self._before = None
+
+    def constant(self, register: str, value: int) -> None:
+        """A 32-bit constant into a register."""
+        value &= 0xFFFFFFFF
+        self.emit(f"movw {register}, #{value & 0xFFFF}")
+        if value >> 16:
+            self.emit(f"movt {register}, #{value >> 16}")
+
+    def add(self, target: str, source: str, value: int, spare: str) -> None:
+        """target = source + value, through `spare` where no immediate reaches."""
+        if value == 0 and target == source:
+            return
+        name = "add" if value >= 0 else "sub"
+        if value == 0:
+            self.emit(f"mov {target}, {source}")
+        elif abs(value) < 4096 or encodable(abs(value)):
+            self.emit(f"{name} {target}, {source}, #{abs(value)}")
+        else:
+            self.constant(spare, abs(value))
+            self.emit(f"{name} {target}, {source}, {spare}")
+
+    def cost(self, byte_worth: float) -> float:
+        """The cost by which ways of writing a routine are compared; a byte of code must save `byte_worth` in time.
+
+        Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for.
+        """
+        return self.instructions + self.cycles + byte_worth * self.bytes
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in self.lines)
+
+    def _label(self) -> str:
+        label = str(len(self._label_at) + 1)
+        self._label_at[label] = self.bytes
+        self.lines.append(f"{label}:")
+        self._before = None
+        return f"{label}b"
+
+    def _emit(self, instruction: timing.Instruction, text: str) -> None:
+        self.lines.append(f"    {text}")
+        self.instructions += self._times
+        self.cycles += self._times * timing.cycles(instruction, self._before)
+        self.bytes += self._branch_bytes(text) if instruction.branches else timing.size(instruction)
+        self._before = None if instruction.branches else instruction
+
+    def _branch_bytes(self, text: str) -> int:
+        distance = self.bytes - self._label_at[text.split()[1].rstrip("b")]
+        return 2 if distance <= _NARROW_BRANCH_REACH else 4
+
+
+def encodable(value: int) -> bool:
+    """True if Thumb-2 can hold a value as 8 bits shifted (the repeated patterns are not needed here)."""
+    if value == 0:
+        return True
+    low = (value & -value).bit_length() - 1
+    return value >> low < 1 << _MODIFIED_IMMEDIATE_BITS

@@ -1,0 +1,204 @@
+"""Collecting the inputs of a pixel pair: int8 from memory to int16, the two pixels interleaved.
+
+Four products along K take four words: [first pixel (k0, k2)] [second (k0, k2)] [first (k1, k3)] [second (k1, k3)].
+That is how SXTB16 takes a word of bytes apart; weights are permuted, never the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+
+PADDING = -1
+_WORD_ORDER = (0, 2, 1, 3)
+_LOAD_PAIR_REACH = 1020
+_LOAD_REACH = 4095
+_INDEX_REACH = 255
+_UNROLLED_WORDS = 24
+_LOOPED_WORDS = 8
+_HIGH_BYTES = 0xFF00FF00
+
+
+@dataclass(frozen=True)
+class Run:
+    """Bytes that lie together: `start` from the pixel's first, and where they stand in the flattened kernel."""
+
+    start: int
+    length: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Gather:
+    """The inputs of each pixel of a pair that lie `pixel_step` bytes apart, `line_step` from one line to the next.
+
+    The tensor begins at a word, the first window `origin` bytes after it. `scaled` puts values into the high byte of
+    the halfword, which multiplies them by 256. `multiple` rounds the depth.
+    """
+
+    runs: tuple[Run, ...]
+    pixel_step: int
+    scaled: bool
+    multiple: int
+    origin: int
+    line_step: int
+
+    @property
+    def words(self) -> tuple[tuple[int, int], ...]:
+        """Offset and kernel position of each whole word."""
+        whole = [
+            (run.start + offset, run.position + offset) for run in self.runs for offset in range(0, run.length - 3, 4)
+        ]
+        return tuple(whole)
+
+    @property
+    def leftovers(self) -> tuple[tuple[int, int], ...]:
+        """Offset and kernel position of each byte after the last whole word of a run."""
+        return tuple(
+            (run.start + offset, run.position + offset)
+            for run in self.runs
+            for offset in range(run.length - run.length % 4, run.length)
+        )
+
+    @property
+    def depth(self) -> int:
+        plain = 4 * len(self.words) + (len(self.leftovers) + 3) // 4 * 4
+        return -(-plain // self.multiple) * self.multiple
+
+    @property
+    def order(self) -> np.ndarray:
+        """The kernel position of each product along K, PADDING for those whose weight must be 0."""
+        order = [position + byte for _, position in self.words for byte in _WORD_ORDER]
+        order += [position for _, position in self.leftovers]
+        return np.array(order + [PADDING] * (self.depth - len(order)))
+
+    @property
+    def aligned(self) -> bool:
+        """True if every word loaded begins at a word, as LDRD demands."""
+        offsets = [offset for offset, _ in self.words]
+        return all(v % 4 == 0 for v in (*offsets, self.pixel_step, self.line_step, self.origin))
+
+
+def emit_gather(asm: Assembly, gather: Gather) -> None:
+    """r0 points to the first pixel, r1 to where the words go; both move."""
+    asm.add("lr", "r0", gather.pixel_step, "r3")
+    if gather.scaled:
+        asm.emit(f"mov r10, #{_HIGH_BYTES:#x}")
+    position = _emit_words(asm, gather)
+    if gather.leftovers:
+        _emit_leftovers(asm, gather, position)
+    _emit_padding(asm, gather)
+
+
+def _emit_words(asm: Assembly, gather: Gather) -> int:
+    if len(gather.words) <= _UNROLLED_WORDS:
+        return _emit_unrolled(asm, gather, [offset for offset, _ in gather.words])
+    position = 0
+    for run in gather.runs:
+        asm.add("r0", "r0", run.start - position, "r3")
+        asm.add("lr", "lr", run.start - position, "r3")
+        position = run.start + _emit_run(asm, gather, run.length // 4)
+    return position
+
+
+def _emit_run(asm: Assembly, gather: Gather, words: int) -> int:
+    """The words of one run, in a loop where they are many. Returns how far the pointers moved."""
+    rounds = words // _LOOPED_WORDS
+    if rounds > 1:
+        asm.emit(f"add r11, r0, #{rounds * _LOOPED_WORDS * 4}")
+    if rounds:
+        with asm.loop(rounds, closing=("cmp r0, r11",)):
+            _emit_group(asm, gather, [4 * i for i in range(_LOOPED_WORDS)], _LOOPED_WORDS * 4)
+    rest = words % _LOOPED_WORDS
+    if rest:
+        _emit_group(asm, gather, [4 * i for i in range(rest)], rest * 4)
+    return words * 4
+
+
+def _emit_group(asm: Assembly, gather: Gather, offsets: Sequence[int], moved: int) -> None:
+    """Words at offsets from the pointers, which then move."""
+    _emit_at(asm, gather, offsets)
+    asm.emit(f"add r0, r0, #{moved}", f"add lr, lr, #{moved}")
+
+
+def _emit_unrolled(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> int:
+    """Words at any offsets, the pointers moved where an immediate does not reach."""
+    reach = _LOAD_PAIR_REACH - 4 if gather.aligned else _LOAD_REACH
+    base, pending = 0, []
+    for offset in offsets:
+        if offset - base > reach:
+            _emit_at(asm, gather, pending)
+            asm.add("r0", "r0", offset - base, "r3")
+            asm.add("lr", "lr", offset - base, "r3")
+            base, pending = offset, []
+        pending.append(offset - base)
+    _emit_at(asm, gather, pending)
+    return base
+
+
+def _emit_at(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> None:
+    for first, second in zip(offsets[0::2], offsets[1::2], strict=False):
+        _emit_two_words(asm, gather, first, second)
+    if len(offsets) % 2:
+        _emit_one_word(asm, gather, offsets[-1])
+
+
+def _emit_two_words(asm: Assembly, gather: Gather, first: int, second: int) -> None:
+    together = gather.aligned and second == first + 4 and first <= _LOAD_PAIR_REACH
+    for pointer, low, high in (("r0", "r2", "r4"), ("lr", "r6", "r8")):
+        if together:
+            asm.emit(f"ldrd {low}, {high}, [{pointer}, #{first}]")
+        else:
+            asm.emit(f"ldr {low}, [{pointer}, #{first}]", f"ldr {high}, [{pointer}, #{second}]")
+    _emit_widening(asm, gather, (("r3", "r5", "r6"), ("r7", "r9", "r8"), ("r6", "r8", "r4"), ("r2", "r4", "r2")))
+    asm.emit("stmia r1!, {r2-r9}")
+
+
+def _emit_one_word(asm: Assembly, gather: Gather, offset: int) -> None:
+    asm.emit(f"ldr r2, [r0, #{offset}]", f"ldr r6, [lr, #{offset}]")
+    _emit_widening(asm, gather, (("r3", "r5", "r6"), ("r2", "r4", "r2")))
+    asm.emit("stmia r1!, {r2-r5}")
+
+
+def _emit_widening(asm: Assembly, gather: Gather, words: Sequence[tuple[str, str, str]]) -> None:
+    """Each word of four bytes into a register of its even bytes and one of its odd bytes; the source dies last."""
+    for even, odd, source in words:
+        low = f"and {even}, r10, {source}, lsl #8" if gather.scaled else f"sxtb16 {even}, {source}"
+        high = f"and {odd}, r10, {source}" if gather.scaled else f"sxtb16 {odd}, {source}, ror #8"
+        asm.emit(*((low, high) if even != source else (high, low)))
+
+
+def _emit_leftovers(asm: Assembly, gather: Gather, position: int) -> None:
+    """Single bytes, four for each pixel at a time; the pointers stand at `position`."""
+    offsets = [offset for offset, _ in gather.leftovers]
+    if min(offsets) - position < -_INDEX_REACH:
+        asm.add("r0", "r0", -position, "r3")
+        asm.add("lr", "lr", -position, "r3")
+        position = 0
+    for start in range(0, len(offsets), 4):
+        four = [offset - position for offset in offsets[start : start + 4]]
+        for pointer, low, high in (("r0", "r2", "r4"), ("lr", "r3", "r5")):
+            _emit_byte_pair(asm, gather, pointer, low, four[:2])
+            _emit_byte_pair(asm, gather, pointer, high, four[2:])
+        asm.emit("stmia r1!, {r2-r5}")
+
+
+def _emit_byte_pair(asm: Assembly, gather: Gather, pointer: str, target: str, offsets: Sequence[int]) -> None:
+    load = "ldrb" if gather.scaled else "ldrsb"
+    for register, offset in zip((target, "r6"), offsets, strict=False):
+        asm.emit(f"{load} {register}, [{pointer}, #{offset}]")
+    if len(offsets) == 2:
+        asm.emit(f"pkhbt {target}, {target}, r6, lsl #16")
+    if offsets and gather.scaled:
+        asm.emit(f"lsl {target}, {target}, #8")
+
+
+def _emit_padding(asm: Assembly, gather: Gather) -> None:
+    """Words no weight looks at still have to be stepped over."""
+    missing = gather.depth - 4 * len(gather.words) - (len(gather.leftovers) + 3) // 4 * 4
+    for _ in range(missing // 4):
+        asm.emit("stmia r1!, {r2-r5}")

@@ -1,0 +1,160 @@
+"""Cutting a depthwise convolution on planes into pieces that fit the registers.
+
+A piece is a tile of output rows times a group of output columns: at most four outputs, which share what is loaded.
+Inputs come as halves of registers and so do weights: halfword planes give neighbours (x, x+1), byte planes, taken apart
+by UXTB16, give (x, x+2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.stream import packed
+from npukit.accel.cortex_m.code.taps import Weights, tap_under
+from npukit.accel.cortex_m.layer import DepthwiseLayer, Pair
+
+RESIDENT_KERNEL = (3, 3)
+"""The kernel whose weights stay in registers for a whole plane."""
+WIDEST_KERNEL = 7
+Columns = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Output rows from `row` computed together: their input rows, and the kernel row under each for each output row."""
+
+    row: int
+    height: int
+    first_input: int
+    taps: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def pattern(self) -> tuple:
+        return self.height, self.taps
+
+
+@dataclass(frozen=True)
+class Group:
+    """Output columns from `column`, and the first input column loaded for them."""
+
+    column: int
+    width: int
+    base: int
+    taps: tuple[tuple[tuple[int | None, ...], ...], ...]
+    """The taps of each loaded register's halves, by output."""
+
+    @property
+    def pattern(self) -> tuple:
+        return self.width, self.taps
+
+
+def tiles(layer: DepthwiseLayer) -> Iterator[Tile]:
+    """Two output rows at a time where the weights stay in registers, else one."""
+    height, kernel = layer.output_shape[0], layer.kernel[0]
+    for row in range(0, height, tile_height(layer.kernel)):
+        rows = min(tile_height(layer.kernel), height - row)
+        starts = [(row + r) * layer.strides[0] - layer.padding[0] for r in range(rows)]
+        first, last = max(starts[0], 0), min(starts[-1] + kernel, layer.input_shape[0])
+        taps = (tuple(tap_under(y, s, kernel, layer.input_shape[0]) for s in starts) for y in range(first, last))
+        yield Tile(row, rows, first, tuple(taps))
+
+
+def tile_height(kernel: Pair) -> int:
+    return 2 if kernel == RESIDENT_KERNEL else 1
+
+
+def groups(layer: DepthwiseLayer, *, halfwords: bool) -> Iterator[Group]:
+    """Groups of as many columns as there are accumulators for a row of the tile.
+
+    Halfwords want windows that start at a word: columns go alone until they do.
+    """
+    width, stride, left = layer.output_shape[1], layer.strides[1], layer.padding[1]
+    column = 0
+    while column < width:
+        start = column * stride - left
+        alone = halfwords and stride == 1 and (start < 0 or start % 2 == 1)
+        columns = 1 if alone else min(4 // tile_height(layer.kernel), width - column)
+        yield _group(layer, column, columns, halfwords=halfwords)
+        column += columns
+
+
+def _group(layer: DepthwiseLayer, column: int, columns: int, *, halfwords: bool) -> Group:
+    width, kernel = layer.input_shape[1], layer.kernel[1]
+    starts = [(column + c) * layer.strides[1] - layer.padding[1] for c in range(columns)]
+    first, last = max(starts[0], 0), min(starts[-1] + kernel, width)
+    base = first & ~1 if halfwords else max(min(first, width - 4), 0)
+    loaded = _halfword_pairs(base, last) if halfwords else _byte_pairs(base, last, width)
+    taps = tuple(tuple(tuple(tap_under(x, s, kernel, width) for x in pair) for s in starts) for pair in loaded)
+    return Group(column, columns, base, taps)
+
+
+def _halfword_pairs(base: int, last: int) -> list[Pair]:
+    return [(x, x + 1) for x in range(base, last, 2)]
+
+
+def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:
+    """Words as two pairs; a last byte alone as one, its other half outside the image."""
+    pairs: list[Pair] = []
+    for x in range(base, last, 4):
+        pairs += [(x, outside)] if last - x == 1 else [(x, x + 2), (x + 1, x + 3)]
+    return pairs
+
+
+@dataclass(frozen=True)
+class WeightPlace:
+    """The places of a kernel's weights: for each row the registers' halves, as taps of the row."""
+
+    rows: tuple[tuple[tuple[str, Columns], ...], ...]
+
+    def of_row(self, row: int) -> Weights:
+        pairs: dict[Pair, str] = {}
+        singles: dict[int, tuple[str, str]] = {}
+        for register, halves in self.rows[row]:
+            low, high = halves
+            if low is not None and high is not None:
+                pairs[low, high] = register
+            for tap, half in ((low, "b"), (high, "t")):
+                if tap is not None:
+                    singles.setdefault(tap, (register, half))
+        return Weights(pairs, singles)
+
+
+def streamed_weights(kernel: Pair, *, halfwords: bool) -> WeightPlace:
+    """Each row in registers from r0 on, loaded when its turn comes: every pair of taps that inputs come in."""
+    apart = 1 if halfwords else 2
+    taps = kernel[1]
+    pairs: list[Columns] = [(tap, tap + apart) for tap in range(taps - apart)]
+    lonely = [tap for tap in range(taps) if not any(tap in pair for pair in pairs)]
+    pairs += [(tap, None) for tap in lonely]
+    row = tuple((f"r{index}", pair) for index, pair in enumerate(pairs))
+    return WeightPlace((row,) * kernel[0])
+
+
+def resident_weights(*, halfwords: bool) -> WeightPlace:
+    """All of a 3x3 kernel: six registers for halfwords, five for bytes, whose middle taps share."""
+    if halfwords:
+        return WeightPlace(tuple(((f"r{2 * r}", (0, 1)), (f"r{2 * r + 1}", (1, 2))) for r in range(3)))
+    middle: tuple[tuple[str, Columns], ...] = (("r3", (1, None)), ("r3", (None, 1)), ("r4", (1, None)))
+    return WeightPlace(tuple(((f"r{r}", (0, 2)), middle[r]) for r in range(3)))
+
+
+def weight_words(place: WeightPlace, weights: np.ndarray, *, resident: bool) -> Sequence[np.ndarray]:
+    """The words of a kernel's registers for all channels, of weights [channel, row, column]."""
+    if not resident:
+        return [_word(weights[:, row], halves) for row, line in enumerate(place.rows) for _, halves in line]
+    registers: dict[str, np.ndarray] = {}
+    for row, line in enumerate(place.rows):
+        for register, halves in line:
+            registers[register] = registers.get(register, 0) | _word(weights[:, row], halves)
+    return [registers[name] for name in sorted(registers)]
+
+
+def _word(row: np.ndarray, halves: Columns) -> np.ndarray:
+    """Two taps of a row as the halves of a word; a missing one is 0."""
+    taps: Mapping[int, np.ndarray] = dict(enumerate(row.T))
+    nothing = np.zeros(len(row), np.int64)
+    low, high = (nothing if tap is None else taps[tap] for tap in halves)
+    return packed(np.stack([low, high], 1))[:, 0]

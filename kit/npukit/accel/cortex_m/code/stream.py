@@ -1,0 +1,81 @@
+"""The stream of words a chain of 2x2 blocks reads: weights, then the constants of the block's end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.block import constants_order
+from npukit.accel.cortex_m.code.block_shape import Density, Shape
+from npukit.accel.cortex_m.code.requantize import FastRequantization
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A layer's numbers: weights [channels, depth] in gathering order, biases, and for bytes the final shifts."""
+
+    weights: np.ndarray
+    biases: np.ndarray
+    fast: FastRequantization
+    shifts: np.ndarray | None
+    left_shift: bool = False
+
+
+def block_stream(blocks: Blocks, shape: Shape) -> np.ndarray:
+    """All words in the order of reading. Odd blocks read K backwards; each brings the next one's biases."""
+    biases = _pairs(_biases(blocks, shape))
+    constants = {
+        "multiplier": _pairs(blocks.fast.multipliers),
+        "addend": _pairs(blocks.fast.addends),
+        "tie": _pairs(blocks.fast.ties),
+        "exponent": _pairs(blocks.fast.exponents),
+        "shift": _pairs(blocks.shifts) if blocks.shifts is not None else np.zeros_like(biases),
+        "next bias": np.concatenate([biases[1:], np.zeros((1, 2), np.int64)]),
+    }
+    words = [biases[0]]
+    for index in range(shape.blocks):
+        words.append(_weights(blocks, shape, index))
+        words += [constants[name][index] for names in constants_order(shape, index % 2) for name in names]
+    return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
+
+
+def byte_pairs_refusal(weights: np.ndarray) -> str | None:
+    """Why two channels' weights do not share a halfword, or None."""
+    pairs = 256 * weights[0 : len(weights) // 2 * 2 : 2] + weights[1::2]
+    if pairs.size and (pairs.min() < -(1 << 15) or pairs.max() >= 1 << 15):
+        return "a weight of -128 does not fit beside another"
+    return None
+
+
+def packed(halves: np.ndarray) -> np.ndarray:
+    """Neighbours along the last axis as the halves of a word, the first one low."""
+    low, high = halves[..., 0::2] & 0xFFFF, halves[..., 1::2] & 0xFFFF
+    return low | high << 16
+
+
+def _biases(blocks: Blocks, shape: Shape) -> np.ndarray:
+    """The biases. With bytes, the first channel's sum starts from both, as its products are of both weights."""
+    biases = blocks.biases.copy()
+    if shape.density is Density.BYTES:
+        second = np.append(biases, 0)[1::2][: len(biases[0::2])]
+        biases[0::2] = 256 * biases[0::2] + second
+    return biases
+
+
+def _pairs(values: np.ndarray) -> np.ndarray:
+    """Channel pairs; the missing one of an odd count is 0."""
+    values = np.asarray(values, np.int64)
+    return np.append(values, np.zeros(len(values) % 2, np.int64)).reshape(-1, 2)
+
+
+def _weights(blocks: Blocks, shape: Shape, index: int) -> np.ndarray:
+    both = np.zeros((2, shape.depth), np.int64)
+    chosen = blocks.weights[2 * index : 2 * index + 2]
+    both[: len(chosen)] = chosen
+    if shape.density is Density.BYTES:
+        both = 256 * both[:1] + both[1:]
+    quads = packed(both).reshape(len(both), -1, 2)
+    if index % 2:
+        quads = quads[:, ::-1]
+    return quads.transpose(1, 2, 0).ravel() if shape.density is Density.HALFWORDS else quads.ravel()

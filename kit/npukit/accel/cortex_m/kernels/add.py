@@ -1,0 +1,156 @@
+"""Elementwise sums: seven or eight instructions an element.
+
+The operand with the larger scale always has the rescaling factor one half, so that its share is a shift. The other's
+share is looked up: it depends on eight bits. Both are doubled, which makes SMMLAR the doubling high multiply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
+from npukit.accel.cortex_m.layer import INT8, AddLayer, Multiplier, Requantization
+from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.ranges import requantized
+
+ONE_HALF = Multiplier(1 << 30, 0)
+LEFT_SHIFT = 20
+_LARGEST_SHIFT = 23
+_UNROLLED = 16
+_ENTRIES = 256
+_CONSTANT_WORDS = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the emitter needs to know. `swapped`: the looked-up operand is the first."""
+
+    lines: int
+    elements: int
+    layouts: tuple[Layout, Layout, Layout]
+    swapped: bool
+    shift: int
+    ties: bool
+
+
+def add(layer: AddLayer, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
+    """The sum of two tensors of pixels into a third, each with any border."""
+    reason = _refusal(layer, (first, second, target))
+    if reason:
+        return Refusal("add by table", reason)
+    swapped = layer.first != ONE_HALF
+    lines, elements = _lines((first, second, target))
+    plan = Plan(lines, elements, (first, second, target), swapped, -layer.output.shift, layer.zero_points[2] != INT8[0])
+    body = _emit(plan)
+    instructions, cycles = entry_costs(body, constants=True)
+    return Kernel(
+        symbol=layer.name,
+        variant="add by table",
+        condition=f"the {'second' if swapped else 'first'} operand has the larger scale",
+        routine=routine(body),
+        constants=(Constant(f"{layer.name}_table", _constants(layer, plan)),),
+        inputs=(first, second),
+        output=target,
+        instructions=instructions,
+        cycles=cycles,
+        scratch_bytes=0,
+        stack_bytes=36,
+        may_overwrite=tuple(index for index, source in enumerate((first, second)) if source.follows(target)),
+    )
+
+
+def _refusal(layer: AddLayer, layouts: tuple[Layout, ...]) -> str | None:
+    if any(layout.order is not Order.PIXELS for layout in layouts):
+        return "adds pixels, not planes"
+    if len({layout.transposed for layout in layouts}) > 1:
+        return "the tensors are transposed differently"
+    if ONE_HALF not in (layer.first, layer.second):
+        return "no operand has the rescaling factor one half"
+    if not 1 <= -layer.output.shift <= _LARGEST_SHIFT:
+        return f"an output shift of {layer.output.shift} leaves 32 bits"
+    if layer.clamp != INT8:
+        return f"the clamp {layer.clamp} is not the range of int8"
+    return None
+
+
+def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
+    """The number and the length of the runs of elements that lie together in all three tensors."""
+    height, width, channels = layouts[0].shape
+    if layouts[0].transposed:
+        height, width = width, height
+    if all(layout.bytes == height * width * channels for layout in layouts):
+        return 1, height * width * channels
+    return height, width * channels
+
+
+def _constants(layer: AddLayer, plan: Plan) -> np.ndarray:
+    """Multiplier and addend, then the doubled share of each value of the looked-up operand, both zero points in it."""
+    factors, zeros = (layer.first, layer.second), layer.zero_points
+    table, shifted = (0, 1) if plan.swapped else (1, 0)
+    values = np.arange(INT8[0], INT8[1] + 1, dtype=np.int64)
+    shares = _rescaled((values - zeros[table]) << LEFT_SHIFT, factors[table])
+    entries = 2 * shares - (zeros[shifted] << LEFT_SHIFT)
+    addend = (zeros[2] << plan.shift) + (1 << (plan.shift - 1))
+    words = np.concatenate([[layer.output.value, addend], entries])
+    return (words & 0xFFFFFFFF).astype(np.uint32)
+
+
+def _rescaled(values: np.ndarray, factor: Multiplier) -> np.ndarray:
+    unclamped = (-(1 << 31), (1 << 31) - 1)
+    return requantized(values, Requantization(np.array(factor.value), np.array(factor.shift), 0, unclamped))
+
+
+def _emit(plan: Plan) -> Assembly:
+    """r0 shifted operand, r1 looked-up operand, r2 output, r3 table, r11 multiplier, r12 addend, lr end."""
+    asm = Assembly()
+    asm.emit("push {r4-r11, lr}")
+    if plan.swapped:
+        asm.emit("mov r4, r0", "mov r0, r1", "mov r1, r4")
+    asm.add("r3", "r12", 4 * (_CONSTANT_WORDS + _ENTRIES // 2), "r4")
+    asm.emit("ldmia r12, {r11, r12}")
+    first, second, target = plan.layouts if not plan.swapped else (plan.layouts[1], plan.layouts[0], plan.layouts[2])
+    for register, layout in (("r0", first), ("r1", second), ("r2", target)):
+        asm.add(register, register, layout.origin, "r4")
+    if plan.lines > 1:
+        asm.constant("r10", plan.lines)
+    with asm.loop(plan.lines, closing=("subs r10, #1",)):
+        _emit_line(asm, plan)
+        if plan.lines > 1:
+            for register, layout in (("r0", first), ("r1", second), ("r2", target)):
+                stride = layout.column_stride if layout.transposed else layout.row_stride
+                asm.add(register, register, stride - plan.elements, "r4")
+    asm.emit("pop {r4-r11, pc}")
+    return asm
+
+
+def _emit_line(asm: Assembly, plan: Plan) -> None:
+    rounds, rest = divmod(plan.elements, _UNROLLED)
+    if rounds > 1:
+        asm.add("lr", "r2", rounds * _UNROLLED, "r4")
+    if rounds:
+        with asm.loop(rounds, closing=("cmp r2, lr",)):
+            for _ in range(_UNROLLED // 4):
+                _emit_elements(asm, plan, 4)
+    for start in range(0, rest, 4):
+        _emit_elements(asm, plan, min(4, rest - start))
+
+
+def _emit_elements(asm: Assembly, plan: Plan, count: int) -> None:
+    """Up to four elements in r4..r7; the pointers move past them."""
+    sums = [f"r{4 + i}" for i in range(count)]
+    asm.comment(f"{count} elements: a share from the table, the other shifted, the sum rescaled")
+    asm.emit(*(f"ldrsb {s}, [r1], #1" for s in sums))
+    asm.emit(*(f"ldr {s}, [r3, {s}, lsl #2]" for s in sums))
+    for start in range(0, count, 2):
+        pair = list(zip(sums[start : start + 2], ("r8", "r9"), strict=False))
+        asm.emit(*(f"ldrsb {value}, [r0], #1" for _, value in pair))
+        asm.emit(*(f"add {s}, {s}, {value}, lsl #{LEFT_SHIFT}" for s, value in pair))
+    for s in sums:
+        if plan.ties:
+            asm.emit(f"add r8, r12, {s}, asr #31")
+        asm.emit(f"smmlar {s}, {s}, r11, {'r8' if plan.ties else 'r12'}")
+    asm.emit(*(f"ssat {s}, #8, {s}, asr #{plan.shift}" for s in sums))
+    asm.emit(*(f"strb {s}, [r2], #1" for s in sums))

@@ -1,0 +1,146 @@
+"""Borders of zero points around tensors of pixels: filled in place, or made while copying a tensor without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
+from npukit.accel.cortex_m.layout import Layout, Order
+
+_CHUNK = 32
+_UNROLLED_CHUNKS = 4
+_STORES = ((4, "str"), (2, "strh"), (1, "strb"))
+_LOADS = {"str": "ldr", "strh": "ldrh", "strb": "ldrb"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The bytes of a bordered tensor in the order of memory: border, then lines with border between, then border."""
+
+    before: int
+    lines: int
+    line: int
+    between: int
+    after: int
+    copies: bool
+
+
+def fill_border(symbol: str, layout: Layout, zero_point: int) -> Kernel | Refusal:
+    """Write the zero point into the border of the output; the input is not looked at."""
+    return _kernel(symbol, "border", layout, layout, zero_point, copies=False)
+
+
+def copy_with_border(symbol: str, source: Layout, target: Layout, zero_point: int) -> Kernel | Refusal:
+    """Copy a tensor without border into one that has one."""
+    if any(source.border):
+        return Refusal("copy with border", f"the input has a border of its own, {source.border}")
+    return _kernel(symbol, "copy with border", source, target, zero_point, copies=True)
+
+
+def _kernel(
+    symbol: str, variant: str, source: Layout, target: Layout, zero_point: int, *, copies: bool
+) -> Kernel | Refusal:
+    if source.order is not Order.PIXELS or target.order is not Order.PIXELS:
+        return Refusal(variant, "planes have no border")
+    if source.transposed != target.transposed:
+        return Refusal(variant, "the tensors are transposed differently")
+    body = _emit(_plan(target, copies=copies))
+    instructions, cycles = entry_costs(body, constants=True)
+    pattern = np.full(4, zero_point & 0xFF, np.uint8).view(np.uint32)
+    return Kernel(
+        symbol=symbol,
+        variant=variant,
+        condition="pixels",
+        routine=routine(body),
+        constants=(Constant(f"{symbol}_pattern", pattern),),
+        inputs=(source,),
+        output=target,
+        instructions=instructions,
+        cycles=cycles,
+        scratch_bytes=0,
+        stack_bytes=8,
+    )
+
+
+def _plan(layout: Layout, *, copies: bool) -> Plan:
+    height, width, channels = layout.shape
+    top, left, bottom, right = layout.border
+    if layout.transposed:
+        height, width, top, left, bottom, right = width, height, left, top, right, bottom
+    line = (left + width + right) * channels
+    return Plan(
+        top * line + left * channels,
+        height,
+        width * channels,
+        (right + left) * channels,
+        right * channels + bottom * line,
+        copies,
+    )
+
+
+@cache
+def _emit(plan: Plan) -> Assembly:
+    """r0 input, r1 output, r4 the zero point in every byte."""
+    asm = Assembly()
+    asm.emit("push {r4, lr}", "ldr r4, [r12]")
+    _emit_fill(asm, plan.before)
+    if plan.lines > 1:
+        asm.constant("lr", plan.lines - 1)
+        with asm.loop(plan.lines - 1, closing=("subs lr, #1",)):
+            _emit_line(asm, plan)
+            _emit_fill(asm, plan.between)
+    _emit_line(asm, plan)
+    _emit_fill(asm, plan.after)
+    asm.emit("pop {r4, pc}")
+    return asm
+
+
+def _emit_line(asm: Assembly, plan: Plan) -> None:
+    asm.comment(f"a line of {plan.line} bytes " + ("copied" if plan.copies else "that is there"))
+    if not plan.copies:
+        asm.add("r1", "r1", plan.line, "r2")
+        return
+    words, rest = divmod(plan.line, 4)
+    rounds = words // 8
+    if rounds > 1:
+        asm.add("r3", "r1", 32 * rounds, "r2")
+    with asm.loop(max(rounds, 1), closing=("cmp r1, r3",)):
+        for _ in range(8 if rounds else 0):
+            asm.emit("ldr r2, [r0], #4", "str r2, [r1], #4")
+    for _ in range(words % 8):
+        asm.emit("ldr r2, [r0], #4", "str r2, [r1], #4")
+    for size, store in _STORES[1:]:
+        if rest & size:
+            asm.emit(f"{_LOADS[store]} r2, [r0], #{size}", f"{store} r2, [r1], #{size}")
+
+
+def _emit_fill(asm: Assembly, count: int) -> None:
+    """The zero point into `count` bytes from r1 on; r1 moves past them."""
+    asm.comment(f"{count} bytes of zero points")
+    chunks = count // _CHUNK if count >= 2 * _CHUNK else 0
+    rounds, single = divmod(chunks, _UNROLLED_CHUNKS)
+    if chunks:
+        _emit_chunks(asm, rounds, single)
+    _emit_words(asm, count - chunks * _CHUNK)
+
+
+def _emit_chunks(asm: Assembly, rounds: int, single: int) -> None:
+    """32 bytes at a time, by words: a tensor's bytes need not be aligned."""
+    if rounds > 1:
+        asm.add("r3", "r1", rounds * _UNROLLED_CHUNKS * _CHUNK, "r2")
+    with asm.loop(max(rounds, 1), closing=("cmp r1, r3",)):
+        for _ in range(_UNROLLED_CHUNKS if rounds else 0):
+            _emit_words(asm, _CHUNK)
+    for _ in range(single):
+        _emit_words(asm, _CHUNK)
+
+
+def _emit_words(asm: Assembly, count: int) -> None:
+    for size, store in _STORES:
+        for _ in range(count // size):
+            asm.emit(f"{store} r4, [r1], #{size}")
+        count %= size

@@ -1,0 +1,191 @@
+"""Transpositions: elements copied from one order of axes to another, four bytes of them in a register.
+
+Axes that stay neighbours are one axis. The innermost loop goes along the axis whose elements are neighbours in the
+output (gather: words are put together of elements far apart), or in the input (scatter: words are taken apart), or in
+both (copy); of the ways that apply the one with the least cycles is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+
+_WORD = 4
+_UNROLLED_WORDS = 4
+_NEAR = 255
+"""The most bytes that a load or store can add to its address."""
+_COUNTERS = ("r5", "r6", "r7", "r8", "r9")
+_DATA = ("r2", "r3", "r12", "lr")
+_SAVED = "r4-r11, {}"
+_LOADS = {1: "ldrb", 2: "ldrh", 4: "ldr"}
+_STORES = {1: "strb", 2: "strh", 4: "str"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of the output: its size, and the bytes between neighbours in the input and in the output."""
+
+    size: int
+    source: int
+    target: int
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """Bytes from its first element to behind its last, in the input and in the output."""
+        return self.size * self.source, self.size * self.target
+
+
+def dense_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
+    """The bytes between neighbours along each axis of a dense tensor."""
+    return tuple(item * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@lru_cache(maxsize=1 << 12)
+def transposition(axes: tuple[Axis, ...], item: int) -> Assembly | None:
+    """The fastest routine for axes from the outermost of the output inwards; None where none applies.
+
+    r0 is the input, r1 the output.
+    """
+    if item > _WORD:
+        axes, item = (*axes, Axis(item // _WORD, _WORD, _WORD)), _WORD
+    merged, item = _widened(_merged(axes) or (Axis(1, item, item),), item)
+    if len(merged) > len(_COUNTERS) + 1:
+        return None
+    found = [_emit(merged, inner, item) for inner, axis in enumerate(merged) if item in (axis.source, axis.target)]
+    return min(found, key=lambda asm: asm.cycles, default=None)
+
+
+def _merged(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    found: list[Axis] = []
+    for axis in axes:
+        if found and axis.bytes == (found[-1].source, found[-1].target):
+            found[-1] = replace(axis, size=axis.size * found[-1].size)
+        elif axis.size > 1:
+            found.append(axis)
+    return tuple(found)
+
+
+def _widened(axes: tuple[Axis, ...], item: int) -> tuple[tuple[Axis, ...], int]:
+    """Elements that stay neighbours as one wider element, as far as a register holds it."""
+    last = axes[-1]
+    wide = last.size * item
+    if len(axes) > 1 and last.source == last.target == item and wide in _LOADS:
+        return axes[:-1], wide
+    return axes, item
+
+
+def _emit(axes: Sequence[Axis], inner: int, item: int) -> Assembly:
+    asm = Assembly()
+    asm.emit("push {" + _SAVED.format("lr") + "}")
+    along = _Along(asm, axes[inner], item)
+    along.prepare()
+    _emit_loops(along, [axis for place, axis in enumerate(axes) if place != inner], _COUNTERS)
+    asm.emit("pop {" + _SAVED.format("pc") + "}")
+    return asm
+
+
+def _emit_loops(along: _Along, outer: Sequence[Axis], counters: Sequence[str]) -> None:
+    """Leaves the addresses behind the last element of the outermost axis."""
+    if not outer:
+        along.emit()
+        return
+    axis, *others = outer
+    asm, counter = along.asm, counters[0]
+    asm.constant(counter, axis.size)
+    inside = others[0] if others else along.axis
+    with asm.loop(axis.size, closing=(f"subs {counter}, #1",)):
+        _emit_loops(along, others, counters[1:])
+        for register, stride, moved in zip(("r0", "r1"), (axis.source, axis.target), inside.bytes, strict=True):
+            asm.add(register, register, stride - moved, "r2")
+
+
+@dataclass(frozen=True)
+class _Along:
+    """The innermost loop, along one axis. r10 and r11 hold one and three strides where they are long."""
+
+    asm: Assembly
+    axis: Axis
+    item: int
+
+    @property
+    def _gathers(self) -> bool:
+        return self.axis.target == self.item
+
+    @property
+    def _stride(self) -> int:
+        """Bytes between the elements that are not neighbours."""
+        return self.axis.source if self._gathers else self.axis.target
+
+    def prepare(self) -> None:
+        if self._stride > _NEAR:
+            self.asm.constant("r10", self._stride)
+            self.asm.emit("add r11, r10, r10, lsl #1")
+
+    def emit(self) -> None:
+        """All elements; both addresses end behind the last one."""
+        words, rest = divmod(self.axis.size * self.item, _WORD)
+        rounds, single = divmod(words, _UNROLLED_WORDS) if words >= 2 * _UNROLLED_WORDS else (0, words)
+        if rounds:
+            if rounds > 1:
+                self.asm.constant("r4", rounds)
+            with self.asm.loop(rounds, closing=("subs r4, #1",)):
+                self._words(_UNROLLED_WORDS)
+        self._words(single)
+        for _ in range(rest // self.item):
+            self._element()
+
+    def _words(self, count: int) -> None:
+        for _ in range(count):
+            if self._stride == self.item:
+                self.asm.emit("ldr r2, [r0], #4", "str r2, [r1], #4")
+            elif self._gathers:
+                self._gather()
+            else:
+                self._scatter()
+
+    def _gather(self) -> None:
+        """A word of elements that lie apart."""
+        data = _DATA[: _WORD // self.item]
+        for register, address in zip(data, self._apart("r0"), strict=True):
+            self.asm.emit(f"{_LOADS[self.item]} {register}, {address}")
+        self._move_on("r0")
+        for place, register in enumerate(data[1:], 1):
+            self.asm.emit(f"orr r2, r2, {register}, lsl #{8 * self.item * place}")
+        self.asm.emit("str r2, [r1], #4")
+
+    def _scatter(self) -> None:
+        """A word's elements to where they lie apart."""
+        self.asm.emit("ldr r2, [r0], #4")
+        for place, address in enumerate(self._apart("r1")):
+            if place:
+                self.asm.emit(f"lsr r2, r2, #{8 * self.item}")
+            self.asm.emit(f"{_STORES[self.item]} r2, {address}")
+        self._move_on("r1")
+
+    def _apart(self, base: str) -> Iterator[str]:
+        """The addresses of a word's elements that lie a stride apart."""
+        near = (f"[{base}], #{self._stride}",) * _WORD
+        far = (f"[{base}]", f"[{base}, r10]", f"[{base}, r10, lsl #1]", f"[{base}, r11]")
+        return iter((near if self._stride <= _NEAR else far)[: _WORD // self.item])
+
+    def _move_on(self, base: str) -> None:
+        if self._stride > _NEAR:
+            shift = (_WORD // self.item).bit_length() - 1
+            self.asm.emit(f"add {base}, {base}, r10, lsl #{shift}" if shift else f"add {base}, {base}, r10")
+
+    def _element(self) -> None:
+        self.asm.emit(f"{_LOADS[self.item]} lr, {self._one('r0', self.axis.source)}")
+        self._step("r0", self.axis.source)
+        self.asm.emit(f"{_STORES[self.item]} lr, {self._one('r1', self.axis.target)}")
+        self._step("r1", self.axis.target)
+
+    def _one(self, base: str, stride: int) -> str:
+        return f"[{base}], #{stride}" if stride <= _NEAR else f"[{base}]"
+
+    def _step(self, base: str, stride: int) -> None:
+        if stride > _NEAR:
+            self.asm.emit(f"add {base}, {base}, r10")

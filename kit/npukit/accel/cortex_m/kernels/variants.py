@@ -1,0 +1,55 @@
+"""All kernels of a layer, and why the others do not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.kernels.add import add
+from npukit.accel.cortex_m.kernels.border import copy_with_border
+from npukit.accel.cortex_m.kernels.convolution import convolution
+from npukit.accel.cortex_m.kernels.dense import dense
+from npukit.accel.cortex_m.kernels.depthwise import depthwise
+from npukit.accel.cortex_m.kernels.pool import pool
+from npukit.accel.cortex_m.kernels.softmax import softmax
+from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
+from npukit.accel.cortex_m.kernels.winograd import winograd
+from npukit.accel.cortex_m.layer import (
+    AddLayer,
+    ConvLayer,
+    CopyLayer,
+    DenseLayer,
+    DepthwiseLayer,
+    Layer,
+    Opaque,
+    PoolLayer,
+    SoftmaxLayer,
+)
+from npukit.accel.cortex_m.layout import Layout
+
+
+def kernels(
+    layer: Layer, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
+) -> Iterator[Kernel | Refusal]:
+    """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
+    match layer:
+        case Opaque():
+            return
+        case ConvLayer():
+            yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
+            yield winograd(layer, sources[0], target, byte_worth)
+        case DepthwiseLayer():
+            yield depthwise(layer, sources[0], target, byte_worth)
+        case DenseLayer():
+            yield from (dense(layer, sources[0], target, density, byte_worth) for density in Density)
+        case AddLayer():
+            yield add(layer, sources[0], sources[1], target)
+        case PoolLayer():
+            yield pool(layer, sources[0], target)
+        case CopyLayer():
+            yield copy_with_border(layer.name, sources[0], target, layer.zero_point)
+            yield copy_to_planes(layer.name, sources[0], target, layer.zero_point)
+        case SoftmaxLayer():
+            yield softmax(layer, sources[0], target)

@@ -1,0 +1,158 @@
+"""3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3), exact in integers.
+
+With G doubled the transformed weights are integers; the outputs come out four times too large, which is two bits of the
+prescaling that the requantisation wants anyway. Two tiles side by side, 2x4 outputs, are the pixel pair of a 2x2 block.
+
+Inputs are transformed down columns once for a whole line of tiles, then across for each pair of tiles. In the middle
+the four products of a row of transformed points are accumulated onto each other in the order 1, 2, 3, 0, so that the
+output's transformation across happens in the accumulators: after points 1 and 2 they hold the sum, twice the first
+minus the sum is the difference, and the weights of point 3 are negated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
+from npukit.accel.cortex_m.code.requantize import (
+    FastRequantization,
+    clamp_refusal,
+    common_exponents,
+    fast_requantization,
+    overflow,
+)
+from npukit.accel.cortex_m.code.stream import packed
+from npukit.accel.cortex_m.code.winograd_code import (
+    FRAME_BYTES,
+    PAIR_COLUMNS,
+    POINT_ORDER,
+    RESULT_BYTES,
+    TILE_ROWS,
+    Plan,
+    emit,
+    store_offsets,
+)
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
+from npukit.accel.cortex_m.layer import ConvLayer
+from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.ranges import accumulators
+
+VARIANT = "winograd"
+WEIGHT_TRANSFORM = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
+_GAIN_BITS = 2
+_LARGEST_WEIGHT = 32767
+_WORD_ORDER = np.array([0, 2, 1, 3])
+_REACH = 4095
+_PUSHED_BYTES = 36
+
+
+def winograd(layer: ConvLayer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+    """The convolution from pixels to pixels."""
+    reason = _refusal(layer, source, target)
+    if reason:
+        return Refusal(VARIANT, reason)
+    for exponent in common_exponents(layer.requantization):
+        fast = fast_requantization(layer.requantization, exponent)
+        weights = _transformed(layer, fast)
+        reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(weights)
+        if not reason:
+            return _generated(layer, source, target, fast, weights, byte_worth)
+    return Refusal(VARIANT, str(reason))
+
+
+def _generated(
+    layer: ConvLayer,
+    source: Layout,
+    target: Layout,
+    fast: FastRequantization,
+    weights: np.ndarray,
+    byte_worth: float,
+) -> Kernel:
+    exponent = int(fast.exponents[0])
+    streams = {looped: _stream(layer, weights, fast, looped) for looped in (False, True)}
+    plans = (
+        Plan(source, target, _origin(layer, source), exponent, fast.needs_ties, streams[looped].nbytes, looped)
+        for looped in streams
+    )
+    plan = min(plans, key=lambda plan: emit(plan).cost(byte_worth))
+    body, stream = emit(plan), streams[plan.looped]
+    instructions, cycles = entry_costs(body, constants=True)
+    return Kernel(
+        symbol=layer.name,
+        variant=VARIANT,
+        condition=f"exponent {exponent}, transformed weights within 16 bits",
+        routine=routine(body),
+        constants=(Constant(f"{layer.name}_stream", stream),),
+        inputs=(source,),
+        output=target,
+        instructions=instructions,
+        cycles=cycles,
+        scratch_bytes=plan.scratch_bytes,
+        stack_bytes=FRAME_BYTES + _PUSHED_BYTES + RESULT_BYTES,
+        reads_beyond=3,
+        may_overwrite=(0,) if target.shape[0] % TILE_ROWS == 0 and source.follows(target) else (),
+    )
+
+
+def _refusal(layer: ConvLayer, source: Layout, target: Layout) -> str | None:
+    height, width, channels = layer.output_shape
+    if layer.kernel != (3, 3) or layer.strides != (1, 1) or layer.dilation != (1, 1):
+        return "only 3x3 windows of stride 1 without dilation"
+    if source.order is not Order.PIXELS or target.order is not Order.PIXELS:
+        return "from pixels to pixels only"
+    if source.transposed or target.transposed:
+        return "not for transposed tensors"
+    if any(have < need for have, need in zip(source.border, layer.padding, strict=True)):
+        return f"the input has the border {source.border}, the padding needs {layer.padding}"
+    if height < TILE_ROWS or width < PAIR_COLUMNS:
+        return f"an output of {height}x{width} holds no pair of tiles"
+    if channels % 2:
+        return f"an odd number of output channels, {channels}"
+    if max(store_offsets(target)) + 1 > _REACH or 3 * source.row_stride > _REACH or 32 * (width + 2) > _REACH:
+        return f"rows of {width} pixels are too long for immediate offsets"
+    return clamp_refusal(layer.requantization)
+
+
+def _origin(layer: ConvLayer, source: Layout) -> int:
+    return source.origin - layer.padding[0] * source.row_stride - layer.padding[1] * source.column_stride
+
+
+def _transformed(layer: ConvLayer, fast: FastRequantization) -> np.ndarray:
+    """[channel, row, point in accumulation order, input channel], prescaled, the point that is subtracted negated."""
+    g = WEIGHT_TRANSFORM
+    points = np.einsum("ia,nabc,jb->nijc", g, layer.weights.astype(np.int64), g)
+    points[:, :, 3] *= -1
+    ordered = points[:, :, POINT_ORDER]
+    shift = np.maximum(fast.prescale - _GAIN_BITS, 0)
+    return ordered << shift[:, None, None, None]
+
+
+def _weights_refusal(weights: np.ndarray) -> str | None:
+    largest = int(np.abs(weights).max())
+    if largest > _LARGEST_WEIGHT:
+        return f"a transformed weight of {largest} exceeds 16 bits"
+    return None
+
+
+def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
+    """The stream, by channel pair: weights in the order of reading, biases before row 1, constants of both channels.
+
+    Looped, every row has biases: row 1 those of the channels, the others 0.
+    """
+    channels, depth = len(weights), weights.shape[-1]
+    padded = np.zeros((*weights.shape[:3], -(-depth // 4) * 4), np.int64)
+    padded[..., :depth] = weights
+    ordered = padded.reshape(*weights.shape[:3], -1, 4)[..., _WORD_ORDER]
+    words = packed(ordered).reshape(channels // 2, 2, 4, -1).transpose(0, 2, 3, 1)
+    biases = layer.bias.astype(np.int64) - layer.input_zero * layer.weights.astype(np.int64).sum((1, 2, 3))
+    biases = (biases << fast.prescale).reshape(-1, 2)
+    tables = (fast.ties,) if fast.needs_ties else ()
+    constants = np.stack([*tables, fast.multipliers, fast.addends], 1).reshape(channels // 2, -1)
+    none = biases[0] * 0 if looped else biases[0, :0]
+    blocks = [
+        np.concatenate(
+            [none, rows[0].ravel(), bias, rows[1].ravel(), none, rows[2].ravel(), none, rows[3].ravel(), last]
+        )
+        for rows, bias, last in zip(words, biases, constants, strict=True)
+    ]
+    return (np.concatenate(blocks) & 0xFFFFFFFF).astype(np.uint32)

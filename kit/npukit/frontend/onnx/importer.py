@@ -1,0 +1,116 @@
+"""TVM's importer of ONNX graphs, which says of an error at which node it is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import StringIO
+from math import prod
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import helper
+from tvm import relax
+from tvm.ir import IRModule
+from tvm.relax.frontend.onnx import onnx_frontend
+
+from npukit.errors import NpukitError, first_line
+from npukit.frontend.onnx.attributes import Attributes, refuse_contradictions, refuse_unread
+from npukit.frontend.onnx.claims import declared_shape
+from npukit.frontend.onnx.ops import readable_converters
+from npukit.net.limits import TENSOR_BYTES, check_shape
+
+TvmImporter: Any = onnx_frontend.ONNXGraphImporter
+
+
+def relax_of(model: onnx.ModelProto, name: str, shapes: Mapping[str, Sequence[int]]) -> IRModule:
+    """The model, whose inputs have these shapes, as a Relax module. `name` is what errors call it."""
+    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    try:
+        with readable_converters(), _quiet():
+            return _Importer(name, shapes, model.graph).from_onnx(model.graph, opset)
+    except NpukitError:
+        raise
+    except Exception as fault:
+        raise NpukitError(f"{name} cannot be imported: {first_line(fault)}") from fault
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """TVM prints what it is about to raise, and warns of attributes that it reads all the same."""
+    with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
+        yield
+
+
+class _Importer(TvmImporter):
+    """One node after the other."""
+
+    def __init__(self, name: str, shapes: Mapping[str, Sequence[int]], graph: onnx.GraphProto) -> None:
+        super().__init__(dict(shapes), "float32", sanitize=True)
+        self._name = name
+        self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}
+        self._attributes = Attributes({})
+        self._bytes = 0
+
+    def from_onnx(self, graph: Any, opset: int) -> IRModule:
+        try:
+            return super().from_onnx(graph, opset)
+        except Exception:
+            with suppress(Exception):
+                self.bb._end_block()  # TVM warns on stderr of a builder that goes with a block open
+            raise
+
+    def _construct_nodes(self, graph: Any) -> None:
+        for index, node in enumerate(graph.node):
+            place = f"{self._name}: node {index} ({node.name or 'unnamed'}, {node.op_type})"
+            try:
+                refuse_contradictions(node, super()._parse_attr(node.attribute), self._shapes(node.input))
+                super()._construct_nodes(SimpleNamespace(node=[node]))
+                refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
+                self._check_results(node)
+            except NpukitError as error:
+                raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
+            except Exception as fault:
+                raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
+
+    def _parse_attr(self, attributes: Any) -> Attributes:
+        self._attributes = Attributes(super()._parse_attr(attributes))
+        return self._attributes
+
+    def _shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        """The shapes of a node's inputs; none of an input that is no tensor, or not there."""
+        kinds = [getattr(self._nodes.get(name), "ty", None) for name in names]
+        return [_shape_of(kind) or () for kind in kinds]
+
+    def _check_results(self, node: onnx.NodeProto) -> None:
+        """Refuses results of a node that are too large, or not as the model declares them."""
+        for name in filter(None, node.output):
+            kind = getattr(self._nodes.get(name), "ty", None)
+            shape = _shape_of(kind)
+            if kind is not None and shape is not None:
+                check_shape(shape, f"its result {name!r}")
+                self._bytes += prod(shape) * np.dtype(str(kind.dtype)).itemsize
+                TENSOR_BYTES.check(self._bytes, "the model up to here")
+                self._check_declared(name, shape, str(kind.dtype))
+
+    def _check_declared(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
+        """An error if the model declares a value otherwise than it is computed."""
+        value = self._declared.get(name)
+        stated = None if value is None else declared_shape(value)
+        if value is None or stated is None:
+            return
+        if len(stated) != len(shape) or any(was not in (-1, now) for was, now in zip(stated, shape, strict=True)):
+            raise NpukitError(f"its result {name!r} is declared as {list(stated)}, but is {list(shape)}")
+        kind = value.type.tensor_type.elem_type
+        if kind and str(helper.tensor_dtype_to_np_dtype(kind)) != dtype:
+            wanted = helper.tensor_dtype_to_np_dtype(kind)
+            raise NpukitError(f"its result {name!r} is declared as {wanted}, but is {dtype}")
+
+
+def _shape_of(kind: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor's type; None of what is no tensor."""
+    is_tensor = isinstance(kind, relax.TensorType) and kind.shape is not None
+    return tuple(int(size) for size in cast(Any, kind).shape) if is_tensor else None

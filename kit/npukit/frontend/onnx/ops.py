@@ -1,0 +1,179 @@
+"""Converters for the ONNX ops that TVM's importer turns into opaque loops; here they stay operators that can be read.
+
+TVM has no way to add a converter but its table, so it is lent one with ours in it while it imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import Constant
+from tvm.relax.frontend.onnx import onnx_frontend
+
+from npukit.errors import NpukitError
+from npukit.frontend.onnx.conv import Conv, ConvTranspose
+from npukit.frontend.onnx.integers import INTEGERS
+from npukit.frontend.onnx.norms import NORMS
+from npukit.frontend.onnx.recurrent import RECURRENT
+from npukit.frontend.onnx.resize import Resize
+from npukit.frontend.onnx.values import known, padded
+from npukit.frontend.places import place, taken
+
+OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
+operators: Any = relax.op
+tensor_type: Any = relax.TensorType
+
+
+class Clip(onnx_frontend.Clip):
+    """Limits that are known clip; others are left to TVM."""
+
+    @classmethod
+    def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return operators.clip(inputs[0], float(attr.get("min", -np.inf)), float(attr.get("max", np.inf)))
+
+    @classmethod
+    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        limits = [known(limit, params) for limit in padded(inputs, 3)[1:]]
+        if any(limit is not None and limit.size != 1 for limit in limits):
+            return super()._impl_v13(bb, inputs, attr, params)
+        low, high = (
+            float(limit.item()) if limit is not None and not np.isnan(limit.item()) else default
+            for limit, default in zip(limits, (-np.inf, np.inf), strict=True)
+        )
+        return operators.clip(inputs[0], min(low, high), high)
+
+
+class Pad(onnx_frontend.Pad):
+    """Constant padding by known amounts is Relax's own; the rest is left to TVM."""
+
+    @classmethod
+    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        padded = _constant_pad(inputs, attr, params)
+        return super()._impl_v11(bb, inputs, attr, params) if padded is None else padded
+
+    @classmethod
+    def _impl_v18(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        padded = _constant_pad(inputs, attr, params)
+        return super()._impl_v18(bb, inputs, attr, params) if padded is None else padded
+
+    @classmethod
+    def _impl_v19(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        padded = _constant_pad(inputs, attr, params)
+        return super()._impl_v19(bb, inputs, attr, params) if padded is None else padded
+
+
+def _constant_pad(inputs: Any, attr: Any, params: Any) -> Any:
+    """Relax's own padding, or None where amounts or value are not known, or the mode is another."""
+    data, pads, value, axes = padded(inputs, 4)
+    rank = len(data.ty.shape)
+    amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
+    places = known(axes, params) if axes is not None else np.arange(rank)
+    constant = attr.get("mode", b"constant") in (b"constant", "constant")
+    if not constant or amounts is None or level is None or places is None:
+        return None
+    widths = np.zeros((rank, 2), int)
+    widths[places] = amounts.reshape(2, -1).T
+    return operators.nn.pad(data, widths.ravel().tolist(), "constant", float(level.item()))
+
+
+class Gather(onnx_frontend.Gather):
+    """Places of an axis that are known and evenly spaced are a slice; others are kept within the axis."""
+
+    @classmethod
+    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        data: Any = inputs[0]
+        axis = attr.get("axis", 0)
+        if not isinstance(data.ty, tensor_type):
+            return super()._impl_v13(bb, inputs, attr, params)
+        indices = known(inputs[1], params)
+        data = data if isinstance(data, relax.Var | Constant) else bb.emit(data)
+        size = int(data.ty.shape[axis])
+        if indices is None:
+            return operators.take(data, _from_the_front(bb, inputs[1], size), axis, mode="clip")
+        if isinstance(data, relax.Var) and indices.ndim == 0:
+            return place(bb, data, axis, int(indices))
+        part = taken(bb, data, axis, indices.tolist()) if isinstance(data, relax.Var) and indices.ndim == 1 else None
+        within = np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
+        return operators.take(data, relax.const(within), axis, mode="clip") if part is None else part
+
+
+def _from_the_front(bb: Any, indices: Any, size: int) -> Any:
+    """Places of an axis where negative ones count from its end."""
+    dtype = str(indices.ty.dtype)
+    negative = bb.emit(operators.less(indices, relax.const(0, dtype)))
+    return bb.emit(operators.where(negative, operators.add(indices, relax.const(size, dtype)), indices))
+
+
+class Max(OnnxOpConverter):
+    """Pairwise, not a reduction of a stack of copies."""
+
+    @classmethod
+    def _impl_v8(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return reduce(operators.maximum, inputs)
+
+
+class Min(OnnxOpConverter):
+    """Pairwise, like Max."""
+
+    @classmethod
+    def _impl_v8(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        return reduce(operators.minimum, inputs)
+
+
+class Unsqueeze(onnx_frontend.Unsqueeze):
+    """TVM's dies of axes that are not known."""
+
+    @classmethod
+    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        axes = known(inputs[1], params)
+        if axes is None or axes.dtype.kind != "i":
+            raise NpukitError("Unsqueeze's axes are computed at run time, or no whole numbers")
+        return super()._impl_v13(bb, inputs, attr, params)
+
+
+class Pow(onnx_frontend.Pow):
+    """An exponent of another type is one of the base's type."""
+
+    @classmethod
+    def _impl_v7(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        base, exponent = inputs
+        dtype = str(base.ty.dtype)
+        power = known(exponent, params)
+        if power is not None:
+            exponent = relax.const(power.astype(dtype), dtype)
+        elif str(exponent.ty.dtype) != dtype:
+            exponent = bb.normalize(operators.astype(exponent, dtype))
+        return super()._impl_v7(bb, [base, exponent], attr, params)
+
+
+CONVERTERS: Mapping[str, Any] = {
+    "Clip": Clip,
+    "Conv": Conv,
+    "ConvTranspose": ConvTranspose,
+    "Gather": Gather,
+    "Max": Max,
+    "Min": Min,
+    "Pad": Pad,
+    "Pow": Pow,
+    "Resize": Resize,
+    "Unsqueeze": Unsqueeze,
+    **INTEGERS,
+    **NORMS,
+    **RECURRENT,
+}
+
+
+@contextmanager
+def readable_converters() -> Iterator[None]:
+    """Makes TVM's importer use our converters while this lasts."""
+    table = onnx_frontend._get_convert_map
+    onnx_frontend._get_convert_map = lambda: {**table(), **CONVERTERS}
+    try:
+        yield
+    finally:
+        onnx_frontend._get_convert_map = table
