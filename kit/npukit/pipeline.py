@@ -211,7 +211,7 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
     refused: NpukitError | None = None
     for net in prepared.nets:
         try:
-            found.append(_planned_net(board, replace(prepared, net=net, shared=None), options))
+            found.append(_planned_net(board, replace(prepared, net=net, shared=None), options, progress))
         except NpukitError as error:
             refused = error
     if not found and refused:
@@ -226,7 +226,7 @@ def _merit(plan: Plan, objective: str) -> tuple[int, int]:
     return first, predicted.latency_cycles
 
 
-def _planned_net(board: Board, prepared: Prepared, options: Options) -> Compiled:
+def _planned_net(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     if options.plan:
         prepared = replace(prepared, net=with_sums(prepared.net, prepared.engines, options.plan))
         net, engines = prepared.net, prepared.engines
@@ -234,7 +234,11 @@ def _planned_net(board: Board, prepared: Prepared, options: Options) -> Compiled
         return Compiled(prepared, board, planned, options)
     advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
     net, engines = prepared.net, prepared.engines
-    planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised)
+
+    def tell(text: str) -> None:
+        progress.stage(f"plan for {board.name}: {text}")
+
+    planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised, tell)
     return _or_in_sums(Compiled(prepared, board, planned, options, taste=advised.taste))
 
 

@@ -19,6 +19,7 @@ from npukit.plan.planner import closest_plan, plan_as_batch, plan_as_split, plan
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Tell, silent
 from npukit.plan.user_mapping import read_pins
 
 _MADE = "plain C: made by TVM"
@@ -36,7 +37,13 @@ class Planned:
 
 
 def plan_with_kernels(
-    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice = NO_ADVICE
+    net: Net,
+    board: Board,
+    engines: Engines,
+    objective: str,
+    max_pes: int | None,
+    advice: Advice = NO_ADVICE,
+    tell: Tell = silent,
 ) -> Planned:
     """The plan on one PE with kernels in assembly if that fits, small ones if need be; else the planner's without.
 
@@ -51,7 +58,7 @@ def plan_with_kernels(
 
     def planned(known: Engines) -> Plan:
         advised = _as_advised(net, board, known, objective, max_pes, taken)
-        return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes)
+        return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes, tell=tell)
 
     return _on_mesh(net, board, engines, planned, taken.taste)
 

@@ -21,7 +21,7 @@ from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
-from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.problem import Problem, Tell, silent
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
 
@@ -33,24 +33,31 @@ def plan_network(
     *,
     objective: str = "latency",
     max_pes: int | None = None,
+    tell: Tell = silent,
 ) -> Plan:
     """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
 
     Without a limit: one PE if that holds the net, else the whole board, which `throughput` takes at once; of a board of
     many chips it plans one, and has the others do the same.
     """
-    plan = closest_plan(net, board, engines, objective=objective, max_pes=max_pes)
+    plan = closest_plan(net, board, engines, objective=objective, max_pes=max_pes, tell=tell)
     refuse_what_does_not_fit(net, board, engines, plan)
     return plan
 
 
 def closest_plan(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], *, objective: str, max_pes: int | None
+    net: Net,
+    board: Board,
+    engines: Mapping[str, Accelerator],
+    *,
+    objective: str,
+    max_pes: int | None,
+    tell: Tell = silent,
 ) -> Plan:
     """The best plan; if none fits, the one that comes closest."""
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
-    search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines)
+    search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines, tell=tell)
     if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
         return _on_each_chip(net, board, engines, chips)
     first = len(problem.order) if objective == "throughput" else 1

@@ -31,6 +31,7 @@ from npukit.plan.predict.memory import (
     handed_on,
     in_turn,
     is_table,
+    is_worker,
     joined,
     memory_use,
     pack,
@@ -78,14 +79,13 @@ def _fitted(
 ) -> PePlan:
     """The PE's plan with the memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
-    stack = STACK_BYTES
+    kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
+    stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
     if is_table(len(program.steps), pe_count):
-        kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
         code = code_bytes_with_table(tensors, kernels)
-        stack = STACK_BYTES if tensors or kernels else WORKER_STACK_BYTES
         orders = _orders_with_table(plan, pe, program)
     else:
-        code = code_bytes(layers, rest, tensors)
+        code = code_bytes(layers, rest, tensors, kernels, pe_count)
         pieces = sum(command for command, *_ in program.pieces.values())
         descriptors = program.signal_bytes + sum(program.descriptors.values())
         orders = Orders(sum(program.commands.values()) + pieces, descriptors)

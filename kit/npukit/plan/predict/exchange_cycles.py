@@ -48,6 +48,14 @@ class Exchanges:
         return self._known[key]
 
 
+def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
+    """Cycles in which DRAM gives every PE its part of a tensor, one after the other."""
+    held = np.broadcast_to(np.array([(0, size) for size in whole], np.int64), needed.shape)
+    _, flits = copies_of_many(needed, held, needed, element_bytes, noc.port_bytes_per_cycle)
+    given = int(flits.sum()) * noc.port_bytes_per_cycle // noc.dram_bytes_per_cycle
+    return SEND_CYCLES + WAIT_CYCLES + noc.dram_latency_cycles + given
+
+
 def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
     """Hops are counted as if all chips were one grid."""
     pes, chips = board.mesh.pes, board.mesh.chips

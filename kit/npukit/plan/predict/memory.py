@@ -209,10 +209,20 @@ def control_bytes(layers: int) -> int:
     return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
 
 
-def code_bytes(tiles: int, messages: int, tensors: int) -> int:
-    """The bytes to reserve for a program of so many compute steps, sends and waits, and tensors the host knows."""
+def code_bytes(tiles: int, messages: int, tensors: int, kernels: int, pes: int) -> int:
+    """The bytes to reserve for a program of so many compute steps, sends and waits, and tensors the host knows.
+
+    The core's own `kernels` have code besides, for which the reserve is larger.
+    """
     steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
+    if is_worker(tensors, kernels, pes):
+        return WORKER_BYTES + steps
     return max(CODE_BYTES, FIRMWARE_BYTES + steps)
+
+
+def is_worker(tensors: int, kernels: int, pes: int) -> bool:
+    """True if a PE, one of so many, talks to no host and computes nothing on its core: its firmware is small."""
+    return pes > 1 and not tensors and not kernels
 
 
 def is_table(steps: int, pes: int) -> bool:

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.predict.exchange_cycles import exchanges_on
+from npukit.plan.predict.exchange_cycles import exchanges_on, fetch_cycles
 from npukit.plan.search.layout_bytes import Layout, Occupied
 from npukit.plan.search.splits import Splits
-from npukit.plan.tensors.boxes import Split
+from npukit.plan.tensors.boxes import Boxes, Split
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 from npukit.plan.tensors.in_place import upon
 from npukit.plan.tensors.problem import Problem
@@ -29,6 +29,16 @@ class Effort:
 
     splits: int
     states: int
+    priced: bool = False
+    """Whether splits that only the price of constants makes cheap are tried too."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The split of each op, and the cycles of a frame that the search expects."""
+
+    splits: tuple[Split, ...]
+    cycles: int
 
 
 @dataclass(frozen=True)
@@ -48,10 +58,11 @@ class _State:
 class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
-    Inputs come from the root, or are `fetched` by each PE before they are needed, at no cost. `room`: bytes that the
-    inputs and the output of a tile may take, with so many small `weight tiles` of its constants; or, if a `slice_size`
-    is given, all tensors of a PE that live at once, with weight tiles of that size. `moves_weigh` so many times what
-    they are estimated to cost: other weights find other assignments, for who compares them by simulation.
+    Inputs come from the root; or are `fetched` by each PE before they are needed, at no cost; or, `from_dram`, when the
+    frame begins. `room`: bytes that the inputs and the output of a tile may take, with so many small `weight tiles` of
+    its constants; or, if a `weight_tile_size` is given, all tensors of a PE that live at once, with weight tiles of
+    that size. `moves_weigh` so many times what they are estimated to cost: other weights find other assignments, for
+    who compares them by simulation.
     """
 
     def __init__(
@@ -60,12 +71,14 @@ class LatencySearch:
         effort: Effort,
         *,
         fetched: bool = False,
+        from_dram: bool = False,
         room: int | None = None,
         weight_tiles: int = 0,
         weight_tile_size: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
         self._free = problem.net.inputs if fetched else ()
+        self._in_dram = problem.net.inputs if fetched or from_dram else ()
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
         self._splits = Splits(
@@ -79,7 +92,7 @@ class LatencySearch:
         )
         self._crowded_from = room if weight_tile_size else None
         self._upon = upon(problem.graph, problem.engines)
-        self._occupied = Occupied(problem.graph, self._splits, self._free, self._upon)
+        self._occupied = Occupied(problem.graph, self._splits, self._in_dram, self._upon)
         self._exchanges = exchanges_on(problem.board, problem.order)
         self._live_after = problem.graph.live_after()
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
@@ -95,7 +108,7 @@ class LatencySearch:
         """The search on other PEs, those of this one's order or the first of them, and the same tables."""
         other = copy(self)
         other._order, other._splits = order, self._splits.on(len(order))
-        other._occupied = Occupied(self._graph, other._splits, self._free, self._upon)
+        other._occupied = Occupied(self._graph, other._splits, self._in_dram, self._upon)
         return other
 
     def weighing(self, moves: float) -> LatencySearch:
@@ -110,11 +123,19 @@ class LatencySearch:
 
     def best_splits(self, price: float = 0.0) -> tuple[Split, ...]:
         """The splits of the best assignment, op by op."""
+        return self.best_found(price).splits
+
+    def assignment(self, found: Found) -> Assignment:
+        return self._splits.assignment(self._order, found.splits)
+
+    def best_found(self, price: float = 0.0) -> Found:
+        """The splits of the best assignment, and what they are expected to take."""
         states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.inputs): _State(0, 0, ())}
         for index in range(len(self._graph.ops)):
             states = self._after(index, self._kept(states, price), price)
         finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
-        return min(finished.values(), key=lambda state: _priced(state, price)).splits
+        best = min(finished.values(), key=lambda state: _priced(state, price))
+        return Found(best.splits, best.cycles)
 
     def _kept(self, states: dict[Layout, _State], price: float) -> list[tuple[Layout, _State]]:
         return sorted(states.items(), key=lambda item: (_priced(item[1], price), item[0]))[: self._effort.states]
@@ -122,7 +143,7 @@ class LatencySearch:
     def _after(self, index: int, states: list[tuple[Layout, _State]], price: float) -> dict[Layout, _State]:
         """The states after an op, the best of each layout."""
         found: dict[Layout, _State] = {}
-        for split in self._splits.candidates(self._effort.splits)[index]:
+        for split in self._candidates(price)[index]:
             cost = self._splits.cost(index, split)
             for layout, state in states:
                 spread = {**dict(layout), self._graph.ops[index].output: split}
@@ -134,6 +155,9 @@ class LatencySearch:
                 if key not in found or _priced(after, price) < _priced(found[key], price):
                     found[key] = after
         return found
+
+    def _candidates(self, price: float) -> list[list[Split]]:
+        return self._splits.candidates(self._effort.splits, price if self._effort.priced else 0.0)
 
     def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
         """The state with the inputs of the op brought to its PEs, and the bytes that these have no room for."""
@@ -161,14 +185,15 @@ class LatencySearch:
         """The cycles to bring one input of an op to the tiles of a split."""
         if name in self._free:
             return 0
-        owned = self._splits.tiles(name, spread)
-        size = self._graph.element_bytes(name)
-        moved = sum(
-            self._exchanges.cycles(owned, boxes, size)
-            for home, boxes in self._splits.needs(index, split)
-            if home == name
-        )
+        needs = [boxes for home, boxes in self._splits.needs(index, split) if home == name]
+        moved = sum(self._brought(name, spread, boxes) for boxes in needs)
         return int(moved * self._moves_weigh)
+
+    def _brought(self, name: str, spread: Split, needed: Boxes) -> int:
+        size = self._graph.element_bytes(name)
+        if name in self._in_dram and self._board.noc:
+            return fetch_cycles(self._board.noc, self._graph.shape(name), needed, size)
+        return self._exchanges.cycles(self._splits.tiles(name, spread), needed, size)
 
 
 def _priced(state: _State, price: float) -> tuple[int, float]:

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from math import inf
 
-from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.plan.batch.weight_streaming import frame_with_streams
 from npukit.plan.emit.allocate import emit_plan
@@ -16,6 +16,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
+from npukit.plan.search.tries import tried
+from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
@@ -45,6 +47,8 @@ def fastest_plan(problem: Problem) -> Plan:
         return _faster_on_fewer(problem, plan)
     if problem.board.noc is None:
         return plan
+    if len(problem.order) > SMALL_MESH:
+        return WideFrame(problem).best() or plan
     streamed = _streamed(problem, search)
     if streamed is None:
         room = problem.board.memory_for("activations").size // FRUGAL
@@ -80,14 +84,14 @@ def completed_plan(problem: Problem, pins: Assignment) -> Plan:
     """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
     search = _search(problem)
     assignments = ({**search.best(price), **pins} for price in PRICES)
-    return _first_that_fits(problem.board, (planned(problem, each) for each in assignments))
+    return _first_that_fits(problem, (planned(problem, each) for each in assignments))
 
 
 def smallest_plan(problem: Problem) -> Plan:
     """The fewest of these PEs that hold the net, and on them the fastest frame; if none do, all, and streams."""
     counts = _counts(problem, len(problem.order))
     searches = (_search(problem.on(problem.order[:count])) for count in counts)
-    plan = _first_that_fits(problem.board, (_resident(problem, search) for search in searches))
+    plan = _first_that_fits(problem, (_resident(problem, search) for search in searches))
     if missing_bytes(problem.board, plan):
         plan = fastest_plan(problem)
     return replace(plan, objective="memory")
@@ -121,17 +125,26 @@ def effort_on(order: Sequence[int]) -> Effort:
 
 def _resident(problem: Problem, search: LatencySearch) -> Plan:
     """The fastest frame with all constants in the PEs, or what comes closest."""
-    return _first_that_fits(problem.board, (planned(problem, each) for each in _priced(search)))
+    return _first_that_fits(problem, (planned(problem, each) for each in _worth_emitting(problem, search)))
 
 
-def _priced(search: LatencySearch) -> Iterator[Assignment]:
-    """The best assignment for each price, where it is another than for the price before."""
-    last: Assignment | None = None
+def _worth_emitting(problem: Problem, search: LatencySearch) -> Iterator[Assignment]:
+    """The best assignment for each price, where it is another than for the price before, and may fit.
+
+    If none may, that which lacks least.
+    """
+    last, closest, least = None, None, inf
     for price in PRICES:
         found = search.best(price)
-        if found != last:
+        if found == last:
+            continue
+        last, lacking = found, lacking_bytes(problem, found)
+        if not lacking:
             yield found
-        last = found
+        if lacking < least:
+            closest, least = found, lacking
+    if least > 0 and closest:
+        yield closest
 
 
 def _counts(problem: Problem, most: int) -> list[int]:
@@ -144,12 +157,12 @@ def _counts(problem: Problem, most: int) -> list[int]:
     return [*(count for count in counts if count >= least), most]
 
 
-def _first_that_fits(board: Board, plans: Iterator[Plan]) -> Plan:
+def _first_that_fits(problem: Problem, plans: Iterator[Plan]) -> Plan:
     closest: Plan | None = None
-    for plan in plans:
-        if closest is None or missing_bytes(board, plan) < missing_bytes(board, closest):
+    for plan in tried(problem, plans):
+        if closest is None or missing_bytes(problem.board, plan) < missing_bytes(problem.board, closest):
             closest = plan
-        if not missing_bytes(board, plan):
+        if not missing_bytes(problem.board, plan):
             break
     assert closest is not None
     return closest

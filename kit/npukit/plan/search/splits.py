@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
@@ -48,7 +49,7 @@ class Splits:
         self._graph, self._engines, self.pes, self._room, self._weight_tiles = graph, engines, pes, room, weight_tiles
         self._weight_tile_size, self._narrowed = weight_tile_size, narrowed
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
-        self._known_candidates: dict[int, list[list[Split]]] = {}
+        self._known_candidates: dict[tuple[int, float], list[list[Split]]] = {}
         self._first_alike = self._numbers_of_alike()
         self.tiles = lru_cache(maxsize=None)(self._tiles)
         self.needs = lru_cache(maxsize=None)(self._needs)
@@ -164,20 +165,26 @@ class Splits:
             self._costs[key] = self._engines[op.engine].cost(self._graph.net, op, box)
         return self._costs[key]
 
-    def candidates(self, width: int) -> list[list[Split]]:
-        """The most promising splits of each op."""
-        if width not in self._known_candidates:
-            found = {index: self._candidates(index, width) for index in set(self._first_alike)}
-            self._known_candidates[width] = [found[index] for index in self._first_alike]
-        return self._known_candidates[width]
+    def candidates(self, width: int, price: float = 0.0) -> list[list[Split]]:
+        """The most promising splits of each op, if a byte of constants on a PE costs so many cycles."""
+        key = width, price
+        if key not in self._known_candidates:
+            found = {index: self._candidates(index, width, price) for index in set(self._first_alike)}
+            self._known_candidates[key] = [found[index] for index in self._first_alike]
+        return self._known_candidates[key]
 
-    def _candidates(self, index: int, width: int) -> list[Split]:
-        """The cheapest of all, and of each number of PEs and each kind."""
+    def _candidates(self, index: int, width: int, price: float) -> list[Split]:
+        """The cheapest of all, and of each number of PEs and each kind; with a price some that are cheaper by it."""
         ranked = sorted(self._roomy(index), key=lambda split: (self._promise(index, split), split))
         chosen = ranked[:width]
         for kind in (self._few, self._rows_only, self._channels_only):
             chosen += [split for split in kind(ranked) if split not in chosen]
+        if price:
+            chosen += heapq.nsmallest(width // 2, ranked, key=lambda split: self._priced(index, split, price))
         return list(dict.fromkeys(chosen))
+
+    def _priced(self, index: int, split: Split, price: float) -> tuple[float, Split]:
+        return self._promise(index, split) + price * self.cost(index, split).constant_bytes, split
 
     def _cycles_promised(self, index: int, split: Split) -> float:
         """Cycles to compute, and half the cycles to gather."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from npukit.accel.interface import Cost, Engines
@@ -11,6 +11,13 @@ from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
+
+Tell = Callable[[str], None]
+"""Takes how far a search has come, for whoever waits."""
+
+
+def silent(text: str) -> None:
+    del text
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +31,7 @@ class Problem:
     board: Board
     engines: Engines
     order: Sequence[int] = ()
+    tell: Tell = silent
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", tuple(self.order or pes_in_order(self.board)))

@@ -1,0 +1,274 @@
+"""One frame on a large mesh: many assignments estimated, the most promising few emitted.
+
+To emit and simulate a frame on a hundred PEs takes seconds; to search for an assignment and to estimate it takes a
+fraction of one. So the search runs for several prices of constants and rooms for tensors, and each assignment that
+it finds is a draft: inputs in DRAM, whence every PE fetches its part, as few constants streamed as its memory wants,
+and the cycles it is expected to take. The drafts are emitted in the order of these, as many as the budget allows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from math import inf
+
+from npukit.board.noc import DRAM
+from npukit.errors import DoesNotFit
+from npukit.net.box import Box
+from npukit.net.net import CORE
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.live_bytes import most_at_once, most_held
+from npukit.plan.emit.regions import Ends, regions_of
+from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import (
+    WORKER_BYTES,
+    WORKER_STACK_BYTES,
+    memory_use,
+    missing_bytes,
+    shortfall,
+)
+from npukit.plan.predict.predict import with_predictions
+from npukit.plan.search.layout_search import Effort, LatencySearch
+from npukit.plan.search.tries import tried
+from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.problem import Problem
+
+PRICES = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
+"""Cycles a byte of constants costs, tried."""
+
+ROOMS = (3 / 8, 1 / 4, 1 / 6)
+"""Parts of a PE's memory that the inputs and the output of a tile may take, tried."""
+
+WIDE = Effort(10, 40, priced=True)
+
+PES_OF_A_PREFETCHER = 32
+"""PEs for each that computes nothing and asks for what is streamed. Whoever does both keeps what others wait for behind
+what DRAM has not given yet: MobileNetV1 on 152 PEs took 193,000 cycles instead of 159,000."""
+
+WEIGHT_TILE_BYTES, WEIGHT_TILES, PREFETCH_DISTANCE = 9 << 10, 2, 4
+"""Bytes of a weight tile, how many have room, and so many ops before they are computed with they may come."""
+
+WINDOW = WEIGHT_TILES * WEIGHT_TILE_BYTES
+"""Bytes of all that have room."""
+
+SMALLEST = 1 << 10
+"""Bytes of constants on a PE that are not worth streaming."""
+
+ORDERS = 20 << 10
+"""Bytes of commands, descriptors and code that a PE is expected to have."""
+
+WAITS_WEIGH = 4
+"""Times what DRAM takes anyway that cycles weigh which a frame waits for it."""
+
+REPAIRS = 3
+"""Times that a draft which does not fit is emitted again with more constants streamed."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An assignment of a frame, the ops whose constants are streamed, and the cycles it is expected to take."""
+
+    assignment: Assignment
+    streamed: frozenset[str]
+    cycles: int
+    held: _Held
+
+
+class WideFrame:
+    """The search for one frame on the PEs of a problem, of which the first only feed the others."""
+
+    def __init__(self, problem: Problem) -> None:
+        prefetchers = -(-len(problem.order) // PES_OF_A_PREFETCHER)
+        self._problem, self._graph = problem, problem.graph
+        self._prefetchers = tuple(problem.order[:prefetchers])
+        self._search = LatencySearch(problem.on(problem.order[prefetchers:]), WIDE, from_dram=True)
+        self._memory = problem.board.memory_for("activations").size
+
+    def best(self) -> Plan | None:
+        """The fastest frame that fits among those which the budget allows; None if none does."""
+        board, plans = self._problem.board, tried(self._problem, self._plans())
+        fitting = (plan for plan in plans if not missing_bytes(board, plan))
+        return min(fitting, key=lambda plan: plan.predicted.latency_cycles, default=None)
+
+    def _plans(self) -> Iterator[Plan | None]:
+        """Plans of one draft after the other, until none is expected to be faster than the fastest that fits."""
+        fastest = inf
+        for draft in self.drafts():
+            if draft.cycles >= fastest:
+                break
+            for plan in self._repaired(draft):
+                if plan and not missing_bytes(self._problem.board, plan):
+                    fastest = min(fastest, plan.predicted.latency_cycles)
+                yield plan
+
+    def _repaired(self, draft: Draft) -> Iterator[Plan | None]:
+        """A draft's plan, and while it does not fit that with more constants streamed."""
+        for _ in range(REPAIRS):
+            plan = self._emitted(draft)
+            yield plan
+            if plan is None or not missing_bytes(self._problem.board, plan):
+                break
+            more = self._with_more_streamed(draft, plan)
+            if more.streamed == draft.streamed:
+                break
+            draft = more
+
+    def drafts(self) -> list[Draft]:
+        """Drafts of different splits, the most promising first."""
+        found: dict[object, Draft] = {}
+        for room in ROOMS:
+            search = self._search.within(int(room * self._memory))
+            for price in PRICES:
+                best = search.best_found(price)
+                if best.splits not in found:
+                    found[best.splits] = self._draft(search.assignment(best), best.cycles)
+        return sorted(found.values(), key=lambda draft: draft.cycles)
+
+    def _draft(self, assignment: Assignment, cycles: int) -> Draft:
+        """A draft with as few constants streamed as are expected to be enough."""
+        held, streamed = _Held(self._problem, assignment, cycles), frozenset[str]()
+        room = self._memory - WORKER_BYTES - WORKER_STACK_BYTES - ORDERS
+        for _ in range(REPAIRS):
+            left = dict.fromkeys(held.resident(()), room - held.tensors_and_weight_tiles(streamed))
+            streamed = held.with_more_streamed(streamed, left)
+        return Draft(assignment, streamed, cycles + held.delay(streamed), held)
+
+    def _with_more_streamed(self, draft: Draft, plan: Plan) -> Draft:
+        """The draft with as many constants streamed as its plan lacks room for."""
+        before = draft.held.resident(draft.streamed)
+        weight_tiles = 0 if draft.streamed else WINDOW
+        rooms = {pe.pe: before[pe.pe] + pe.memory.free - weight_tiles for pe in plan.pes}
+        return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms))
+
+    def _emitted(self, draft: Draft) -> Plan | None:
+        wanted = Batch(
+            (draft.assignment,),
+            streamed=draft.streamed,
+            weight_tile_bytes=WEIGHT_TILE_BYTES,
+            weight_tiles=WEIGHT_TILES,
+            prefetch_distance=PREFETCH_DISTANCE,
+            prefetchers=self._prefetchers,
+        )
+        try:
+            plan = replace(emit_batch(self._problem, wanted), objective="latency")
+        except DoesNotFit:
+            return None
+        fits = not missing_bytes(self._problem.board, plan)
+        return with_predictions(self._problem.net, self._problem.board, plan) if fits else plan
+
+
+def lacking_bytes(problem: Problem, assignment: Assignment) -> int:
+    """Bytes by which a memory of a PE is too small at least, if inputs lie on the root and all constants in the PEs."""
+    graph, root = problem.graph, problem.board.root_pe
+    used = useful(graph, assignment)
+    regions = regions_of(graph, used, Ends(root, root), 0)
+    alone = {op.output: dict[int, int]() for op in graph.ops}
+    tensors = most_at_once(graph, regions, upon(graph, problem.engines), range(len(graph.ops)), (), alone)
+    constants = _Held(problem, assignment, 0).resident(())
+    uses = (
+        memory_use(problem.board, constants[pe], tensors[pe], WORKER_BYTES, WORKER_STACK_BYTES)
+        for pe in tensors | constants
+    )
+    return max(shortfall(problem.board, use) for use in uses)
+
+
+class _Held:
+    """Bytes that the PEs hold of an assignment's frame, which is expected to take so many cycles."""
+
+    def __init__(self, problem: Problem, assignment: Assignment, cycles: int) -> None:
+        self._problem, self._cycles = problem, cycles
+        self._assignment = useful(problem.graph, assignment)
+        ops = problem.graph.ops
+        costs = [[(tile.pe, problem.cost(op, tile.box)) for tile in self._assignment[op.name]] for op in ops]
+        self._bytes = {
+            op.name: {pe: cost.constant_bytes for pe, cost in tiles} for op, tiles in zip(ops, costs, strict=True)
+        }
+        computing = [max((cost.cycles for _, cost in tiles), default=0) for tiles in costs]
+        self._starts = [cycles * done // max(sum(computing), 1) for done in accumulate(computing, initial=0)]
+
+    @cached_property
+    def _tensors(self) -> list[int]:
+        """Bytes of tensors, for each op, on the PE that holds most."""
+        graph = self._problem.graph
+        regions = regions_of(graph, self._assignment, Ends(DRAM, self._problem.order[0]), 0)
+        return most_held(graph, [regions], upon(graph, self._problem.engines), late=False)
+
+    @cached_property
+    def _streamable(self) -> dict[str, int]:
+        """Bytes that DRAM has of the constants of each op for which streaming is worth it: all, each once."""
+        graph = self._problem.graph
+        worth = {name for name, sizes in self._bytes.items() if max(sizes.values(), default=0) > SMALLEST}
+        wholes = ((op, Box.whole(graph.shape(op.output))) for op in graph.ops if op.engine != CORE and op.name in worth)
+        return {op.name: self._problem.cost(op, whole).constant_bytes for op, whole in wholes}
+
+    def tensors_and_weight_tiles(self, streamed: Collection[str]) -> int:
+        """Bytes on the PE that holds most at once."""
+        names = [op.name for op in self._problem.graph.ops]
+        return max(
+            held + WINDOW * any(name in streamed for name in names[index : index + PREFETCH_DISTANCE + 1])
+            for index, held in enumerate(self._tensors)
+        )
+
+    def resident(self, streamed: Collection[str]) -> Counter[int]:
+        """Bytes of the constants that are not streamed, by PE."""
+        found: Counter[int] = Counter()
+        for op, sizes in self._bytes.items():
+            if op not in streamed:
+                found.update(sizes)
+        return found
+
+    def with_more_streamed(self, streamed: frozenset[str], rooms: Mapping[int, int]) -> frozenset[str]:
+        """These ops and more, so that no PE has more resident constants than it has room for, if there are as many.
+
+        Each is the one that makes the frame wait least for the bytes by which it helps.
+        """
+        resident = self.resident(streamed)
+        while lacking := {pe: held - rooms[pe] for pe, held in resident.items() if held > rooms[pe]}:
+            helping = [(self._harm(name, streamed, lacking), name) for name in self._streamable.keys() - streamed]
+            harm, name = min(helping, default=(inf, ""))
+            if harm == inf:
+                break
+            streamed |= {name}
+            resident.subtract(self._bytes[name])
+        return streamed
+
+    def _harm(self, name: str, streamed: frozenset[str], lacking: Mapping[int, int]) -> float:
+        """Cycles that DRAM is at work, and that the frame waits for it, for a byte that PEs lack."""
+        helped = sum(min(lacking.get(pe, 0), size) for pe, size in self._bytes[name].items())
+        cycles = self._given(name) + WAITS_WEIGH * (self.delay(streamed | {name}) - self.delay(streamed))
+        return cycles / helped if helped else inf
+
+    def delay(self, streamed: Collection[str]) -> int:
+        """Cycles that the frame waits for what DRAM gives: the inputs, then the constants of one op after the other.
+
+        Those of an op come when memory has room for them: when so many ops before it are done with theirs.
+        """
+        net, room = self._problem.net, WINDOW
+        free = sum(net.tensor(name).bytes for name in net.inputs) // self._dram_bytes_per_cycle
+        late = 0
+        there: deque[tuple[int, int]] = deque()
+        for index, op in enumerate(self._problem.graph.ops):
+            if op.name not in streamed:
+                continue
+            size = max(self._bytes[op.name].values())
+            free = max(free, self._starts[max(index - PREFETCH_DISTANCE, 0)] + late)
+            while there and sum(held for held, _ in there) + size > room:
+                free = max(free, there.popleft()[1])
+            free += self._given(op.name)
+            late = max(late, free - self._starts[index])
+            there.append((size, self._starts[index + 1] + late))
+        return late
+
+    def _given(self, name: str) -> int:
+        """Cycles in which DRAM gives the constants of an op."""
+        return self._streamable[name] // self._dram_bytes_per_cycle
+
+    @property
+    def _dram_bytes_per_cycle(self) -> int:
+        assert self._problem.board.noc is not None
+        return self._problem.board.noc.dram_bytes_per_cycle

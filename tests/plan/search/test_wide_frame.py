@@ -1,0 +1,59 @@
+"""One frame on a large mesh: what neither the root nor the PEs can hold comes from DRAM."""
+
+from __future__ import annotations
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.net.net import Net
+from npukit.plan.planner import plan_network
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.objectives import PRICES, QUICK, planned
+from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+from plan.batch.test_batch_emitter import assert_exact
+from plan.batch_search.test_data_parallel import wide_board
+from plan.engines import engines
+from plan.networks import Builder, autoencoder, image_net
+
+
+def large_image_net(channels: int) -> Net:
+    """An image of more bytes than a PE has, and two convolutions of many constants."""
+    b = Builder("large image")
+    x = b.conv(b.input(1, 208, 208, 3), 8, 4, 4)
+    x = b.conv(b.conv(x, channels, 3, 4), channels, 3)
+    return b.net(b.dense(b.flatten(b.mean(x)), 16))
+
+
+@pytest.mark.parametrize(("channels", "streams"), [(128, False), (512, True)])
+def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if_they_must(
+    channels: int, streams: bool
+) -> None:
+    board, net = wide_board(), large_image_net(channels)
+    plan = plan_network(net, board, engines(board), max_pes=board.pe_count)
+    assert not missing_bytes(board, plan)
+    assert plan.objective == "latency"
+    assert plan.streams is streams
+    assert [buffer.tensor for buffer in plan.dram if buffer.tensor] == list(net.inputs)
+    assert_exact(net, plan, rounds=1)
+
+
+def test_drafts_come_with_the_most_promising_first_and_are_near_what_is_simulated() -> None:
+    board = wide_board()
+    search = WideFrame(Problem(Graph(large_image_net(512)), board, engines(board)))
+    drafts, best = search.drafts(), search.best()
+    assert best
+    assert [draft.cycles for draft in drafts] == sorted(draft.cycles for draft in drafts)
+    assert drafts[0].cycles == pytest.approx(best.predicted.latency_cycles, rel=0.25)
+
+
+@pytest.mark.parametrize("net", [autoencoder(), image_net()], ids=lambda net: net.name)
+def test_a_pe_lacks_no_less_than_was_known_before_anything_was_emitted(net: Net) -> None:
+    board = load_board("pe-mesh")
+    for pes in (1, 2, 4):
+        problem = Problem(Graph(net), board, engines(board)).on(range(pes))
+        search = LatencySearch(problem, QUICK)
+        for assignment in map(search.best, PRICES):
+            assert lacking_bytes(problem, assignment) <= missing_bytes(board, planned(problem, assignment))
