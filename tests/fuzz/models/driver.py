@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +12,13 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from fuzz.models.budget import CPU_SECONDS
 from helpers import CHECKOUT
 
-START_SECONDS, SECONDS = 240, 60
-"""How long a worker may take to start, and over one file, on a busy machine."""
+START_SECONDS, SECONDS = 240, 120
+"""How long a worker may take to start, and over one file with its oracle, on a busy machine."""
+
+DEATHS = {-signal.SIGPROF: f"slow: more than {CPU_SECONDS} seconds of the processor", -signal.SIGKILL: "killed"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class Worker:
         line = self._process.stdout.readline()
         if not line:
             self.lost = True
-            return f"the process died with status {self._process.wait()}"
+            status = self._process.wait()
+            return DEATHS.get(status, f"the process died with status {status}")
         return line.rstrip("\n")
 
     def stop(self) -> None:

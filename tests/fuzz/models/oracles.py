@@ -142,7 +142,7 @@ def _elsewhere(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray]
 def _told(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray], outcome: Any) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     try:
         outcome.send(run(path, inputs))
     except BaseException:

@@ -7,7 +7,6 @@ Whoever starts this watches for silence and for death.
 from __future__ import annotations
 
 import random
-import resource
 import sys
 import sysconfig
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.models import mutate, seeds, tables
+from fuzz.models.budget import MEMORY, limit_memory, limited_time
 from fuzz.models.oracles import compared
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
@@ -27,7 +27,6 @@ from npukit.net.parse import parse_net
 from npukit.net.text import print_net, stored_values
 from npukit.quantize.models import load_model
 
-MEMORY = 6 << 30
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz"))
 PACKAGES = [path for path in sys.path if path.endswith("site-packages")]
 HOMES = (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), *PACKAGES)
@@ -54,13 +53,16 @@ def outcome(parser: str, data: bytes, number: int) -> str:
     path = FOLDER / f"model.{parser.partition('_')[0]}"
     path.write_bytes(data)
     try:
-        net = _read(path)
-        parse_net(print_net(net), stored_values(net))
+        with limited_time():
+            net = _read(path)
+            parse_net(print_net(net), stored_values(net))
         return _judged(parser, net, path, number)
     except NpukitError as error:
         return (
             "refused" if "\n" not in error.message and len(error.message) < 2000 else f"a message of {error.message!r}"
         )
+    except MemoryError:
+        return f"large: more than {MEMORY:,} bytes"
     except BaseException as fault:
         place = traceback.extract_tb(fault.__traceback__)[-1]
         return f"{type(fault).__name__}: {fault} ({place.filename}:{place.lineno})"
@@ -94,10 +96,10 @@ touched: list[str] = []
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     parser = sys.argv[1]
     sound, _ = CASES[parser]
     sound()
+    limit_memory()
     sys.addaudithook(watched)
     print("ready", flush=True)
     for line in sys.stdin:
