@@ -15,11 +15,18 @@ from npukit.net.net import Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PePlan, Plan
-from npukit.plan.planner import closest_plan, plan_as_batch, plan_as_split, plan_network, plan_with_pins
+from npukit.plan.planner import (
+    closest_plan,
+    plan_as_batch,
+    plan_as_split,
+    plan_network,
+    plan_with_pins,
+    resident_on_one_pe,
+)
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.problem import Tell, silent
+from npukit.plan.tensors.problem import Problem, Tell, silent
 from npukit.plan.user_mapping import read_pins
 
 _MADE = "plain C: made by TVM"
@@ -52,9 +59,10 @@ def plan_with_kernels(
     taken = NO_ADVICE if objective == "memory" else advice
     if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
         for kernels in _choices(net, objective, taken.taste):
-            plan = _on_one_pe(net, board, {**engines, Cpu.name: Cpu(kernels)}, objective, kernels.code_bytes)
-            if plan and (max_pes == 1 or board.pe_count == 1 or not plan.streams):
-                return Planned(plan, {**engines, Cpu.name: Cpu(kernels)}, kernels.notes)
+            known = {**engines, Cpu.name: Cpu(kernels)}
+            plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
+            if plan:
+                return Planned(plan, known, kernels.notes)
 
     def planned(known: Engines) -> Plan:
         advised = _as_advised(net, board, known, objective, max_pes, taken)
@@ -148,9 +156,16 @@ def _choices(net: Net, objective: str, taste: Taste) -> Iterator[CoreKernels]:
         yield choose_core_kernels(net, "memory")
 
 
-def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, code_bytes: int) -> Plan | None:
-    """The plan, or None if it does not fit with the code of the kernels."""
-    plan = closest_plan(net, board, engines, objective=objective, max_pes=1)
+def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Plan:
+    """The plan on one PE, or what comes closest; with constants streamed only if there are no other PEs to use."""
+    problem = Problem(Graph(net), board, engines)
+    if max_pes is None and len(problem.order) > 1 and objective != "throughput":
+        return resident_on_one_pe(problem, objective)
+    return closest_plan(net, board, engines, objective=objective, max_pes=1)
+
+
+def _with_code(board: Board, plan: Plan, code_bytes: int) -> Plan | None:
+    """The plan of one PE with the code of the kernels, or None if it does not fit so."""
     (pe,) = plan.pes
     pe = replace(pe, memory=with_code(board, pe.memory, code_bytes))
     return None if shortfall(board, pe.memory) else replace(plan, pes=(pe,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
@@ -17,7 +18,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.alternatives import Alternatives
-from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest_plan
+from npukit.plan.search.objectives import completed_plan, fastest_plan, resident_plan, smallest_plan
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
@@ -60,11 +61,16 @@ def closest_plan(
     search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines, tell=tell)
     if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
         return _on_each_chip(net, board, engines, chips)
-    first = len(problem.order) if objective == "throughput" else 1
-    plan = search(problem.on(problem.order[: max_pes or first]))
-    if max_pes is None and first < len(problem.order) and (missing_bytes(board, plan) or plan.streams):
-        plan = search(problem)
-    return plan
+    if max_pes is None and objective != "throughput" and len(problem.order) > 1:
+        plan = resident_on_one_pe(problem, objective)
+        if not missing_bytes(board, plan):
+            return plan
+    return search(problem.on(problem.order[:max_pes]))
+
+
+def resident_on_one_pe(problem: Problem, objective: str) -> Plan:
+    """The plan on the first PE with all constants there, or what comes closest."""
+    return replace(resident_plan(problem.on(problem.order[:1])), objective=objective)
 
 
 def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:

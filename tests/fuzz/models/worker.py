@@ -98,6 +98,7 @@ touched: list[str] = []
 def main() -> None:
     parser = sys.argv[1]
     sound, _ = CASES[parser]
+    tempfile.tempdir = str(FOLDER)
     sound()
     limit_memory()
     sys.addaudithook(watched)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from npukit.board.board import load_board
+from npukit.plan.batch import weight_streaming
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.weight_streaming import fewest
+from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.objectives import smallest_plan
@@ -60,3 +67,33 @@ def test_the_fewest_pes_are_those_that_hold_the_net() -> None:
     plan = smallest_plan(Problem(Graph(heavy()), BOARD, engines(BOARD)))
     assert not plan.streams
     assert plan.objective == "memory"
+
+
+def test_the_fewest_that_fit_are_found_near_a_guess_in_few_steps() -> None:
+    for least, right, guess in product((0, 3), range(3, 45), range(3, 40)):
+        asked: list[int] = []
+
+        def fits(count: int, right: int = right, asked: list[int] = asked) -> bool:
+            asked.append(count)
+            return count >= right
+
+        assert fewest(fits, least, 40, guess) == min(right, 41)
+        assert len(asked) == len(set(asked)) <= 3 + 2 * abs(right - guess).bit_length()
+
+
+def test_a_long_net_is_emitted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two fetchings of the input and six kinds of weight tiles finds by itself how many ops to stream."""
+    b = Builder("long")
+    flow = b.input(1, 1, 1, 64)
+    for _ in range(64):
+        flow = b.conv(flow, 64, 1)
+    emitted: list[int] = []
+
+    def noted(problem: Problem, batch: Batch) -> Plan:
+        emitted.append(len(batch.streamed))
+        return emit_batch(problem, batch)
+
+    monkeypatch.setattr(weight_streaming, "emit_batch", noted)
+    plan = plan_network(b.net(flow), BOARD, engines(BOARD), max_pes=1)
+    assert plan.streams
+    assert len(emitted) <= 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,8 +102,21 @@ class _Partial:
     flash: int
     live_bytes: int
     routines: frozenset[str]
+    before: _Partial | None
+    """Of one node less."""
     calls: tuple[Call, ...]
-    layouts: Mapping[int, Layout]
+    """The last node's."""
+    layout: tuple[int, Layout]
+    """Of the last node's output."""
+
+    @property
+    def nodes(self) -> list[_Partial]:
+        """Node by node, without the network's input."""
+        found, last = [], self
+        while last.before is not None:
+            found.append(last)
+            last = last.before
+        return found[::-1]
 
 
 State = tuple[tuple[int, Layout], ...]
@@ -148,7 +162,9 @@ def choose(
                 tries=["--objective memory", "a board with more memory"],
             )
     best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
-    return Choice(nodes, best.calls, best.layouts, best.live_bytes)
+    calls = tuple(call for each in best.nodes for call in each.calls)
+    layouts = dict([search.start.layout, *(each.layout for each in best.nodes)])
+    return Choice(nodes, calls, layouts, best.live_bytes)
 
 
 class _Search:
@@ -166,9 +182,7 @@ class _Search:
         self._objective = objective
         self._sram = sram
         self._flash = flash
-        self._consumers = {
-            index: [i for i, node in enumerate(nodes) if index in node.inputs] for index in range(INPUT, len(nodes))
-        }
+        self._consumers = _consumers(nodes)
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
         self._byte_worth = [
             worth * code_worth.get(index, 1) * (_MEMORY_BYTE_WORTH if objective == "memory" else 1)
@@ -176,7 +190,7 @@ class _Search:
         ]
         first = next(node.layer for node in nodes if INPUT in node.inputs)
         self.input_layout = Layout(Order.PIXELS, first.input_shape)
-        self.start = _Partial(0.0, 0, 0, frozenset(), (), {INPUT: self.input_layout})
+        self.start = _Partial(0.0, 0, 0, frozenset(), None, (), (INPUT, self.input_layout))
 
     def extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
         """All states after one more node, the best partial choices of each."""
@@ -197,7 +211,7 @@ class _Search:
         sources = tuple(layouts[i] for i in self._nodes[index].inputs)
         alive = sum(layout.bytes for layout in layouts.values()) + target.bytes
         after = {**layouts, index: target}
-        state = tuple((i, layout) for i, layout in after.items() if any(c > index for c in self._consumers[i]))
+        state = tuple((i, layout) for i, layout in after.items() if self._consumers[i][-1:] > [index])
         for calls in self._calls(index, sources, target):
             needed = alive - self._saved(index, calls[0], target)
             needed += max((call.kernel.scratch_bytes for call in calls if call.kernel), default=0)
@@ -223,11 +237,10 @@ class _Search:
             if call.kernel is not None:
                 added = call.kernel.constant_bytes + call.kernel.entry_bytes
                 added += 0 if call.kernel.routine.name in routines else call.kernel.routine.bytes
-                routines = routines | {call.kernel.routine.name}
+                routines = routines if call.kernel.routine.name in routines else routines | {call.kernel.routine.name}
             cost += self._cost(call, added)
             flash += added
-        layouts = {**before.layouts, index: target}
-        return _Partial(cost, flash, max(before.live_bytes, live), routines, before.calls + calls, layouts)
+        return _Partial(cost, flash, max(before.live_bytes, live), routines, before, calls, (index, target))
 
     def _cost(self, call: Call, flash: int) -> float:
         """Instructions count beside cycles, for each is also a fetch, which flash with wait states charges for."""
@@ -280,11 +293,20 @@ class _Search:
         return layouts
 
 
+def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
+    """By node, and for the network's input, the nodes that read it, in their order."""
+    found: dict[int, list[int]] = {index: [] for index in range(INPUT, len(nodes))}
+    for index, node in enumerate(nodes):
+        for source in dict.fromkeys(node.inputs):
+            found[source].append(index)
+    return found
+
+
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     """The time that a byte of each layer's code must save: more in large networks, less where layers share it."""
     signatures = [_signature(node.layer) for node in nodes]
-    macs = sum(_macs(node.layer) for node in nodes)
-    return [macs / _MACS_PER_BYTE_WORTH / signatures.count(signature) for signature in signatures]
+    alike, macs = Counter(signatures), sum(_macs(node.layer) for node in nodes)
+    return [macs / _MACS_PER_BYTE_WORTH / alike[signature] for signature in signatures]
 
 
 def _macs(layer: Layer) -> int:

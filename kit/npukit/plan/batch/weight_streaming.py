@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import product
 
 from npukit.accel.interface import Engines
@@ -34,21 +32,58 @@ HELD = (WEIGHT_TILES_IN_MEMORY, 2)
 
 def first_that_fits(problem: Problem, wanted: Batch) -> Plan | None:
     """The batch with as few ops streamed as will do, or None if it fits in no way."""
+    found = _fewest_streamed(problem, wanted)
+    return found[1] if found else None
+
+
+def _fewest_streamed(problem: Problem, wanted: Batch, guess: int = 0) -> tuple[int, Plan] | None:
+    """The least number of the heaviest ops streamed that will do, near a `guess`, and the batch with these."""
     heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
+    least, most = _least_count(problem, wanted.groups[0], heaviest), len(heaviest)
+    known: dict[int, bool] = {}
+    best: Plan | None = None
 
-    @cache
-    def emitted(count: int) -> Plan | None:
-        try:
-            plan = emit_batch(problem, replace(wanted, streamed=frozenset(heaviest[:count])))
-        except DoesNotFit:
-            return None
-        return None if missing_bytes(problem.board, plan) else plan
+    def fits(count: int) -> bool:
+        nonlocal best
+        if count not in known:
+            plan = _with_streamed(problem, wanted, heaviest[:count])
+            known[count], best = plan is not None, plan or best
+        return known[count]
 
-    least = _least_count(problem, wanted.groups[0], heaviest)
-    if emitted(least) or emitted(len(heaviest)) is None:
-        return emitted(least)
-    counts = range(least, len(heaviest))
-    return emitted(least + bisect_left(counts, True, key=lambda count: emitted(count) is not None))
+    guess = max(guess, least)
+    if not fits(guess) and not fits(most):
+        return None
+    count = fewest(fits, least, most, guess)
+    assert best is not None
+    return count, best
+
+
+def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> int:
+    """The smallest count from `least` to `most` that fits, from a guess outwards; `most` + 1 if none does.
+
+    What is more than a count that fits fits too.
+    """
+    below, above, at, step = least - 1, most + 1, guess, 1
+    while below + 1 < above:
+        if fits(at):
+            above = at
+        else:
+            below = at
+        if above > most:
+            at = min(below + step, most)
+        else:
+            at = max(above - step, least) if below < least else (below + above) // 2
+        step *= 2
+    return above
+
+
+def _with_streamed(problem: Problem, wanted: Batch, streamed: Sequence[str]) -> Plan | None:
+    """The batch with the constants of these ops streamed, if it fits."""
+    try:
+        plan = emit_batch(problem, replace(wanted, streamed=frozenset(streamed)))
+    except DoesNotFit:
+        return None
+    return None if missing_bytes(problem.board, plan) else plan
 
 
 def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] | None:
@@ -85,19 +120,27 @@ def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
 
 
 def _frames_with_streams(problem: Problem, assignment: Assignment, fetched: bool) -> Iterator[Plan]:
-    for size, held in product(WEIGHT_TILES, HELD):
-        wanted = Batch((assignment,), weight_tile_bytes=size, weight_tiles=held, fetched=fetched)
-        plan = first_that_fits(problem, wanted)
-        if plan:
-            yield replace(with_predictions(problem.net, problem.board, plan), objective="latency")
+    sizes = product(WEIGHT_TILES, HELD)
+    batches = [Batch((assignment,), weight_tile_bytes=size, weight_tiles=held, fetched=fetched) for size, held in sizes]
+    smallest = min(batches, key=lambda batch: batch.weight_tile_bytes * batch.weight_tiles)
+    first = _fewest_streamed(problem, smallest)
+    if first is None:
+        return
+    for batch in batches:
+        found = first if batch is smallest else _fewest_streamed(problem, batch, first[0])
+        if found:
+            yield replace(with_predictions(problem.net, problem.board, found[1]), objective="latency")
 
 
 def _least_count(problem: Problem, assignment: Assignment, heaviest: Sequence[str]) -> int:
-    """The least number of the heaviest ops that must be streamed, as the constants of the others would fill a PE."""
+    """The least number of the heaviest ops that must be streamed, as the constants of the others would fill a PE.
+
+    Those that another op may have too are not counted.
+    """
     held: Counter[int] = Counter()
     sizes: dict[str, dict[int, int]] = {}
     for op in problem.graph.ops:
-        tiles = assignment[op.name]
+        tiles = assignment[op.name] if problem.graph.constants_as[op.name] == op.name else ()
         sizes[op.name] = {tile.pe: problem.cost(op, tile.box).constant_bytes for tile in tiles}
         held.update(sizes[op.name])
     room, count = problem.board.memory_for("constants").size, 0

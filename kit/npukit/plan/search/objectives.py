@@ -76,7 +76,7 @@ def _computing(plan: Plan) -> float:
 
 def _streamed(problem: Problem, search: LatencySearch) -> Plan | None:
     """The fastest frame with as few constants streamed as will do, if one fits."""
-    tried = (frame_with_streams(problem, search.best(price)) for price in STREAMING_PRICES)
+    tried = (frame_with_streams(problem, each) for each in _distinct(search, STREAMING_PRICES))
     return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=None)
 
 
@@ -115,6 +115,11 @@ def more_pes(problem: Problem, above: int) -> Plan:
     )
 
 
+def resident_plan(problem: Problem) -> Plan:
+    """The fastest frame with all constants in the PEs, or what comes closest."""
+    return _resident(problem, _search(problem))
+
+
 def _search(problem: Problem) -> LatencySearch:
     return LatencySearch(problem, effort_on(problem.order))
 
@@ -126,6 +131,16 @@ def effort_on(order: Sequence[int]) -> Effort:
 def _resident(problem: Problem, search: LatencySearch) -> Plan:
     """The fastest frame with all constants in the PEs, or what comes closest."""
     return _first_that_fits(problem, (planned(problem, each) for each in _worth_emitting(problem, search)))
+
+
+def _distinct(search: LatencySearch, prices: Sequence[float]) -> Iterator[Assignment]:
+    """The best assignment for each price, where it is another than for the price before."""
+    last: Assignment | None = None
+    for price in prices:
+        found = search.best(price)
+        if found != last:
+            yield found
+        last = found
 
 
 def _worth_emitting(problem: Problem, search: LatencySearch) -> Iterator[Assignment]:
