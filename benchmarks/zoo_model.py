@@ -90,7 +90,7 @@ class TfLite:
         return [self._input(graph.Tensors(index)) for index in graph.InputsAsNumpy()]
 
     def _input(self, tensor: Any) -> Input:
-        name, shape = tensor.Name().decode(), tuple(map(int, tensor.ShapeAsNumpy()))
+        name, shape = (tensor.Name() or b"").decode(), tuple(map(int, tensor.ShapeAsNumpy()))
         return Input(name, self._given.shapes.get(name, shape), np.dtype(TYPES[tensor.Type()]))
 
     def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:

@@ -157,6 +157,40 @@ def test_weights_in_half_precision(tmp_path: Path) -> None:
     assert np.allclose(run_reference(net, [data])[0], answer(litert(path), data), rtol=1e-4, atol=1e-5)
 
 
+def sixteen_bits(code: str) -> tuple[Model, tuple[int, ...]]:
+    """An op on activations of 16 bits, weights of 8 and biases of 64."""
+    model, random, shape = Model(), np.random.default_rng(7), (1, 5, 6, 4)
+    model.inputs.append(model.tensor("x", shape, 0.0003, dtype="int16"))
+    model.tensor("y", shape, 0.0002, dtype="int16")
+    if code == "CONV_2D":
+        scales = random.uniform(0.001, 0.004, 4).astype(np.float32)
+        model.constant("w", random.integers(-127, 128, (4, 3, 3, 4), np.int8), scales)
+        model.constant("b", random.integers(-90000, 90000, 4, np.int64), scales * np.float32(0.0003))
+        model.op(code, ["x", "w", "b"], ["y"], "Conv2D", Padding=tflite.Padding.SAME, StrideH=1, StrideW=1)
+    elif code == "MUL":
+        model.inputs.append(model.tensor("z", shape, 0.00004, dtype="int16"))
+        model.op(code, ["x", "z"], ["y"], "Mul")
+    elif code == "QUANTIZE":
+        model.tensor("q", shape, 0.07, 3)
+        model.op(code, ["x"], ["q"])
+        model.op(code, ["q"], ["y"])
+    else:
+        model.op(code, ["x"], ["y"], "LeakyRelu" if code == "LEAKY_RELU" else "")
+    return model, shape
+
+
+@pytest.mark.parametrize("code", ["CONV_2D", "MUL", "QUANTIZE", "LEAKY_RELU"])
+def test_activations_of_sixteen_bits(code: str, tmp_path: Path) -> None:
+    path, (model, shape) = tmp_path / "model.tflite", sixteen_bits(code)
+    path.write_bytes(model.bytes(["y"]))
+    data = [np.random.default_rng(seed).integers(-(1 << 15), 1 << 15, shape, np.int16) for seed in range(2)]
+    inputs = data[: len(model.inputs)]
+    got, wanted = run_reference(load_net_from_model(path), inputs)[0], answer(litert(path), *inputs)
+    assert got.dtype == wanted.dtype == np.int16
+    assert np.abs(got.astype(int) - wanted).max() <= 1
+    assert np.unique(wanted).size > 30
+
+
 def litert(path: Path) -> Any:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
     made = interpreter.Interpreter(

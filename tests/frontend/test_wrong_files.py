@@ -109,14 +109,6 @@ def test_an_op_that_is_not_read(tmp_path: Path) -> None:
     assert "CONV_2D" in error.tries[0]
 
 
-def test_int16_activations(tmp_path: Path) -> None:
-    model = Model()
-    model.inputs.append(model.tensor("x", SHAPE, 0.05, 0, dtype="int16"))
-    model.tensor("y", SHAPE, 0.05, 0, dtype="int16")
-    model.op("RELU", ["x"], ["y"])
-    refused(tflite_file(tmp_path, model), r"op 0 \(RELU\) works on int16 activations")
-
-
 def test_a_recurrent_layer_of_tflite_and_the_way_out(tmp_path: Path) -> None:
     model = Model()
     model.input("x", (1, 4, 5), 0.05)

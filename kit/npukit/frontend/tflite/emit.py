@@ -151,7 +151,6 @@ def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.
 
 def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:
     _refuse_recurrent(emitter, op, name)
-    _refuse_int16(emitter, op, name)
     if op.kind not in converters:
         raise NpukitError(
             f"{name}: op {op.index} is {op.kind}, which npukit does not read from TFLite yet",
@@ -225,12 +224,3 @@ def _refuse_recurrent(emitter: Emitter, op: TfliteOp, name: str) -> None:
                 "or give the float model as ONNX or PyTorch, with --calibration",
             ],
         )
-
-
-def _refuse_int16(emitter: Emitter, op: TfliteOp, name: str) -> None:
-    for index in (*op.inputs, *op.outputs):
-        if index >= 0 and emitter.tensor(index).dtype == "int16":
-            raise NpukitError(
-                f"{name}: op {op.index} ({op.kind}) works on int16 activations; npukit computes in int8",
-                tries=["convert the model with int8 activations (TFLITE_BUILTINS_INT8)"],
-            )

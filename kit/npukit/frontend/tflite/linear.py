@@ -95,9 +95,10 @@ def _bias(emitter: Emitter, op: TfliteOp) -> relax.Expr:
 
 
 def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: output shape, weights, data, [bias]."""
+    """Inputs: output shape, else the output's own, weights, data, [bias]."""
     _check_zero(emitter, op.inputs[1])
-    size, strides = emitter.constant(op.inputs[0]).tolist()[1:3], strides_of(op)
+    wanted, strides = emitter.known(op.inputs[0]), strides_of(op)
+    size = emitter.tensor(op.outputs[0]).shape[1:3] if wanted is None else wanted.tolist()[1:3]
     weights, data = emitter.real(op.inputs[1]), emitter.real(op.inputs[2])
     window, given = emitter.shape(weights)[1:3], emitter.shape(data)[1:3]
     starts = [same_padding(*sides, 1) // 2 for sides in zip(size, window, strides, strict=True)]
@@ -108,7 +109,7 @@ def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
     ]
     padding = (*starts, *(max(end, 0) for end in ends))
     extra = tuple(max(-end, 0) for end in ends)
-    if emitter.tensor(op.inputs[2]).quantization is None:
+    if emitter.tensor(op.inputs[2]).dtype not in ("int8", "uint8"):
         product = _transposed_in_float(emitter, data, weights, (strides, padding, extra))
     else:
         product = operators.nn.conv2d_transpose(

@@ -69,15 +69,15 @@ class Islands:
     _begun: dict[Any, _Island] = field(default_factory=dict)
     """Islands that wait for their operands, by the variable that they compute."""
 
-    def quantized(self, call: Any, quantization: Quantization, why: str) -> View:
-        """The int8 tensor that a quantize makes of a float expression."""
+    def quantized(self, call: Any, quantization: Quantization, why: str, dtype: str = "int8") -> View:
+        """The tensor of integers that a quantize makes of a float expression."""
         value = self.variable(call.args[0])
         island = _Island(self, why)
         real = island.inside(value)
         for read in island.reads:
             self.tensor(read, why)
-        scale, zero = np.array(quantization.scale, np.float32), np.array(quantization.zero_point, np.int8)
-        result = operators.quantize(real, relax.const(scale), relax.const(zero), axis=-1, out_dtype="int8")
+        scale, zero = np.array(quantization.scale, np.float32), np.array(quantization.zero_point, dtype)
+        result = operators.quantize(real, relax.const(scale), relax.const(zero), axis=-1, out_dtype=dtype)
         return island.finished(result, quantization)
 
     def tensor(self, expression: Any, why: str) -> View:

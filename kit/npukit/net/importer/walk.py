@@ -41,6 +41,7 @@ IN_FLOAT = "the model computes it in float"
 """Why an op is none in integers whose result nobody quantises."""
 AT_RUN_TIME = "the model quantises at run time"
 AS_ASKED = "as asked"
+BYTES = ("int8", "uint8")
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Walk:
     def _dequantized(self, call: Any) -> View | None:
         """None also where each channel has a scale of its own, which no integer op takes of an activation."""
         view = self.view(call.args[0])
-        if view is None:
+        if view is None or dtype_of(call.args[0]) not in BYTES:
             return None
         wanted = as_int8(quantization_of(call, self.definitions), dtype_of(call.args[0]))
         if wanted.axis is not None:
@@ -317,13 +318,15 @@ def _move(walk: Walk, binding: Any) -> None:
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
     """`as_asked`: computed in float."""
     dtype = str(call.attrs.out_dtype)
-    if dtype not in ("int8", "uint8"):
+    if dtype not in (*BYTES, "int16"):
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
     quantization = as_int8(quantization_of(call, walk.definitions), dtype)
     if quantization.axis is not None:
         raise NpukitError("its result has a scale for each channel; activations have one")
     if as_asked:
         return walk.islands.quantized(call, quantization, AS_ASKED)
+    if dtype not in BYTES:
+        return walk.islands.quantized(call, quantization, f"its numbers are {dtype}", dtype)
     try:
         return _computed(walk, site_of(Site(call.args[0], quantization, "int8"), walk.definitions))
     except NpukitError as error:
