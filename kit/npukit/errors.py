@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class NpukitError(Exception):
@@ -37,6 +39,15 @@ def plain(message: str) -> str:
 def escaped(text: str) -> str:
     """A text of any length as one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def raised(fault: Exception, code: Path) -> str:
+    """What a user's own code raised, and its deepest line in `code`, which is a file or a folder."""
+    places = [(place.filename, place.lineno) for place in traceback.extract_tb(fault.__traceback__)]
+    if isinstance(fault, SyntaxError):
+        places.append((fault.filename or "", fault.lineno))
+    own = [f" at {file}:{line}" for file, line in places if Path(file).is_relative_to(code)]
+    return f"{type(fault).__name__}{''.join(own[-1:])}: {first_line(fault)}"
 
 
 def first_line(fault: Exception) -> str:

@@ -136,6 +136,30 @@ def test_it_is_named_with_what_is_wrong(what: str, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("hook", "broken"),
+    [
+        ("refusal", "return [][1]"),
+        ("cost", "return np.zeros(3).reshape(2)"),
+        ("lower", "return {}[tile]"),
+        ("sources", "raise OSError(board)"),
+        ("__init__", "self.slot = slot.speed"),
+    ],
+)
+def test_a_hook_that_raises_is_named_with_its_line(hook: str, broken: str, tmp_path: Path) -> None:
+    lines: list[str] = GOOD.splitlines()
+    place = next(number for number, line in enumerate(lines) if f"def {hook}(" in line) + 1
+    lines.insert(place, f"        {broken}")
+    with pytest.raises(NpukitError) as raised:
+        build_with(tmp_path, "\n".join(lines))
+    assert f" at {tmp_path / 'vendor.py'}:{place + 1}: " in str(raised.value)
+
+
+def test_a_plug_in_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(NpukitError, match=r"SyntaxError at .*vendor\.py:7: "):
+        build_with(tmp_path, GOOD.replace("class accelerator", "clash accelerator"))
+
+
 def test_a_missing_wrapper_is_named_with_either_compiler(tmp_path: Path) -> None:
     with pytest.raises(NpukitError, match="has the function vendor_danse, which dense_0 calls"):
         build_with(tmp_path, GOOD.replace('Call("vendor_dense"', 'Call("vendor_danse"'), "zig")

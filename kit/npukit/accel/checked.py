@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from npukit.accel.interface import (
     Tile,
 )
 from npukit.board.board import Board
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, raised
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import KINDS
@@ -40,6 +42,7 @@ class Checked:
 
     def __init__(self, plugin: Plugin, name: str) -> None:
         self._plugin = plugin
+        self._code = code_of(type(plugin))
         self.name = name
         self.version, self.commands, self.model = _identity(plugin, name)
         self.abilities = _abilities(plugin, name)
@@ -67,7 +70,12 @@ class Checked:
         return lowered
 
     def sources(self, board: Board) -> tuple[Path, ...]:
-        sources = tuple(self._plugin.sources(board))
+        try:
+            sources = tuple(self._plugin.sources(board))
+        except Exception as error:
+            raise NpukitError(
+                f"the plug-in {self.name} fails in `sources`: {raised(error, self._code)}", tries=[_INTERFACE]
+            ) from error
         absent = next((path for path in sources if not Path(path).is_file()), None)
         if absent is not None:
             raise NpukitError(f"the plug-in {self.name} names a source that is not there: {absent}")
@@ -79,13 +87,22 @@ class Checked:
         except NpukitError:
             raise
         except Exception as error:
-            raise self._wrong(op, f"fails in `{what}`: {type(error).__name__}: {error}") from error
+            raise self._wrong(op, f"fails in `{what}`: {raised(error, self._code)}") from error
 
     def _wrong(self, op: Op, what: str) -> NpukitError:
         return NpukitError(
             f"the plug-in {self.name} is wrong about {op.name} ({op.title}): it {what}",
             tries=[f"a plug-in newer than {self.version}", "--engine cpu"],
         )
+
+
+def code_of(made: object) -> Path:
+    """The file, or the package's folder, that a plug-in's class or maker comes from; npukit cannot know of all."""
+    try:
+        file = Path(inspect.getfile(made))  # pyright: ignore[reportArgumentType]
+    except (TypeError, OSError):
+        return Path(os.devnull)
+    return file.parent if (file.parent / "__init__.py").is_file() else file
 
 
 def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Path | None]:

@@ -13,11 +13,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from npukit.accel.checked import Checked
+from npukit.accel.checked import Checked, code_of
 from npukit.accel.interface import Plugin
 from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import AcceleratorSlot, Board
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, raised
 
 GROUP = "npukit.accelerators"
 """The group of entry points: the accelerator's name, and what makes its plug-in."""
@@ -57,7 +57,7 @@ def plugin_for(slot: AcceleratorSlot, board: Board) -> Plugin:
         raise
     except Exception as error:
         raise NpukitError(
-            f"the plug-in {slot.name} does not take its figures of board {board.name}: {type(error).__name__}: {error}",
+            f"the plug-in {slot.name} does not take its figures of board {board.name}: {raised(error, code_of(make))}",
             tries=["the figures of the accelerator in the board file"],
         ) from error
     return Checked(plugin, slot.name)
@@ -122,6 +122,6 @@ def _module(name: str, file: Path) -> ModuleType:
 
 def _unloadable(name: str, where: str, error: Exception) -> NpukitError:
     return NpukitError(
-        f"the plug-in {name} ({where}) cannot be loaded: {type(error).__name__}: {error}",
+        f"the plug-in {name} ({where}) cannot be loaded: {raised(error, Path(where))}",
         tries=[f"it must define `{ATTRIBUTE}`, which takes the board's AcceleratorSlot and gives the plug-in"],
     )
