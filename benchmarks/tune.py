@@ -2,7 +2,7 @@
 
     python benchmarks/tune.py FOLDER_OF_MODELS [--lines digits-float kws-16] [--budget 300]
 
-Each network is built untuned, tuned with a file of findings of its own, and built again: the second build must be what
+Each network is built untuned, tuned with records of its own, and built again: the second build must be what
 tuning left, byte for byte, without a trial. Trials are measured on the built-in emulator or on QEMU, and count only
 if they are exact. What a budget of seconds reaches depends on the machine: the line says how many trials it was.
 """

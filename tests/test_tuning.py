@@ -1,4 +1,4 @@
-"""Tuning: what is found is faster and equal, builds pick it up, files of findings merge."""
+"""Tuning: what is found is faster and equal, builds pick it up, files of records merge."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from npukit.options import OWN_PLAN
 from npukit.plan.search.tuned_choices import SPACIOUS, spelled, splits_of, worth_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuner import knobs, loop_searches
-from npukit.tuning import VARIABLE, Database, Finding, default_path, load_database
+from npukit.tuning import VARIABLE, Database, TuningRecord, default_path, load_database
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
 INT8 = CHECKOUT / "examples/digits/digits_int8.tflite"
-SLOW = Finding("conv", "code 0.25", 70, 100, ("code 0.25",))
-FAST = Finding("conv", "code 0", 50, 100, ("code 0",))
+SLOW = TuningRecord("conv", "code 0.25", 70, 100, ("code 0.25",))
+FAST = TuningRecord("conv", "code 0", 50, 100, ("code 0",))
 
 
 def test_of_two_findings_the_faster_stays_and_nothing_is_tried_twice() -> None:
     merged = Database({"a": SLOW}).merged(Database({"a": FAST, "b": SLOW}))
-    assert merged.findings["a"] == replace(FAST, tried=("code 0.25", "code 0"))
-    assert merged.findings["b"] == SLOW
+    assert merged.records["a"] == replace(FAST, tried=("code 0.25", "code 0"))
+    assert merged.records["b"] == SLOW
     again = Database({"a": FAST}).merged(Database({"a": SLOW}))
     assert again.choice("a") == FAST.choice
 
 
 def test_findings_are_read_back(tmp_path: Path) -> None:
     Database({"a": SLOW, "b": FAST}).save(tmp_path / "new/tuned.json")
-    assert load_database(tmp_path / "new/tuned.json").findings == {"a": SLOW, "b": FAST}
+    assert load_database(tmp_path / "new/tuned.json").records == {"a": SLOW, "b": FAST}
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["tuned.json"]
-    assert load_database(tmp_path / "nothing.json").findings == {}
+    assert load_database(tmp_path / "nothing.json").records == {}
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_findings_are_read_back(tmp_path: Path) -> None:
     [
         "",
         "[]",
-        '{"format": 1, "findings": {}}',
-        '{"format": 2, "findings": {"a": 3}}',
-        '{"format": 2, "findings": {"a": {"what": "c", "choice": 3, "cost": 1, "before": 1, "tried": []}}}',
-        '{"format": 2, "findings": {"a": {"what": "c", "choice": "code 0", "cost": "x", "before": 1, "tried": []}}}',
+        '{"format": 2, "records": {}}',
+        '{"format": 3, "records": {"a": 3}}',
+        '{"format": 3, "records": {"a": {"what": "c", "choice": 3, "cost": 1, "before": 1, "tried": []}}}',
+        '{"format": 3, "records": {"a": {"what": "c", "choice": "code 0", "cost": "x", "before": 1, "tried": []}}}',
     ],
 )
 def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
@@ -68,13 +68,13 @@ def test_choices_are_texts_that_read_back() -> None:
     assert splits_of(spelled(((1, 2, 1, 8), (), (4,)))) == ((1, 2, 1, 8), (), (4,))
     assert worth_of("code 0.25") == 0.25
     for read, text in ((worth_of, "code -1"), (splits_of, "splits 1x0"), (splits_of, "splits a"), (worth_of, "x 1")):
-        with pytest.raises(NpukitError, match="is no finding"):
+        with pytest.raises(NpukitError, match="is no tuning record"):
             read(text)
 
 
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where findings go."""
+    """Where records go."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
     return default_path()
 
@@ -88,7 +88,7 @@ def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 def untuned(model: Path, tmp_path_factory: pytest.TempPathFactory, options: api.Options) -> Build:
-    """A build that knows no findings, whoever runs the tests."""
+    """A build that knows no records, whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("none") / "tuned.json"))
         return api.build(model, output=tmp_path_factory.mktemp("built") / "out", options=options)
@@ -149,7 +149,7 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
     monkeypatch.setattr("npukit.pipeline.build_again", build_again)
     monkeypatch.setattr("npukit.tuner.session.replace_build", lambda source, output: replaced.append(output))
     tuned = api.tune(in_float.folder)
-    kept = {finding.choice for finding in load_database(found).findings.values()}
+    kept = {record.choice for record in load_database(found).records.values()}
     gain = whole < 100 and exact
     assert tuned.after == (whole if gain else 100)
     assert kept == ({str(Blocking(0, 4))} if gain else {str(AS_WRITTEN)})
@@ -190,10 +190,10 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
     monkeypatch.setattr("npukit.pipeline.build_again", build_again)
     monkeypatch.setattr("npukit.tuner.session.replace_build", lambda source, output: None)
     assert api.tune(in_float.folder).after == 50
-    findings = load_database(found).findings
-    assert findings[odd.key].choice == odd.usual
-    assert {findings[knob.key].choice for knob in others} == {str(Blocking(0, 4))}
-    assert all(str(Blocking(0, 4)) in finding.tried for finding in findings.values())
+    records = load_database(found).records
+    assert records[odd.key].choice == odd.usual
+    assert {records[knob.key].choice for knob in others} == {str(Blocking(0, 4))}
+    assert all(str(Blocking(0, 4)) in record.tried for record in records.values())
 
 
 def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
@@ -240,7 +240,7 @@ def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_se
 
 def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: Path, tmp_path: Path) -> None:
     key = next(knob.key for knob in knobs.knobs_of(in_float, load_kernels(in_float.folder)) if "conv2d" in knob.what)
-    Database({key: Finding("conv2d", "tiles 1x3x1x1/7x1x1", 1, 2)}).save(found)
+    Database({key: TuningRecord("conv2d", "tiles 1x3x1x1/7x1x1", 1, 2)}).save(found)
     with pytest.raises(NpukitError, match="is no arrangement of these loops") as caught:
         api.build(FLOAT, output=tmp_path / "out", options=IN_FLOAT)
     assert caught.value.tries
@@ -254,14 +254,14 @@ def test_an_int8_network_on_the_core_is_never_slower_and_the_next_build_is_the_s
     tuned = api.tune(built.folder)
     assert tuned.trials == 2, "another worth of a byte of code, and spacious layouts"
     assert tuned.after <= tuned.before
-    assert SPACIOUS in load_database(found).findings[tuned_whole(found)].tried
+    assert SPACIOUS in load_database(found).records[tuned_whole(found)].tried
     following = api.build(INT8, output=tmp_path / "next", options=ON_CORE)
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
 def tuned_whole(path: Path) -> str:
-    """The key of the finding for the whole network."""
-    return next(key for key, each in load_database(path).findings.items() if " on one PE of " in each.what)
+    """The key of the record for the whole network."""
+    return next(key for key, each in load_database(path).records.items() if " on one PE of " in each.what)
 
 
 def test_a_mapping_is_never_slower_and_the_next_build_has_it(
@@ -299,8 +299,8 @@ def test_findings_of_others_are_merged_and_used_without_a_trial(on_core: Build, 
     built = copied(on_core, tmp_path / "out")
     theirs = tmp_path / "theirs.json"
     keys = {knob.key: knob for knob in knobs.knobs_of(built, {}) if knob.layers}
-    Database({key: Finding(knob.what, "code 0", 1, 2, ("code 0",)) for key, knob in keys.items()}).save(theirs)
+    Database({key: TuningRecord(knob.what, "code 0", 1, 2, ("code 0",)) for key, knob in keys.items()}).save(theirs)
     tuned = api.tune(built.folder, budget_seconds=0, merge=[theirs])
     assert tuned.trials == 0
-    assert load_database(found).findings.keys() == keys.keys()
+    assert load_database(found).records.keys() == keys.keys()
     assert tuned.after <= tuned.before

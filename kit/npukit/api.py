@@ -350,8 +350,8 @@ def tune(
 ) -> Tuned:
     """Measure other kernels, loops and mappings, keep what is faster, and build the folder again with it.
 
-    `database` is where findings are kept (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` are files of
-    findings to start from. With `tracker`, a TVM tracker at `HOST:PORT`, all boards of the key measure side by side.
+    `database` keeps the tuning records (builds look in `$NPUKIT_TUNED` or the user's cache); `merge` are files of
+    records to start from. With `tracker`, a TVM tracker at `HOST:PORT`, all boards of the key measure side by side.
     """
     from npukit.farm.address import Address
     from npukit.farm.trials import local, on_farm

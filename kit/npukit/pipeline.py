@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from npukit import __version__
-from npukit.accel.core_kernels import USUAL, Taste
+from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
 from npukit.accel.interface import Accelerator, Plugin
@@ -108,7 +108,7 @@ class Compiled:
     planned: Planned
     options: Options
     company: Company | None = None
-    taste: Taste = USUAL
+    preference: CostPreference = USUAL
     """The cost preference by which its kernels of the core were chosen."""
 
     @property
@@ -138,7 +138,7 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     progress.stage(f"plan for {build.board.name}")
     planned = plan_with_kernels(net, build.board, engines, options.objective, options.pes, advice)
     with new_build_folder(output) as folder:
-        compiled = Compiled(prepared, build.board, planned, options, taste=advice.taste)
+        compiled = Compiled(prepared, build.board, planned, options, preference=advice.preference)
         fill_folder(folder, compiled, find_toolchain(options.toolchain), progress)
     return load_build(output)
 
@@ -239,7 +239,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
         progress.stage(f"plan for {board.name}: {text}")
 
     planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised, tell)
-    return _or_in_sums(Compiled(prepared, board, planned, options, taste=advised.taste))
+    return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference))
 
 
 def _or_in_sums(compiled: Compiled) -> Compiled:
@@ -412,7 +412,7 @@ def _manifest(
         dram=DRAM_IMAGE if plan.dram else None,
         chips=plan.chips,
         company=company,
-        taste=compiled.taste,
+        preference=compiled.preference,
         summary=dict(told),
         sha256={},
     )

@@ -15,15 +15,15 @@ from typing import Any
 from npukit.errors import NpukitError
 from npukit.writing import told_if_unwritable, write_file
 
-FORMAT = 2
+FORMAT = 3
 VARIABLE = "NPUKIT_TUNED"
 
 
 @dataclass(frozen=True)
-class Finding:
+class TuningRecord:
     """The best choice for one thing, what it costs and what npukit's own choice does: cycles, or instructions.
 
-    `what` names it for people. `tried` are the choices that were measured, so that nobody measures them again.
+    `what` names it for people. `tried` are the choices that were measured, so that they are not measured again.
     """
 
     what: str
@@ -35,18 +35,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Database:
-    """Findings by key."""
+    """Records by key."""
 
-    findings: Mapping[str, Finding]
+    records: Mapping[str, TuningRecord]
 
     def choice(self, key: str) -> str | None:
         """The best choice that is known, if any."""
-        found = self.findings.get(key)
+        found = self.records.get(key)
         return found.choice if found else None
 
     def merged(self, other: Database) -> Database:
-        found = dict(self.findings)
-        for key, theirs in other.findings.items():
+        found = dict(self.records)
+        for key, theirs in other.records.items():
             ours = found.get(key)
             found[key] = _better(ours, theirs) if ours else theirs
         return Database(found)
@@ -55,14 +55,14 @@ class Database:
         """Whole or not at all."""
         with told_if_unwritable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        told = {"format": FORMAT, "findings": {key: asdict(each) for key, each in sorted(self.findings.items())}}
+        told = {"format": FORMAT, "records": {key: asdict(each) for key, each in sorted(self.records.items())}}
         write_file(path, json.dumps(told, indent=1) + "\n")
 
 
 NOTHING_FOUND = Database({})
 
 
-def _better(ours: Finding, theirs: Finding) -> Finding:
+def _better(ours: TuningRecord, theirs: TuningRecord) -> TuningRecord:
     best = theirs if theirs.cost < ours.cost else ours
     return replace(best, tried=tuple(dict.fromkeys((*ours.tried, *theirs.tried))))
 
@@ -81,15 +81,15 @@ def load_database(path: Path) -> Database:
         told = json.loads(path.read_text())
         if told["format"] != FORMAT:
             raise ValueError(f"its format is {told['format']}, not {FORMAT}")
-        return Database({key: _finding(each) for key, each in told["findings"].items()})
+        return Database({key: _record(each) for key, each in told["records"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NpukitError(
             f"{path} is not a file of tuning results: {error}", tries=[f"remove it, or set {VARIABLE} to another file"]
         ) from error
 
 
-def _finding(told: dict[str, Any]) -> Finding:
+def _record(told: dict[str, Any]) -> TuningRecord:
     what, choice, *tried = (told["what"], told["choice"], *told["tried"])
     if not all(isinstance(text, str) for text in (what, choice, *tried)):
         raise ValueError("a choice is not a text")
-    return Finding(what, choice, int(told["cost"]), int(told["before"]), tuple(tried))
+    return TuningRecord(what, choice, int(told["cost"]), int(told["before"]), tuple(tried))

@@ -287,7 +287,7 @@ def in_kernel(*place: str | int, value: object) -> Change:
 
 
 def of_another_key(folder: Path) -> None:
-    """Findings are kept by key, for all builds to come."""
+    """Tuning records are kept by key, for all builds to come."""
     kernels = json.loads((folder / "loops.json").read_text())
     (folder / "loops.json").write_text(json.dumps(dict(zip(kernels, reversed(kernels.values()), strict=True))))
 

@@ -16,7 +16,7 @@ import pytest
 from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
-from npukit.accel.core_kernels import Taste
+from npukit.accel.core_kernels import CostPreference
 from npukit.errors import NpukitError
 from npukit.library.sources import CORTEX_M, EXAMPLE, PORTABLE, library
 from npukit.plan.search.tuned_choices import Advice
@@ -122,8 +122,8 @@ def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) ->
 
 
 def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_path: Path) -> None:
-    """The findings that it was built with are in the build: those of this machine may be others by now."""
-    small = Taste({op.name: 30.0 for op in on_core.net().ops})
+    """The tuning records that it was built with are in the build: those of this machine may be others by now."""
+    small = CostPreference({op.name: 30.0 for op in on_core.net().ops})
     with mock.patch("npukit.pipeline.advice_for", return_value=Advice(small)):
         tuned = api.build(DIGITS, output=tmp_path / "tuned", options=api.Options(engine="cpu", pes=1))
     plain = shared_build(DIGITS, tmp_path / "plain", engine="cpu", pes=1)

@@ -101,7 +101,7 @@ NO_KERNELS = CoreKernels({}, {}, 0)
 
 
 @dataclass(frozen=True)
-class Taste:
+class CostPreference:
     """The cost preference of a choice of kernels.
 
     `code_worth` says of ops by name how many times as much as usual a byte of their code must save. `spacious` takes
@@ -112,15 +112,15 @@ class Taste:
     spacious: bool = False
 
 
-USUAL = Taste()
+USUAL = CostPreference()
 
 
-def choose_core_kernels(net: Net, objective: str, taste: Taste = USUAL) -> CoreKernels:
+def choose_core_kernels(net: Net, objective: str, preference: CostPreference = USUAL) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
     found = core_nodes(net)
     nodes, goal = with_ranges(found.nodes), "memory" if objective == "memory" else "latency"
-    worth = {i: taste.code_worth[owner] for i, owner in enumerate(found.owners) if owner in taste.code_worth}
-    spacious = taste.spacious and goal == "latency"
+    worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
+    spacious = preference.spacious and goal == "latency"
     choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     ops = {**dict(_by_op(found, choice, zeros)), **dict(_transpositions(net))}
@@ -131,12 +131,12 @@ def choose_core_kernels(net: Net, objective: str, taste: Taste = USUAL) -> CoreK
     return CoreKernels(ops, notes | {name: made.note for name, made in ops.items()}, sum(code.values()))
 
 
-def core_kernels_alone(net: Net, taste: Taste = USUAL) -> CoreKernels:
+def core_kernels_alone(net: Net, preference: CostPreference = USUAL) -> CoreKernels:
     """Kernels of each op on the core that need no agreement with others: its tensors lie densely.
 
     They are for tiles that are the whole op.
     """
-    chosen = [choose_core_kernels(net.alone(op), "latency", taste) for op in net.ops if op.engine == CORE]
+    chosen = [choose_core_kernels(net.alone(op), "latency", preference) for op in net.ops if op.engine == CORE]
     return CoreKernels(
         ops={name: made for each in chosen for name, made in each.ops.items()},
         notes={name: note for each in chosen for name, note in each.notes.items()},

@@ -108,7 +108,7 @@ def _as_built(build: Build) -> Planned:
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
             tries=["npukit export BUILD --portable"],
         )
-    again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, Advice(build.manifest.taste))
+    again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, Advice(build.manifest.preference))
     if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
         raise NpukitError(
             f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from npukit.accel.core_kernels import USUAL, CoreKernels, Taste, choose_core_kernels, core_kernels_alone
+from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose_core_kernels, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
@@ -58,7 +58,7 @@ def plan_with_kernels(
     """
     taken = NO_ADVICE if objective == "memory" else advice
     if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
-        for kernels in _choices(net, objective, taken.taste):
+        for kernels in _choices(net, objective, taken.preference):
             known = {**engines, Cpu.name: Cpu(kernels)}
             plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
             if plan:
@@ -68,7 +68,7 @@ def plan_with_kernels(
         advised = _as_advised(net, board, known, objective, max_pes, taken)
         return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes, tell=tell)
 
-    return _on_mesh(net, board, engines, planned, taken.taste)
+    return _on_mesh(net, board, engines, planned, taken.preference)
 
 
 def _as_advised(
@@ -100,10 +100,10 @@ def plan_around(net: Net, board: Board, engines: Engines, pins: Assignment, max_
 
 
 def _on_mesh(
-    net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], taste: Taste = USUAL
+    net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], preference: CostPreference = USUAL
 ) -> Planned:
     """Ops that one PE computes whole have their kernels in assembly, if their code finds room there."""
-    alone = core_kernels_alone(net, taste)
+    alone = core_kernels_alone(net, preference)
     with_kernels = {**engines, Cpu.name: Cpu(alone)}
     plan = planned(with_kernels)
     whole = _computed_whole(net, plan) & alone.ops.keys()
@@ -148,9 +148,9 @@ def _pes_of(plan: Plan, op: str) -> set[int]:
     return {pe.pe for pe in plan.pes for step in pe.computes() if step.op == op}
 
 
-def _choices(net: Net, objective: str, taste: Taste) -> Iterator[CoreKernels]:
-    yield choose_core_kernels(net, objective, taste)
-    if taste != USUAL:
+def _choices(net: Net, objective: str, preference: CostPreference) -> Iterator[CoreKernels]:
+    yield choose_core_kernels(net, objective, preference)
+    if preference != USUAL:
         yield choose_core_kernels(net, objective)
     if objective != "memory":
         yield choose_core_kernels(net, "memory")

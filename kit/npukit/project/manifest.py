@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator,
 from typing_extensions import TypedDict
 
 from npukit import __version__
-from npukit.accel.core_kernels import USUAL, Taste
+from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.options import Options
@@ -165,7 +165,7 @@ class Manifest(BaseModel):
     """The chips that run the network, each on frames of its own."""
     company: CompanyRecord | None = None
     """The network's place where several share the board."""
-    taste: Taste = USUAL
+    preference: CostPreference = USUAL
     """The cost preference by which kernels of the core were chosen; records of `npukit tune` change it."""
     summary: dict[str, Any]
     sha256: dict[File, _Sha256]

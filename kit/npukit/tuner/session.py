@@ -25,7 +25,7 @@ from npukit.project.build_folder import GOLDEN, Build, replace_build
 from npukit.tuner.knobs import OWN_BATCH, OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
 from npukit.tuner.loop_searches import LoopSearches
 from npukit.tuner.mappings import MappingSearch
-from npukit.tuning import Database, Finding, load_database
+from npukit.tuning import Database, TuningRecord, load_database
 
 BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
 Choices = Mapping[str, str]
@@ -108,7 +108,7 @@ class Tuner:
         yield from self._together([knob for knob in self._knobs.values() if knob.layers])
         if self._loops:
             self._searches = LoopSearches(
-                self._loops, lambda key: self._finding(self._knobs[key], baseline), baseline.cost
+                self._loops, lambda key: self._record(self._knobs[key], baseline), baseline.cost
             )
             yield from self._searches.proposals(deadline)
         for knob in (each for each in self._knobs.values() if not each.layers):
@@ -125,7 +125,7 @@ class Tuner:
                 yield fresh
 
     def _tried_of(self, key: str) -> tuple[str, ...]:
-        found = self._database.findings.get(key)
+        found = self._database.records.get(key)
         return found.tried if found else ()
 
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
@@ -174,20 +174,20 @@ class Tuner:
         learnt = {}
         for key, choice in choices.items():
             knob = self._knobs[key]
-            known, cost = self._finding(knob, baseline), _cost(knob, trial)
+            known, cost = self._record(knob, baseline), _cost(knob, trial)
             best = replace(known, choice=choice, cost=cost) if trial.exact and cost < known.cost else known
             learnt[key] = replace(best, tried=(*known.tried, choice))
             if self._searches and trial.exact:
                 self._searches.tell(key, choice, cost)
-        self._keep(Database({**load_database(self._path).findings, **self._database.findings, **learnt}))
+        self._keep(Database({**load_database(self._path).records, **self._database.records, **learnt}))
 
     def _keep(self, database: Database) -> None:
         self._database = database
         self._database.save(self._path)
 
-    def _finding(self, knob: Knob, baseline: Trial) -> Finding:
+    def _record(self, knob: Knob, baseline: Trial) -> TuningRecord:
         cost = _cost(knob, baseline)
-        return self._database.findings.get(knob.key) or Finding(knob.what, knob.usual, cost, cost)
+        return self._database.records.get(knob.key) or TuningRecord(knob.what, knob.usual, cost, cost)
 
     def _finish(self, baseline: Trial) -> int:
         """All the best together. If that is no gain after all, not exact, or does not fit, nothing stays."""
@@ -205,12 +205,12 @@ class Tuner:
         """Forgets the choices; what was tried stays known."""
         kept = {
             key: replace(each, choice=self._knobs[key].usual, cost=each.before) if key in self._knobs else each
-            for key, each in self._database.findings.items()
+            for key, each in self._database.records.items()
         }
         self._keep(Database(kept))
 
     def _chosen(self, knob: Knob, baseline: Trial) -> Chosen:
-        found = self._finding(knob, baseline)
+        found = self._record(knob, baseline)
         return Chosen(knob.what, knob.layers, found.choice, _cost(knob, baseline), found.cost)
 
 

@@ -20,7 +20,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
 from npukit.quantize.models import load_model
-from npukit.tuning import VARIABLE, Database, Finding
+from npukit.tuning import VARIABLE, Database, TuningRecord
 
 MODEL = CHECKOUT / "examples/digits/digits_int8.tflite"
 CHOICE = BatchSpec(2, ((1, 2, 1, 8), (), (4,)), 2, 3, 3, 4096)
@@ -39,7 +39,7 @@ def test_a_batch_is_a_text_that_reads_back() -> None:
     "text", ["batches", TEXT.replace("with 2 int", "with 0 int"), TEXT.replace("x8", "x0"), f"{TEXT}!"]
 )
 def test_what_is_no_batch_is_refused(text: str) -> None:
-    with pytest.raises(NpukitError, match="is no finding of npukit tune"):
+    with pytest.raises(NpukitError, match="is no tuning record"):
         BatchSpec.parse(text)
 
 
@@ -84,7 +84,7 @@ def test_a_build_takes_the_batch_that_was_found_without_a_search(
     net = assign_engines(load_model(MODEL).net, with_core(plugins_of(board)))
     key = network_key(net, board, "throughput", 2)
     assert key != network_key(net, board, "latency", 2)
-    Database({key: Finding("digits", str(choice), 1, 2)}).save(tmp_path / "tuned.json")
+    Database({key: TuningRecord("digits", str(choice), 1, 2)}).save(tmp_path / "tuned.json")
     built = api.build(MODEL, output=tmp_path / "out", options=api.Options(objective="throughput", pes=2))
     assert built.plan().frames == 2 // choice.pes * 2
     assert api.validate(built.folder).passed

@@ -1,4 +1,4 @@
-"""The kernels that TVM makes of what has no integer op: the findings they take, and what tuning needs to know of them.
+"""The kernels that TVM makes of what has no integer op: their tuning records, and what tuning needs to know of them.
 
 While `scheduling` is open, kernels take the arrangement that tuning found for them and leave what they were made from.
 """

@@ -1,4 +1,4 @@
-"""A batch of frames as a finding of `npukit tune` has it: a text from which it is planned again without a search."""
+"""A batch of frames as a tuning record has it: a text from which it is planned again without a search."""
 
 from __future__ import annotations
 
@@ -60,4 +60,4 @@ def read_splits(part: str, choice: str) -> tuple[Split, ...]:
 
 
 def unreadable(choice: str) -> NpukitError:
-    return NpukitError(f"{choice!r} is no finding of npukit tune", tries=["remove the file of tuning results"])
+    return NpukitError(f"{choice!r} is no tuning record", tries=["remove the file of tuning results"])

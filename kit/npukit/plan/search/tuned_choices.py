@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from npukit.accel.core_kernels import Taste
+from npukit.accel.core_kernels import CostPreference
 from npukit.board.board import Board
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape, TvmCode
@@ -26,7 +26,7 @@ CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
 class Advice:
     """Advice for one network on one board. Without splits or a batch the planner finds its own."""
 
-    taste: Taste = field(default_factory=Taste)
+    preference: CostPreference = field(default_factory=CostPreference)
     splits: tuple[Split, ...] = ()
     """The split of each op that is a step."""
     batch: BatchSpec | None = None
@@ -47,7 +47,7 @@ def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
     """The advice of the worth of a byte of each op's code, and the choice for the whole network."""
     splits = splits_of(whole) if whole.startswith(SPLITS) else ()
     wanted = BatchSpec.parse(whole) if whole.startswith(BATCHES) else None
-    return Advice(Taste(worth, spacious=whole == SPACIOUS), splits, wanted)
+    return Advice(CostPreference(worth, spacious=whole == SPACIOUS), splits, wanted)
 
 
 def core_ops(net: Net) -> list[Op]:
