@@ -70,6 +70,7 @@ def every_verb(folder: Path) -> None:
     """What one does with a build."""
     built = api.load(folder)
     api.validate(folder, cases=1)
+    api.run(folder)
     api.bench(folder, frames=1)
     api.trace(folder, folder.parent / "trace.json")
     assert built.golden()
