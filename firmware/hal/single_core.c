@@ -18,7 +18,7 @@ enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
 static uint64_t cycles_before; /* up to the clock's value last seen */
 static uint32_t last_value;
-static uint32_t instructions_per_tick; /* 0 on silicon, where a tick is a cycle and nobody counts instructions */
+static uint32_t instructions_per_tick; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
 
 /* QEMU has no watchpoint unit: its registers read as 0. A Cortex-M4's has comparators. */
 static bool is_qemu(void)
@@ -35,7 +35,7 @@ void clock_begin(void)
     }
 }
 
-/* Exact as long as somebody asks once per turn of the clock (hal_wait does). */
+/* Exact as long as it is called once per turn of the clock (hal_wait does). */
 uint64_t hal_cycles(void)
 {
     const uint32_t value = clock_now();

@@ -54,7 +54,7 @@ struct net_description {
     uint16_t frame_count; /* on each chip */
     uint16_t pe_count;    /* likewise */
     uint16_t chip_count;
-    uint16_t link_bytes; /* that the board's link holds while nobody reads them */
+    uint16_t link_bytes; /* that the board's link holds until they are read */
     const struct net_tensor *inputs;
     const struct net_tensor *outputs;
     const char *const *layer_names;
@@ -73,7 +73,7 @@ struct net_control {
     uint32_t fault_status;        /* the core's Configurable Fault Status Register, if it has stopped */
     uint32_t fault_pc;
     uint32_t fault_address;
-    uint32_t events; /* where struct net_events lies; 0: nobody writes any */
+    uint32_t events; /* where struct net_events lies; 0: none are written */
     uint32_t reserved;
 };
 

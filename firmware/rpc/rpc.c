@@ -91,7 +91,7 @@ static uint8_t *put_name(uint8_t *at, const char *name)
     return at + 1 + length;
 }
 
-/* Requests that may be under way. While a long reply goes out nobody reads: what asks for the next ones must fit the
+/* Requests that may be under way. While a long reply goes out nothing is read: requests for the next ones must fit the
  * link. Requests with data have short replies. */
 static uint32_t window(void)
 {
@@ -271,7 +271,7 @@ _Noreturn void rpc_serve(void)
     }
 }
 
-/* Say what nobody asked for. `packet`: the payload in place, room for the CRC behind it, all else 0. */
+/* Send an unrequested packet. `packet`: the payload in place, room for the CRC behind it, all else 0. */
 static void tell(uint8_t *packet, uint32_t kind, struct rpc_answer said)
 {
     packet[1] = (uint8_t)kind;

@@ -37,7 +37,7 @@ _Noreturn void rpc_serve(void);
  * it at least. Its size; 0 if no reply is due. */
 uint32_t rpc_answer(uint8_t *packet, uint32_t size);
 
-/* Whether the host has broken a run off (docs/protocol.md): for whoever waits for something in a run on the
+/* Whether the host has broken a run off (docs/protocol.md): for waits in a run on the
  * PE that the host talks to. Takes all that has arrived over the link, where this PE has it. */
 bool rpc_break(void);
 

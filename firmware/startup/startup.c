@@ -10,7 +10,7 @@ extern const uint32_t __data_load[];
 extern int main(void);
 void reset_handler(void);
 
-/* What untouched stack holds: whoever looks for the deepest use looks for the first word that differs. */
+/* What untouched stack holds: the deepest use is at the first word that differs. */
 enum { STACK_PAINT = 0x5AFEC0DE };
 
 /* Armv7-M, Coprocessor Access Control Register. */

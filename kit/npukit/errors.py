@@ -42,7 +42,7 @@ def escaped(text: str) -> str:
 
 
 def raised(fault: Exception, code: Path) -> str:
-    """What a user's own code raised, and its deepest line in `code`, which is a file or a folder."""
+    """The exception of a user's own code, and its deepest line in `code`, which is a file or a folder."""
     places = [(place.filename, place.lineno) for place in traceback.extract_tb(fault.__traceback__)]
     if isinstance(fault, SyntaxError):
         places.append((fault.filename or "", fault.lineno))

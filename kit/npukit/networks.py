@@ -39,7 +39,7 @@ def build_networks(
     compiled = compile_networks(wanted, board, options, progress)
     with new_build_folder(output) as folder:
         relays: list[Relay] = []
-        for each in [*wanted[1:], wanted[0]]:  # whoever passes requests on must know where to
+        for each in [*wanted[1:], wanted[0]]:  # the network that passes requests on must know where to
             network_pe = compiled[each.name].plan.pes[0].pe
             passes_on = tuple(relays) if network_pe == board.root_pe else ()
             standing = replace(compiled[each.name], company=Company(network_pe, passes_on))

@@ -24,7 +24,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
     """Results of `work` for each item, in their order, whatever is done first.
 
     Each is done in a copy of this process as it is when the item comes, so that all it changes is lost but its result.
-    Items are taken as cores are free; with whoever takes no more results all work ends. On one core, or where processes
+    Items are taken as cores are free; when no more results are taken all work ends. On one core, or where processes
     cannot be copied, one item after the other is done here.
     """
     if not _may_fork():

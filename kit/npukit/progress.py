@@ -1,4 +1,4 @@
-"""Progress of long work, told to whoever wants to show it."""
+"""Progress of long work, passed to what shows it."""
 
 from __future__ import annotations
 

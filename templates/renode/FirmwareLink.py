@@ -32,7 +32,7 @@ class FirmwareLink:
         self.received = b""
 
     def free_port(self):
-        """A port of this machine that nobody listens to."""
+        """A port of this machine on which nothing listens."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             return listener.getsockname()[1]
 
@@ -83,7 +83,7 @@ class FirmwareLink:
         return b"".join(self.ask(READ_OUTPUT, struct.pack("<HHI", index, count, at)) for at, count in sizes)
 
     def ask(self, kind, arguments=b""):
-        """The payload of the reply. A request that nobody answers is sent again; none does harm when it comes twice."""
+        """The payload of the reply. A request without an answer is sent again; none does harm when it comes twice."""
         self.sequence = (self.sequence + 1) & 0xFFFF
         packet = HEADER.pack(1, kind, self.sequence, ANY_PE, SESSION) + arguments
         for _ in range(ATTEMPTS):

@@ -12,7 +12,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 {
     public static class LinkTerminalExtensions
     {
-        // With `leave` Renode ends when its host hangs up: it must not outlive whoever started it.
+        // With `leave` Renode ends when its host hangs up: it must not outlive the program that started it.
         public static void CreateLinkTerminal(this Emulation emulation, int port, string name, bool leave = false)
         {
             emulation.ExternalsManager.AddExternal(new LinkTerminal(port, leave), name);
@@ -28,7 +28,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             listener = new TcpListener(IPAddress.Loopback, port);
         }
 
-        // Nobody can call before somebody would hear.
+        // No client can connect before the terminal listens.
         public override void AttachTo(IUART uart)
         {
             base.AttachTo(uart);

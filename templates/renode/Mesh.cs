@@ -197,7 +197,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public const uint DramOfChip = 0x80000000, ThisChip = 0x40000000, NoPlace = 0x7FFFFFFF;
     }
 
-    // Gigabytes of which few are touched: what nobody has written reads as 0.
+    // Gigabytes of which few are touched: what was never written reads as 0.
     public class Dram
     {
         public byte[] Read(long address, int count)

@@ -29,7 +29,7 @@ _ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: 
 class OpKernels:
     """An op as kernels: perhaps a copy of its input with a border, in scratch; the op; perhaps the output's border.
 
-    Nobody reads a copied input again: the output may lie on it.
+    A copied input is not read again: the output may lie on it.
     """
 
     copy: cortex_m.Kernel | None

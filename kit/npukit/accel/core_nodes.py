@@ -31,7 +31,7 @@ class CoreNodes:
 def core_nodes(net: Net) -> CoreNodes:
     """The nodes of a net, in the order of its ops.
 
-    A padded convolution of a dense tensor begins with a copy; so does a depthwise one of what nobody makes planes of.
+    A padded convolution of a dense tensor begins with a copy; so does a depthwise one of what is not made in planes.
     """
     return _Builder(net).built()
 

@@ -1,4 +1,4 @@
-"""Channels that are constant whatever the input, or that nobody looks at, taken out of a net. Exact for every input.
+"""Channels that are constant whatever the input, or that are not read, taken out of a net. Exact for every input.
 
 A constant that a layer reads becomes part of its bias; under padding that holds only for the zero point itself.
 Inputs and outputs of the net keep all of theirs.

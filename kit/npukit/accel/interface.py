@@ -163,7 +163,7 @@ class CommandFormat:
 class Abilities:
     """Abilities of an engine besides running op after op while the core waits.
 
-    `patterns`: kinds of ops that it may take as one, each reading what the one before makes and nobody else reads.
+    `patterns`: kinds of ops that it may take as one, each reading what the one before makes and nothing else reads.
     `subgraphs`: it takes any connected ops as one that it takes one by one.
     `wait`: a `Call` or a chain only starts the work, and this function waits for all that was started:
     `int32_t wait(void)`, 0 or an error code; at once if there is nothing to wait for.

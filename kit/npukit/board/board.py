@@ -95,7 +95,7 @@ class Timer(_Part):
 
 
 class Uart(_Part):
-    """The host link. `receive_bytes` are those it holds while nobody reads them."""
+    """The host link. `receive_bytes` are those it holds while they are not read."""
 
     base: Address
     baud: Positive

@@ -12,7 +12,7 @@ from npukit.errors import NpukitError
 
 
 def asked_passphrase(key: Path) -> str:
-    """The passphrase of a key, if there is somebody to ask."""
+    """The passphrase of a key, if there is a terminal to ask on."""
     return getpass(f"passphrase of {key}: ") if sys.stdin.isatty() else ""
 
 

@@ -16,7 +16,7 @@ _BINARY = {
 }
 _TERNARY, _UNARY, _POSTFIX = 1, 20, 21
 _PLAIN = {"+", "-", "*"}
-"""Operators whose precedence everybody knows: their operands need no parentheses for the reader's sake."""
+"""Operators of well-known precedence: their operands need no parentheses for the reader's sake."""
 
 PLACE_OF = "place_of"
 """The name of a function in what TVM prints: the address of a symbol plus so many bytes."""

@@ -133,7 +133,7 @@ def render_library(role: Role, prefix: str) -> dict[str, str]:
 
 
 def library_frame(role: Role) -> str:
-    """The statements of a frame that nobody observes."""
+    """The statements of a frame that is not observed."""
     return _frame(role.steps, role, observable=False)
 
 

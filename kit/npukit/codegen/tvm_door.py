@@ -116,7 +116,7 @@ def _inside(parameter: Parameter, variable: Any) -> Any:
         return variable
     if parameter.access == "place":
         return Place(variable)
-    # TIR wants a length; nobody below checks it, and the C only has the pointer.
+    # TIR wants a length; nothing below checks it, and the C only has the pointer.
     return Array(script.decl_buffer((1 << 30,), parameter.dtype, data=variable))
 
 

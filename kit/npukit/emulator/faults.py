@@ -29,9 +29,9 @@ _KINDS = {
     16: "a doorbell without a DSB after the last store to memory: what it hands over may not be there yet",
     17: "a WFI that nothing ends: no interrupt is pending, and SysTick raises none",
     18: "{what} ({address:#010x}), which its manual leaves undefined",
-    19: "a load from address {address:#010x}, which holds what it held at power-on: nobody has written there",
-    20: "its DMA would read address {address:#010x} of PE {other}, which nobody has written since power-on",
-    21: "an accelerator would read address {address:#010x}, which nobody has written since power-on",
+    19: "a load from address {address:#010x}, which holds what it held at power-on: it was never written",
+    20: "its DMA would read address {address:#010x} of PE {other}, which was not written since power-on",
+    21: "an accelerator would read address {address:#010x}, which was not written since power-on",
     22: "an accelerator would write to address {address:#010x} in its own code",
 }
 """Texts by `enum fault_kind` in worker/core/pe.h."""

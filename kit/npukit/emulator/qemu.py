@@ -1,4 +1,4 @@
-"""QEMU as a board: an emulator nobody here wrote, to check single-PE builds against."""
+"""QEMU as a board: an emulator independent of npukit, to check single-PE builds against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Firmware that waits for ever: which PE waits for whom."""
+"""Firmware that waits for ever: which PE waits for which."""
 
 from __future__ import annotations
 

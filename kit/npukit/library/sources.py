@@ -1,4 +1,4 @@
-"""The network of a build as C sources for somebody's own firmware: no main loop, no link, no board."""
+"""The network of a build as C sources for other firmware: no main loop, no link, no board."""
 
 from __future__ import annotations
 

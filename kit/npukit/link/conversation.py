@@ -73,7 +73,7 @@ class Refused(NpukitError):
 class Conversation:
     """One host's requests to a device.
 
-    It is with `pe`, whom requests are for that name no other. Up to `window` requests are under way at once. Each is
+    It is with `pe`, which requests are for that name no other. Up to `window` requests are under way at once. Each is
     repeated until its own reply comes; no answer in time, or a nonsensical one, is an `NpukitError`.
     """
 
@@ -198,7 +198,7 @@ class Conversation:
         return found
 
     def _take_fault(self, reply: Reply) -> None:
-        """A fault of this session ends it; one from before may have been cured by a reset, or be why nobody answers."""
+        """A fault of this session ends it; one from before may be cured by a reset, or be why there is no answer."""
         fault = DeviceFault(reply.pe, reply.address, *unpack_fault(reply))
         if reply.session == self._session:
             raise fault

@@ -185,7 +185,7 @@ class Session:
         return self._run_number
 
     def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
-        """The run's result; that of a run broken off if it has none in time, and who waited for whom then."""
+        """The run's result; that of a run broken off if it has none in time, and which PE waited for which then."""
         try:
             return self._conversation.end(begun, seconds), ()
         except NoAnswer as silent:

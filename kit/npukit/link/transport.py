@@ -28,7 +28,7 @@ class Witness(Protocol):
     """A transport that sees more of the board than its bytes."""
 
     def silence(self) -> tuple[str, ...]:
-        """Why the board does not answer: who waits for whom, in lines."""
+        """Why the board does not answer: which PE waits for which, in lines."""
         ...
 
     def expect(self, frames: int) -> None:

@@ -26,7 +26,7 @@ GOLDEN_CASES = 3
 class Cases:
     """One array an input and one an expected output, each with a leading axis of cases.
 
-    `expected` may lack outputs that nobody told. `labels` say what each case is.
+    `expected` may lack outputs that are not known. `labels` say what each case is.
     """
 
     inputs: tuple[np.ndarray, ...]

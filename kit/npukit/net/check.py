@@ -1,4 +1,4 @@
-"""A Net's invariants. Whoever makes a Net from outside checks it; everything after may rely on it."""
+"""A Net's invariants. A Net made from outside is checked; everything after may rely on it."""
 
 from __future__ import annotations
 

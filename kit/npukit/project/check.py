@@ -66,7 +66,7 @@ def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:
 
 
 def free_bytes(layout: MemoryLayout, elf: Elf) -> int:
-    """Bytes that nobody uses in the memory of the activations."""
+    """Unused bytes in the memory of the activations."""
     memory = layout.activations.memory
     return memory.size - sum(_use(layout, elf)[memory.name].values())
 

@@ -27,7 +27,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Frame:
-    """A function's own use of the stack, and whom it calls."""
+    """A function's own use of the stack, and the functions it calls."""
 
     function: Function
     bytes: int

@@ -148,7 +148,7 @@ class Elf:
 
 
 def functions_pointed_at(objects: Iterable[Path]) -> set[str]:
-    """Functions whose address these compiled files store or load, the vector table aside: whom pointers may lead to."""
+    """Functions whose address these compiled files store or load, the vector table aside: pointers may lead to them."""
     return {name for path in objects for name in _pointed_at_in(path.read_bytes())}
 
 

@@ -19,7 +19,7 @@ MOST_PARTS = 256
 
 
 def check_elf(path: Path, board: Board) -> None:
-    """An error that names the image and the fact, so that whoever reads it later reads no more than is there."""
+    """An error that names the image and the fact, so that later readers read no more than is there."""
     fault = _fault(path.read_bytes(), board)
     if fault:
         raise NpukitError(f"image {path} cannot be read: {fault}", tries=["build again"])

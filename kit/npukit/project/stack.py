@@ -33,7 +33,7 @@ class StackReport:
 def stack_bound(path: Path, objects: Sequence[Path], indirect: Mapping[str, Sequence[str]]) -> StackReport:
     """The bound for a linked image made of `objects`.
 
-    `indirect` says whom the code of a source folder calls through pointers. Code elsewhere may call every function
+    `indirect` names what the code of a source folder calls through pointers. Code elsewhere may call every function
     whose address is taken anywhere.
     """
     graph = _Graph(Elf(path), functions_pointed_at(objects), indirect)

@@ -42,7 +42,7 @@ def canonical(module: IRModule) -> IRModule:
 
 
 def _folded(module: IRModule, *before: Any) -> IRModule:
-    """The module with its constants folded and without what nobody reads.
+    """The module with its constants folded and without what is not read.
 
     TVM's folding makes loops of every operator first, so it is asked only where there is something to fold.
     """

@@ -113,7 +113,7 @@ class Points:
             self._activated[variable] = core
 
     def _activatable(self, variable: Any) -> Any:
-        """The op whose result an activation clips, if nobody else reads that; perhaps rearranged in between."""
+        """The op whose result an activation clips, if nothing else reads that; perhaps rearranged in between."""
         while self._reads[variable] == 1 and callee(self.values.get(variable)) in REARRANGEMENTS:
             variable = self.values[variable].args[0]
         computed = variable in self.values and self.leaf(variable) is variable and not self.moves(variable)

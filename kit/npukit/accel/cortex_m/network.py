@@ -103,11 +103,11 @@ class _Partial:
     live_bytes: int
     routines: frozenset[str]
     before: _Partial | None
-    """Of one node less."""
+    """The partial choice of one node less."""
     calls: tuple[Call, ...]
     """The last node's."""
     layout: tuple[int, Layout]
-    """Of the last node's output."""
+    """The layout of the last node's output."""
 
     @property
     def nodes(self) -> list[_Partial]:
@@ -223,7 +223,7 @@ class _Search:
                 result.setdefault(state, []).extend(fitting)
 
     def _saved(self, index: int, call: Call, target: Layout) -> int:
-        """Bytes the output shares with an input that nobody reads afterwards."""
+        """Bytes the output shares with an input that is not read afterwards."""
         if call.kernel is None:
             return 0
         readers = {i: self._consumers[call.inputs[i]][-1] for i in call.kernel.may_overwrite if call.inputs[i] != INPUT}
@@ -294,7 +294,7 @@ class _Search:
 
 
 def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
-    """By node, and for the network's input, the nodes that read it, in their order."""
+    """The nodes that read each node, and the network's input, in their order."""
     found: dict[int, list[int]] = {index: [] for index in range(INPUT, len(nodes))}
     for index, node in enumerate(nodes):
         for source in dict.fromkeys(node.inputs):

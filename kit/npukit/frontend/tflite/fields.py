@@ -82,7 +82,7 @@ class Options(Mapping[str, Any]):
             raise NpukitError(f"its {name} is {self[name]}, but there are {count}")
 
     def check_read(self) -> None:
-        """An error that names a field that says something and that nobody read."""
+        """An error that names a field that says something and was not read."""
         if self._table is not None:
             refuse_unread(self._table, self._read | SAYS_NOTHING, "its options")
 
@@ -106,7 +106,7 @@ class Operands(tuple[int, ...]):
         return super().__iter__()
 
     def check_read(self) -> None:
-        """An error that names an operand that is given and that nobody asked for."""
+        """An error that names an operand that is given and not read."""
         for place in range(len(self)):
             if place not in self.read and super().__getitem__(place) >= 0:
                 raise NpukitError(f"it has {len(self)} inputs; npukit does not read number {place}")

@@ -105,7 +105,7 @@ class Assembly:
         return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
 
     def _before_reshapes(self, name: str) -> str:
-        """A reshape of a reshape is one reshape; the first falls away if nobody else reads it."""
+        """A reshape of a reshape is one reshape; the first falls away if nothing else reads it."""
         while name in self._reshaped:
             name = self._reshaped[name]
         return name
@@ -130,7 +130,7 @@ class Assembly:
         return Net(self.name, inputs, outputs, ops, tensors, constants)
 
     def _read_ops(self, outputs: tuple[str, ...]) -> tuple[Op, ...]:
-        """The ops whose result somebody reads."""
+        """The ops whose result is read."""
         read, ops = set(outputs), []
         for op in reversed(self.ops):
             if read & set(op.outputs):

@@ -38,7 +38,7 @@ from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
 
 IN_FLOAT = "the model computes it in float"
-"""Why an op is none in integers whose result nobody quantises."""
+"""Why an op is none in integers whose result is not quantised."""
 AT_RUN_TIME = "the model quantises at run time"
 AS_ASKED = "as asked"
 BYTES = ("int8", "uint8")
@@ -51,7 +51,7 @@ class Walk:
     assembly: Assembly
     module: Any
     floats: frozenset[Any] = frozenset()
-    """The float inputs that somebody reads as they are."""
+    """The float inputs that are read as they are."""
     kept: frozenset[Any] = frozenset()
     """The integer variables that shall be computed in float."""
     definitions: dict[Any, Any] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Walk:
 
     @cached_property
     def only_cast(self) -> frozenset[Any]:
-        """The variables that are read by casts to another type of index alone: so nobody needs them as they are."""
+        """The variables that are read by casts to another type of index alone: so they are not needed as they are."""
         casts = Counter(value.args[0] for value in _values(self.module) if _casts(value))
         return frozenset(variable for variable, count in casts.items() if self.islands.reads[variable] == count)
 

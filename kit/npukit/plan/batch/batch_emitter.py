@@ -221,7 +221,7 @@ class _BatchEmitter:
             self.emitter.send(frame, tensor, chosen)
 
     def _go(self) -> None:
-        """The root starts everybody."""
+        """The root starts all PEs."""
         root, *others = self._traffic.programs
         go = Block("go", SIGNAL)
         if others:

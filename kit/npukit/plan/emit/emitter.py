@@ -212,7 +212,7 @@ class Emitter:
         return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
 
     def end(self) -> None:
-        """The root waits for the outputs, everybody for what they sent and for their accelerators."""
+        """The root waits for the outputs, every PE for what it sent and for its accelerators."""
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self.ends.outputs)

@@ -29,7 +29,7 @@ same start and end together."""
 
 @dataclass(frozen=True)
 class Parcel:
-    """A message to be sent: by whose DMA, what, from where, to what of whom, in how many descriptors."""
+    """A message to be sent: the PE whose DMA sends it, its source, its destinations, the number of its descriptors."""
 
     sender: int
     tensor: str

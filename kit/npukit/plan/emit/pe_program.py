@@ -63,7 +63,7 @@ class Use:
 class Running:
     """The last steps given to an accelerator that runs by itself, and what they read and write.
 
-    Until something else goes on meanwhile, nobody need know: then they are `submitted`.
+    Until something else goes on meanwhile, nothing waits for it: then they are `submitted`.
     """
 
     steps: list[int] = field(default_factory=list)

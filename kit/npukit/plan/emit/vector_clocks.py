@@ -3,7 +3,7 @@
 A vector clock for each PE: how many steps of each other PE are surely complete. A message may land only in bytes
 whose last use, on the receiving PE, lies in those steps; so the bytes of a landing are reserved from the first step
 that is not surely complete when the message is sent. That makes flow control needless within a frame; between
-frames the root's knowledge of everybody's last step does the same.
+frames the root's knowledge of every PE's last step does the same.
 
 It cannot deadlock either: every step has the key (frame, place in the emitted order), a PE runs its steps in that
 order, and a wait depends on sends with smaller keys only.

@@ -30,7 +30,7 @@ class Effort:
     splits: int
     states: int
     priced: bool = False
-    """Whether splits that only the price of constants makes cheap are tried too."""
+    """True if splits that only the price of constants makes cheap are tried too."""
 
 
 @dataclass(frozen=True)

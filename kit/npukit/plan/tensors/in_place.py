@@ -1,4 +1,4 @@
-"""Tiles that may lie on one of their operands, as nobody reads that later: a tensor's memory serves for the next."""
+"""Tiles that may lie on one of their operands, as it is not read later: a tensor's memory serves for the next."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ API void mesh_set_root(struct mesh *mesh, uint32_t pe);
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
                                      const struct device_figure *figures, uint32_t count);
 
-/* A program. What is 0 is not known: the lowest address of its stack; the addresses of its code, which nobody may write
+/* A program. What is 0 is not known: the lowest address of its stack; the addresses of its code, which must not be written
  * while it runs; those of its activations, which a strict board lets anybody read. */
 API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
                              struct code_range arena);

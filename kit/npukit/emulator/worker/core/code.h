@@ -78,7 +78,7 @@ struct image {
     uint32_t code_low, code_high;    /* where code has run */
     uint32_t stack_bottom;           /* 0: not known */
     uint32_t arena_from, arena_to;   /* activations: shadow.c */
-    uint32_t code_from, code_to;     /* what nobody may write while the program runs; empty if not known */
+    uint32_t code_from, code_to;     /* what must not be written while the program runs; empty if not known */
 };
 
 #endif

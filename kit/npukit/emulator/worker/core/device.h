@@ -39,7 +39,7 @@ struct device_services {
     /* Add to the PE's count of cycles in which its accelerators worked. */
     void (*count_busy)(struct device_host *host, uint64_t cycles);
 
-    /* Something the software did wrong; kept for whoever looks at the run. */
+    /* Something the software did wrong; kept for the report of the run. */
     void (*report_error)(struct device_host *host, uint32_t code, uint32_t address);
 
     /* In a register's write: the core hands memory over to the device, which is about to read it. Ends the run with a

@@ -2,11 +2,11 @@
  *
  * The emulated board: PEs that each run a Unicorn core in their own time, and the events between them.
  *
- * Time is exact because nobody looks ahead: a PE may run ahead of the others by up to a quantum, but before it reads or
+ * Time is exact because no PE looks ahead: a PE may run ahead of the others by up to a quantum, but before it reads or
  * writes anything that others can change (every register but the timer's), it waits until no PE is behind it.
  *
  * Under an IT instruction Unicorn cannot stop before an access. There the PE waits before the IT instruction, so it may
- * miss what happens in the few cycles between; and the very first time, when nobody knows yet that registers are
+ * miss what happens in the few cycles between; and the very first time, when it is not known yet that registers are
  * accessed under that instruction, it does not wait at all. */
 #ifndef MESH_H
 #define MESH_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The last messages on the network-on-chip, for whoever asks why a run failed. */
+ * The last messages on the network-on-chip, to explain why a run failed. */
 #include "api.h"
 
 void notes_add(struct mesh *mesh, struct note note)

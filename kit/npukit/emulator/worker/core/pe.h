@@ -144,7 +144,7 @@ struct pe {
     bool in_access; /* a register access of the core is being carried out */
 
     uint8_t *sram;
-    uint8_t *written; /* shadow.c: a byte for each; 0: nobody looks */
+    uint8_t *written; /* shadow.c: a byte for each; 0: not watched */
     struct port_use *port_uses;
     size_t port_use_count, port_use_room;
     struct dma *dma;

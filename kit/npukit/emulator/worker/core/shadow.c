@@ -24,7 +24,7 @@ void shadow_written(const struct pe *pe, uint32_t address, size_t bytes)
     }
 }
 
-/* Of activations nobody asks: a round of frames computes those that it was not given, too, and the digest of a layer that
+/* Activations are left out: a batch computes those that it was not given, too, and the digest of a layer that
  * is made in pieces reads what is not there yet. What is wrong there shows in what comes out. */
 static bool in_arena(const struct pe *pe, uint32_t address)
 {

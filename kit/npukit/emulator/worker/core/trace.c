@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * What happens when, written down while it happens, for whoever asked for it. */
+ * What happens when, written down while it happens, on request. */
 #include <stdlib.h>
 #include <string.h>
 

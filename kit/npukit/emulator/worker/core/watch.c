@@ -80,7 +80,7 @@ static bool stack_has_room(struct pe *pe, const struct block *block, uint32_t ad
     }
     const uint32_t pointer = pe_register(pe, UC_ARM_REG_SP);
     if (pointer < bottom || pointer - bottom >= block->joint.stack_bytes) {
-        return true; /* below already: a stack of another place, which nobody told us of */
+        return true; /* below already: a stack of another place, which is not declared */
     }
     pe_fault_at(pe, FAULT_STACK, pointer - block->joint.stack_bytes, address + block->joint.stack_at);
     return false;
