@@ -12,6 +12,7 @@ import pytest
 from end_to_end.builds import DIGITS, build
 from npukit import api
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.flashed import FlashedBoard
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
@@ -21,6 +22,7 @@ from npukit.project.regions import CODE, REGIONS, Region, regions_of
 UNUSED_VECTOR = 36
 """A byte of the code that only an exception reads which never comes."""
 BYTES_A_FRAME = 64
+EXPECTED = "self_test_expected"
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,7 @@ def test_what_goes_wrong_meanwhile_is_named_within_a_round(built: Build, pe: int
 
 
 def test_a_loader_that_brings_no_digests_leaves_those_of_the_first_frame(built: Build) -> None:
-    address = Elf(built.images()[0].elf).symbols["self_test_expected"]
+    address = Elf(built.images()[0].elf).symbols[EXPECTED]
     of_root = [region for region in regions(built) if region.pe == 0]
     code = next(region for region in of_root if region.name == CODE)
     with board(built) as emulator:
@@ -99,6 +101,19 @@ def test_a_loader_that_brings_no_digests_leaves_those_of_the_first_frame(built: 
         flip(emulator, code, random.Random(0))
         with pytest.raises(NpukitError, match="the code of PE 0 are not"):
             session.run(frames=2 * frames_of_a_round(of_root))
+
+
+def test_the_board_s_loader_brings_them(built: Build, tmp_path: Path) -> None:
+    flash = tmp_path / "flash"
+    api.flash(built, port=f"emulator:{flash}")
+    told = [(overlay, Elf(image.elf).symbols[EXPECTED]) for image in built.images() for overlay in image.overlays]
+    with closing(FlashedBoard(built.board, flash, models=built.models())) as emulator:
+        emulator.power_on()
+        opened(built, emulator).run()
+        digests = {each.pe: each.data for each, address in told if each.address == address}
+        place = {each.pe: address for each, address in told}
+        assert set(digests) == {pe.pe for pe in built.plan().pes}
+        assert all(emulator.read_memory(pe, place[pe], len(data)) == data for pe, data in digests.items())
 
 
 def test_commands_that_a_table_changes_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
