@@ -77,13 +77,19 @@ def build(
     board: str = "pe-mesh",
     output: Path | str,
     options: Options = Options(),
+    dump: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Build:
-    """Compile a model for a board into the folder `output`."""
+    """Compile a model for a board into the folder `output`.
+
+    `dump` is a new folder for what lies between: the Relax module, the net behind each pass, the plan, and the plans
+    that were not taken.
+    """
+    from npukit.dump import dumping
     from npukit.frontend.models import model_file
     from npukit.pipeline import build_folder
 
-    with model_file(model) as path:
+    with model_file(model) as path, dumping(Path(dump) if dump else None):
         return build_folder(path, load_board(board), Path(output), options, progress or Silent())
 
 

@@ -14,14 +14,15 @@ import numpy as np
 
 from npukit import __version__
 from npukit.accel.core_kernels import USUAL, CostPreference
-from npukit.accel.dead_channels import without_dead_channels
-from npukit.accel.engines import assign_engines, plugins_of, refuse_cpu_ops, with_core
+from npukit.accel.dead_channels import removed_channels
+from npukit.accel.engines import plugins_of, with_core
 from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import dram_image
+from npukit.dump import dumped, lost
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
@@ -33,8 +34,10 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.store import save_net
 from npukit.net.tensor import Tensor
+from npukit.net.text import print_net
 from npukit.options import Options
 from npukit.parallel import apart
+from npukit.passes import PLACING, SIMPLIFYING, Wanted, run_passes
 from npukit.plan.core_plan import Planned, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.ir.plan import Plan, Send
 from npukit.plan.ir.store import save_plan
@@ -44,7 +47,6 @@ from npukit.plan.predict.frame_rate import reaches, refuse_missed_rate
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
-from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
@@ -124,6 +126,7 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
     """Everything `npukit build` does."""
     toolchain = find_toolchain(options.toolchain)
     compiled = compile_network(model, board, options, progress)
+    dumped(PLAN_TABLES, lambda: print_plan(compiled.plan))
     with new_build_folder(output) as folder:
         fill_folder(folder, compiled, toolchain, progress)
     return load_build(output)
@@ -155,11 +158,11 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     loaded, loops = apart(partial(_imported, model, board, options), model.name, IMPORT_MEMORY.most)
     plugins = plugins_of(board)
     engines = with_core(plugins)
-    pruned = without_dead_channels(loaded.net)
-    net, *shared = (in_overlapping_order(each, engines) for each in _placed(pruned.net, engines, options))
-    if options.strict:
-        refuse_cpu_ops(net)
-    told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in pruned.removed.items()]}
+    dumped("net-0-imported.txt", lambda: print_net(loaded.net))
+    pruned = run_passes(loaded.net, SIMPLIFYING, Wanted(engines))
+    net, *shared = _placed(pruned, engines, options)
+    removed = removed_channels(loaded.net, pruned)
+    told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
     told |= {"states": [each.to_json() for each in loaded.states]} if loaded.states else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net), *shared)
@@ -168,11 +171,12 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
 def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options) -> Iterator[Net]:
     """The net with each op on the fastest engine; and, if there are such, with accelerators that are slower than the
     core at a whole op, which PEs may share, as they cannot where the core computes it."""
-    willing = assign_engines(net, engines, only=options.engine, slower_too=True)
+    wanted = Wanted(engines, options.engine, slower_too=True, strict=options.strict)
+    willing = run_passes(net, PLACING, wanted, "-shared")
     if not (options.engine or options.strict):
-        fastest = assign_engines(net, engines)
+        fastest = run_passes(net, PLACING, Wanted(engines))
         yield fastest
-        if [(op.name, op.engine) for op in fastest.ops] == [(op.name, op.engine) for op in willing.ops]:
+        if {(op.name, op.engine) for op in fastest.ops} == {(op.name, op.engine) for op in willing.ops}:
             return
     yield willing
 
@@ -216,7 +220,16 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
             refused = error
     if not found and refused:
         raise refused
-    return min(found, key=lambda each: _merit(each.plan, options.objective))
+    best = min(found, key=lambda each: _merit(each.plan, options.objective))
+    for each in found:
+        if each is not best:
+            _lost(each, best, "ops where PEs share them")
+    return best
+
+
+def _lost(other: Compiled, best: Compiled, what: str) -> None:
+    """Dump a plan of another net that was not taken."""
+    lost(lambda: f"{what}, {other.plan.headline()}", lambda: f"not better than {best.plan.headline()}")
 
 
 def _merit(plan: Plan, objective: str) -> tuple[int, int]:
@@ -256,7 +269,9 @@ def _or_in_sums(compiled: Compiled) -> Compiled:
     except DoesNotFit:
         return compiled
     other = Compiled(cut, board, planned, options)
-    return min(compiled, other, key=lambda each: each.plan.predicted.latency_cycles)
+    best, left = sorted((compiled, other), key=lambda each: each.plan.predicted.latency_cycles)
+    _lost(left, best, "sums in parts" if left is other else "sums whole")
+    return best
 
 
 def _if_long(board: Board, options: Options) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import models
-from npukit.accel.dead_channels import without_dead_channels
+from npukit.accel.dead_channels import removed_channels, without_dead_channels
 from npukit.frontend.models import load_net_from_model
 from npukit.net.check import check_net
 from npukit.net.cost import total_macs
@@ -31,14 +31,14 @@ def with_bias(net: Net, op: int, *biases: tuple[int, int]) -> Net:
 
 def check(net: Net, removed: dict[str, tuple[int, int]]) -> Net:
     pruned = without_dead_channels(net)
-    check_net(pruned.net)
-    assert dict(pruned.removed) == removed
+    check_net(pruned)
+    assert removed_channels(net, pruned) == removed
     random = np.random.default_rng(3)
     for _ in range(3):
         inputs = [random.integers(-128, 128, net.tensor(name).shape).astype(np.int8) for name in net.inputs]
-        for got, want in zip(run_reference(pruned.net, inputs), run_reference(net, inputs), strict=True):
+        for got, want in zip(run_reference(pruned, inputs), run_reference(net, inputs), strict=True):
             np.testing.assert_array_equal(got, want)
-    return pruned.net
+    return pruned
 
 
 def test_constants_at_either_end_become_biases() -> None:
@@ -47,7 +47,7 @@ def test_constants_at_either_end_become_biases() -> None:
     net = with_bias(b.net(b.dense(b.flatten(b.global_pool(x)), 5)), 1, (1, LOW), (6, HIGH))
     smaller = check(net, {"conv2d0": (2, 8), "depthwise_conv2d1": (2, 8)})
     assert smaller.tensor("conv2d0_out").shape == (1, 6, 5, 6)
-    assert without_dead_channels(smaller).removed == {}
+    assert without_dead_channels(smaller) == smaller
 
 
 def test_channels_nobody_looks_at_go() -> None:
@@ -81,13 +81,14 @@ def test_a_bias_that_would_overflow_keeps_everything() -> None:
     weights = net.constants["weights1"].copy()
     weights[0, 0, 0, 1] = 127
     net = replace(net, constants={**net.constants, "weights1": weights})
-    assert without_dead_channels(net).removed
-    assert not without_dead_channels(with_bias(net, 1, (0, (1 << 31) - 1))).removed
+    assert without_dead_channels(net) != net
+    full = with_bias(net, 1, (0, (1 << 31) - 1))
+    assert without_dead_channels(full) == full
 
 
 def test_half_of_visual_wake_words_is_dead() -> None:
     net = load_net_from_model(models() / "vww_96_int8.tflite")
-    pruned = without_dead_channels(net).net
+    pruned = without_dead_channels(net)
     golden = np.load(models() / "vww_96_int8.npz")
     for case in range(2):
         (scores,) = run_reference(pruned, [golden["in0"][case]])
@@ -98,4 +99,4 @@ def test_half_of_visual_wake_words_is_dead() -> None:
 @pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8"])
 def test_networks_without_dead_channels_stay_as_they_are(name: str) -> None:
     net = load_net_from_model(models() / f"{name}.tflite")
-    assert without_dead_channels(net).net == net
+    assert without_dead_channels(net) == net

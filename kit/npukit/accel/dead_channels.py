@@ -16,6 +16,7 @@ from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
 from npukit.accel.cortex_m.network import Node
 from npukit.net.net import CORE, Net, Op
+from npukit.net.ops import Reshape
 from npukit.net.tensor import Tensor
 
 _PASSING_ON = CopyLayer | DepthwiseLayer | PoolLayer
@@ -23,15 +24,17 @@ _Kept = Mapping[int, np.ndarray]
 """The channels of each node that stay."""
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """The net without its dead channels, and for each op that lost any how many of how many."""
+def removed_channels(net: Net, pruned: Net) -> dict[str, tuple[int, int]]:
+    """For each op that lost channels how many of how many."""
+    found = {}
+    for before, after in zip(net.ops, pruned.ops, strict=True):
+        shape, left = net.tensor(before.outputs[0]).shape, pruned.tensor(after.outputs[0]).shape
+        if shape != left and not isinstance(before.attributes, Reshape):
+            found[before.name] = (shape[-1] - left[-1], shape[-1])
+    return found
 
-    net: Net
-    removed: Mapping[str, tuple[int, int]]
 
-
-def without_dead_channels(net: Net) -> Pruned:
+def without_dead_channels(net: Net) -> Net:
     """The net without dead channels, on any engine: an op may lose channels if the core knows what it does."""
     found = core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops)))
     nodes = with_ranges(found.nodes)
@@ -40,9 +43,8 @@ def without_dead_channels(net: Net) -> Pruned:
     named = ((i, ops[owner]) for i, owner in enumerate(found.owners) if owner)
     changes = [change for i, op in named if (change := _Change.of(op, nodes[i], kept, i)).any]
     if not all(change.bias_fits for change in changes):
-        return Pruned(net, {})
-    removed = {c.op.name: (int((~c.after).sum()), len(c.after)) for c in changes if not c.after.all()}
-    return Pruned(_changed(net, changes, found.homes), removed)
+        return net
+    return _changed(net, changes, found.homes)
 
 
 def _kept_channels(nodes: Sequence[Node]) -> _Kept:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.fusion import with_patterns, with_subgraphs
-from npukit.accel.interface import Accelerator, Cost, Plugin
+from npukit.accel.interface import Accelerator, Cost, Engines, Plugin
 from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
 from npukit.errors import NpukitError
@@ -45,21 +45,40 @@ def assign_engines(
     gets what it takes even if the core is faster. Then the ops that an accelerator takes as one are: subgraphs first,
     as they are larger, then patterns.
     """
-    used = engines if only is None else _used(engines, only)
-    fastest = {**used, CORE: _CoreAtItsBest()}
-    net = net.with_ops(tuple(_assign(net, op, fastest, only == CORE, slower_too) for op in net.ops))
+    net = with_placed_ops(net, engines, only, slower_too=slower_too)
+    return with_patterns_of(with_subgraphs_of(net, engines, only), engines, only)
+
+
+def with_placed_ops(net: Net, engines: Engines, only: str | None = None, *, slower_too: bool = False) -> Net:
+    """The net with each op by itself on an engine, as `assign_engines` has it."""
+    used = _used(engines, only)
+    return net.with_ops(tuple(_assign(net, op, used, only == CORE, slower_too) for op in net.ops))
+
+
+def with_subgraphs_of(net: Net, engines: Engines, only: str | None = None) -> Net:
+    """The net with the subgraphs fused that an engine takes as one."""
+    used = _used(engines, only)
     for engine in (each for each in used.values() if each.abilities.subgraphs):
-        net = with_subgraphs(net, engine, fastest)
-    for engine in used.values():
-        net = with_patterns(net, engine, fastest)
+        net = with_subgraphs(net, engine, used)
     return net
 
 
-def _used(engines: Mapping[str, Accelerator], only: str) -> dict[str, Accelerator]:
+def with_patterns_of(net: Net, engines: Engines, only: str | None = None) -> Net:
+    """The net with the patterns fused that an engine takes as one."""
+    used = _used(engines, only)
+    for engine in used.values():
+        net = with_patterns(net, engine, used)
+    return net
+
+
+def _used(engines: Engines, only: str | None) -> dict[str, Accelerator]:
+    """The engines that may be used, with the core at its best."""
+    if only is None:
+        return {**engines, CORE: _CoreAtItsBest()}
     if only not in engines:
         accelerators = ", ".join(name for name in engines if name != CORE) or "none"
         raise NpukitError(f"--engine {only}: the board's accelerators are: {accelerators}", tries=["--engine cpu"])
-    return {only: engines[only], CORE: engines[CORE]}
+    return {only: engines[only], CORE: _CoreAtItsBest()}
 
 
 class _CoreAtItsBest(Cpu):

@@ -53,6 +53,12 @@ def refuse_for_several(build: Path, options: str, *given: object) -> None:
         raise NpukitError(f"{build} has several networks, and {options} are about one", tries=["--network NAME"])
 
 
+def refuse_dump_of_several(dump: Path | None) -> None:
+    """NpukitError if there is to be a dump of several models."""
+    if dump is not None:
+        raise NpukitError("--dump is about one model", tries=["npukit build with --dump for each model"])
+
+
 def _one_each(models: Sequence[Path], pes: Sequence[int]) -> list[int | None]:
     if len(pes) not in (0, 1, len(models)):
         raise NpukitError(

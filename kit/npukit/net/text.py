@@ -63,8 +63,8 @@ def _lines(net: Net) -> Iterator[str]:
         yield f"input {print_tensor(net.tensor(name))}"
     for op in net.ops:
         if isinstance(op.attributes, Fused):
-            yield from (f"part {_op(net, part)}" for part in op.parts)
-        yield f"op {_op(net, op)}"
+            yield from (f"part {print_op(net, part)}" for part in op.parts)
+        yield f"op {print_op(net, op)}"
     for name in net.outputs:
         yield f"output {quoted(name)}"
     for name, value in net.constants.items():
@@ -105,7 +105,8 @@ def _literal(value: Any) -> str:
     return json.dumps(value)
 
 
-def _op(net: Net, op: Op) -> str:
+def print_op(net: Net, op: Op) -> str:
+    """One op as a line of the text has it."""
     outputs = ", ".join(print_tensor(net.tensor(name)) for name in op.outputs)
     inputs = ", ".join(map(quoted, op.inputs))
     return f"{outputs} = {op.kind}({inputs})" + "".join(f" {part}" for part in _rest(op))

@@ -9,6 +9,7 @@ from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
+from npukit.dump import lost
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
@@ -168,4 +169,10 @@ def _with_code(board: Board, plan: Plan, code_bytes: int) -> Plan | None:
     """The plan of one PE with the code of the kernels, or None if it does not fit so."""
     (pe,) = plan.pes
     pe = replace(pe, memory=with_code(board, pe.memory, code_bytes))
-    return None if shortfall(board, pe.memory) else replace(plan, pes=(pe,))
+    missing = shortfall(board, pe.memory)
+    if missing:
+        lost(
+            lambda: f"kernels in assembly of {code_bytes:,} bytes on {plan.headline()}",
+            lambda: f"{missing:,} bytes too many",
+        )
+    return None if missing else replace(plan, pes=(pe,))

@@ -15,6 +15,7 @@ from npukit.application.apply import applied
 from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
 from npukit.application.ends import AS_NET, Ends
 from npukit.application.inputs import by_name, real_numbers, sensor_axes
+from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
@@ -62,6 +63,7 @@ def load_model(
     calibration data, which are what the network then takes, or computed in float.
     """
     module = import_model(path, input_shapes=input_shapes)
+    dumped("relax.py", module.script)
     layout = layout_of(path)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)
     net = applied(loaded.net, declared, layout, _ends(module, layout) if in_file_types else AS_NET)

@@ -31,7 +31,7 @@ PEERS = {
 
 @cache
 def nodes(name: str) -> tuple[Node, ...]:
-    net = without_dead_channels(load_net_from_model(models() / f"{name}.tflite")).net
+    net = without_dead_channels(load_net_from_model(models() / f"{name}.tflite"))
     return with_ranges(core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops))).nodes)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.networks import networks_of, one_of, show_networks
+from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
 from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_summary
 from npukit.cli.wishes import Wishes, takes_wishes
@@ -30,6 +30,14 @@ def build(
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY.pem", help="Sign the build as its maker (npukit new key).")
     ] = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            "--dump",
+            metavar="FOLDER",
+            help="Write what lies between model and plan: the Relax module, the net after each pass, plans that lost.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -42,9 +50,10 @@ def build(
         networks, board = networks_of(models, wishes.pes), wishes.board
         options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
         if one_of(models):
-            told = api.build(models[0], board=board, output=output, options=options, progress=terminal).manifest.summary
-            show = show_summary
+            built = api.build(models[0], board=board, output=output, options=options, dump=dump, progress=terminal)
+            told, show = built.manifest.summary, show_summary
         else:
+            refuse_dump_of_several(dump)
             api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
             told, show = api.networks_summary(output), show_networks
         if sign:

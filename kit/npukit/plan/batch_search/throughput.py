@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from npukit.dump import lost
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import HELD, WEIGHT_TILES, first_that_fits
 from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
@@ -13,7 +14,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan
+from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan, why_not
 from npukit.plan.tensors.problem import Problem
 
 ROUNDS = 3
@@ -89,7 +90,9 @@ def _better(problem: Problem, best: Plan, plan: Plan | None) -> Plan:
     timed = with_predictions(problem.net, problem.board, plan, ROUNDS)
     worth = WORTH if timed.frames > best.frames else 1
     shorter = timed.predicted.interval_cycles < worth * best.predicted.interval_cycles
-    return timed if shorter or missing_bytes(problem.board, best) else best
+    taken, left = (timed, best) if shorter or missing_bytes(problem.board, best) else (best, timed)
+    lost(left.headline, lambda: why_not(problem.board, left, taken))
+    return taken
 
 
 def _batches(problem: Problem) -> Iterator[Batch]:

@@ -274,6 +274,12 @@ class Plan:
         """True if constants lie in DRAM until they are needed."""
         return any(not buffer.tensor for buffer in self.dram)
 
+    def headline(self) -> str:
+        """What is compared of plans, in one line."""
+        cycles, batch = self.predicted, f", batches of {self.frames:,}" if self.frames > 1 else ""
+        interval = f"{cycles.interval_cycles:,} between frames"
+        return f"{self.pes_used} PEs for {self.objective}{batch}, {cycles.latency_cycles:,} cycles, {interval}"
+
     def __str__(self) -> str:
         from npukit.plan.ir.text import print_plan
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
+from npukit.dump import lost
 from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.predict.exchange_cycles import exchanges_on, fetch_cycles
@@ -21,6 +22,9 @@ from npukit.plan.tensors.boxes import Boxes, Split
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 from npukit.plan.tensors.in_place import upon
 from npukit.plan.tensors.problem import Problem
+
+DUMPED = 8
+"""Assignments behind the best one that a dump shows."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,16 @@ class LatencySearch:
         for index in range(len(self._graph.ops)):
             states = self._after(index, self._kept(states, price), price)
         finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
-        best = min(finished.values(), key=lambda state: _priced(state, price))
+        best, *others = sorted(finished.values(), key=lambda state: _priced(state, price))
+        for other in others[:DUMPED]:
+            lost(partial(self._told, other), partial(self._told, best))
         return Found(best.splits, best.cycles)
+
+    def _told(self, state: _State) -> str:
+        """A state in one line, for a dump."""
+        names = (op.name for op in self._graph.ops)
+        splits = ", ".join(f"{name} {split}" for name, split in zip(names, state.splits, strict=True))
+        return f"{state.cycles:,} cycles estimated of {splits}"
 
     def _kept(self, states: dict[Layout, _State], price: float) -> list[tuple[Layout, _State]]:
         return sorted(states.items(), key=lambda item: (_priced(item[1], price), item[0]))[: self._effort.states]

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 
+from npukit.board.board import Board
+from npukit.dump import lost
 from npukit.net.box import Box
 from npukit.plan.batch.weight_streaming import frame_with_streams
 from npukit.plan.emit.allocate import emit_plan
@@ -63,7 +65,9 @@ def _faster_on_fewer(problem: Problem, best: Plan) -> Plan:
         problem = problem.on(problem.order[: len(problem.order) // 2])
         plan = _resident(problem, _search(problem))
         if missing_bytes(problem.board, plan) or plan.predicted.latency_cycles >= best.predicted.latency_cycles:
+            _lost(problem.board, plan, best)
             break
+        _lost(problem.board, best, plan)
         best = plan
     return best
 
@@ -179,8 +183,22 @@ def _first_that_fits(problem: Problem, plans: Iterator[Plan]) -> Plan:
             closest = plan
         if not missing_bytes(problem.board, plan):
             break
+        _lost(problem.board, plan, None)
     assert closest is not None
     return closest
+
+
+def _lost(board: Board, plan: Plan, better: Plan | None) -> None:
+    """Dump a plan that was not taken."""
+    lost(plan.headline, lambda: why_not(board, plan, better))
+
+
+def why_not(board: Board, plan: Plan, better: Plan | None) -> str:
+    """Why a plan was not taken: what it lacks, or which one is better."""
+    missing = missing_bytes(board, plan)
+    if missing or better is None:
+        return f"{missing:,} bytes too many"
+    return f"not better than {better.headline()}"
 
 
 def planned(problem: Problem, assignment: Assignment) -> Plan:

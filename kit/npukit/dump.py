@@ -1,0 +1,54 @@
+"""A dump of what a build goes through, for those who look inside: `npukit build --dump FOLDER`.
+
+Where nobody asked for one, nothing is made. Processes that a build starts write into the same folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from npukit.errors import NpukitError
+
+CANDIDATES = "candidates.txt"
+_FOLDER: ContextVar[Path | None] = ContextVar("dump", default=None)
+
+
+@contextmanager
+def dumping(folder: Path | None) -> Iterator[None]:
+    """Within it, dumps go to the folder, which is new or empty; nowhere without one."""
+    if folder is not None:
+        _make(folder)
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def dumped(name: str, text: Callable[[], str]) -> None:
+    """Write a file of the dump, if there is one."""
+    folder = _FOLDER.get()
+    if folder is not None:
+        (folder / name).write_text(text(), encoding="utf-8")
+
+
+def lost(candidate: Callable[[], str], reason: Callable[[], str]) -> None:
+    """Note a candidate that was not taken, and why: a line of `candidates.txt`."""
+    folder = _FOLDER.get()
+    if folder is not None:
+        with (folder / CANDIDATES).open("a", encoding="utf-8") as file:
+            file.write(f"{candidate()}: {reason()}\n")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = any(folder.iterdir())
+    except OSError as fault:
+        raise NpukitError(f"{folder} cannot be a dump's folder: {fault.strerror}", tries=["another folder"]) from fault
+    if taken:
+        raise NpukitError(f"{folder} is not empty, and a dump would mix with what it has", tries=["a new folder"])
+    (folder / CANDIDATES).touch()

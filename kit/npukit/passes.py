@@ -1,0 +1,91 @@
+"""The passes of a network between its model and its plan, in one table: each makes a net of a net."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from npukit.accel.dead_channels import without_dead_channels
+from npukit.accel.engines import refuse_cpu_ops, with_patterns_of, with_placed_ops, with_subgraphs_of
+from npukit.accel.interface import Engines
+from npukit.dump import dumped
+from npukit.errors import NpukitError
+from npukit.net.net import Net
+from npukit.net.text import print_net, print_op
+from npukit.plan.tensors.op_order import in_overlapping_order
+
+AROUND = 2
+"""Ops that an error shows before and behind the one that it names."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the passes that choose engines go by.
+
+    `only` is the one accelerator to use; with `slower_too` an accelerator gets what it takes even if the core is
+    faster; `strict` refuses ops on the core.
+    """
+
+    engines: Engines
+    only: str | None = None
+    slower_too: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass by its name in dumps and errors."""
+
+    name: str
+    run: Callable[[Net, Wanted], Net]
+
+
+SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(net)),)
+"""The passes that leave engines open."""
+
+PLACING = (
+    Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),
+    Pass("subgraphs", lambda net, wanted: with_subgraphs_of(net, wanted.engines, wanted.only)),
+    Pass("patterns", lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only)),
+    Pass("strict", lambda net, wanted: _strict(net) if wanted.strict else net),
+    Pass("overlap", lambda net, wanted: in_overlapping_order(net, wanted.engines)),
+)
+"""The passes after which each op has its engine and its turn."""
+
+
+NUMBERS = {each.name: number for number, each in enumerate((*SIMPLIFYING, *PLACING), 1)}
+"""The place of each pass in the order of a dump's files."""
+
+
+def run_passes(net: Net, passes: tuple[Pass, ...], wanted: Wanted, variant: str = "") -> Net:
+    """The net behind the last of the passes, dumped behind each one. An error shows the op that it names."""
+    for each in passes:
+        try:
+            net = each.run(net, wanted)
+        except NpukitError as error:
+            raise _in_surroundings(error, net, each.name) from error
+        dumped(f"net-{NUMBERS[each.name]}-{each.name}{variant}.txt", partial(print_net, net))
+    return net
+
+
+def _strict(net: Net) -> Net:
+    refuse_cpu_ops(net)
+    return net
+
+
+def _in_surroundings(error: NpukitError, net: Net, name: str) -> NpukitError:
+    """The error with the lines of the net around the first op that it names."""
+    words = set(re.findall(r"[^\s:,;()'\"]+", error.message))
+    place = next((place for place, op in enumerate(net.ops) if op.name in words), None)
+    if place is None:
+        return error
+    facts = [*error.facts, f"in pass {name}:", *_lines(net, place)]
+    return type(error)(error.message, facts=facts, tries=error.tries)
+
+
+def _lines(net: Net, place: int) -> Iterator[str]:
+    first = max(place - AROUND, 0)
+    for number, op in enumerate(net.ops[first : place + AROUND + 1], first):
+        yield f"{'>' if number == place else ' '} {print_op(net, op)}"
