@@ -15,8 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from end_to_end.builds import build
-from frontend.onnx_models import run_onnx
 from npukit import api
+from oracles.onnx_runtime import run_onnx
 
 FEATURES, CASES = 16, 12
 

@@ -11,8 +11,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from end_to_end.builds import build
-from frontend.onnx_models import run_onnx
 from npukit import api
+from oracles.onnx_runtime import run_onnx
 
 SIDE, WIDTH, HEADS, TOKENS, CLASSES = 8, 32, 4, 16, 10
 

@@ -6,11 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import tflite
 from onnx import numpy_helper
@@ -18,6 +17,7 @@ from onnx import numpy_helper
 from helpers import CHECKOUT
 from npukit.frontend.models import load_net_from_model
 from npukit.net.reference import evaluate
+from oracles.onnx_runtime import Session
 
 DIGITS = CHECKOUT / "examples" / "digits"
 
@@ -34,8 +34,8 @@ def right_answers(answers: list[np.ndarray], split: dict[str, np.ndarray]) -> fl
 
 @pytest.mark.parametrize("name", ["digits_float.onnx", "digits_qdq.onnx"])
 def test_onnx_runtime_gets_at_least_97_percent_right(name: str, split: dict[str, np.ndarray]) -> None:
-    session = onnxruntime.InferenceSession(DIGITS / name, providers=["CPUExecutionProvider"])
-    answers = [cast(np.ndarray, session.run(None, {"image": image})[0]) for image in split["float0"]]
+    session = Session(DIGITS / name)
+    answers = [session.run({"image": image})[0] for image in split["float0"]]
     assert right_answers(answers, split) >= 0.97
 
 

@@ -1,4 +1,4 @@
-"""Small ONNX models in QDQ form, and what ONNX Runtime makes of them."""
+"""Small ONNX models in QDQ form, and what ONNX Runtime makes of their steps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper, version_converter
-from onnx.reference import ReferenceEvaluator
+from onnx import TensorProto, helper, numpy_helper
+
+from oracles.onnx_runtime import Session
 
 TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
@@ -59,34 +59,10 @@ def saved(model: onnx.ModelProto, folder: Path) -> Path:
     return path
 
 
-PRODUCTS = {"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
-"""Whose sums ONNX Runtime saturates at 16 bits on processors that have no instructions for them."""
-
-EVALUATED = 21
-"""The opset that the evaluator has all of."""
-
-
-def run_onnx(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Each node on its own, nothing fused; products of integers by ONNX's own evaluator, exact on any processor."""
-    model = onnx.load(path)
-    kinds, domains = {node.op_type for node in model.graph.node}, {node.domain for node in model.graph.node}
-    if kinds & PRODUCTS and domains <= {"", "ai.onnx"}:
-        newer = version_converter.convert_version(model, max(model.opset_import[0].version, EVALUATED))
-        return [np.asarray(output) for output in ReferenceEvaluator(newer).run(None, dict(inputs))]
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options)
-    return [np.asarray(output) for output in session.run(None, dict(inputs))]
-
-
 def onnx_steps(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The result of each QuantizeLinear in the order of the file."""
     model = onnx.load(path)
     names = [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear"]
     del model.graph.output[:]
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return [np.asarray(output) for output in session.run(None, dict(inputs))]
+    return Session(model.SerializeToString()).run(inputs)

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from onnx_models import run_onnx, saved
+from onnx_models import saved
 
 from npukit.errors import NpukitError
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
+from oracles.onnx_runtime import run_onnx
 
 Arrays = dict[str, np.ndarray]
 

@@ -9,12 +9,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from onnx_models import Graph, run_onnx, saved
+from onnx_models import Graph, saved
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
+from oracles.onnx_runtime import run_onnx
 
 SHAPE = (1, 4, 6, 5)
 

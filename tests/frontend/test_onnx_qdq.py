@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_models import Graph, run_onnx, saved
+from onnx_models import Graph, saved
 
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
 from npukit.net.reference import run_reference
+from oracles.onnx_runtime import run_onnx
 
 SHAPE = (1, 6, 7, 5)
 

@@ -8,13 +8,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_models import run_onnx, saved
+from onnx_models import saved
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from test_digits import DIGITS, Images
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.reference import run_reference
+from oracles.onnx_runtime import run_onnx
 
 
 @pytest.mark.parametrize("activations", [QuantType.QInt8, QuantType.QUInt8])

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
 
 from npukit.net.reference import run_reference
 from npukit.quantize.models import Loaded, load_model
 from npukit.quantize.scales import quantised
+from oracles.onnx_runtime import Session
 
 CASES = 100
 
@@ -58,8 +58,8 @@ def calibrated(path: Path, shape: tuple[int, ...]) -> Compared:
     data = path.parent / "calibration.npz"
     np.savez(data, in0=noise[:CASES])
     loaded = load_model(path, calibration=data)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    expected = np.stack([np.asarray(session.run(None, {"x": case})[0]) for case in noise[CASES:]])
+    session = Session(path)
+    expected = np.stack([session.run({"x": case})[0] for case in noise[CASES:]])
     error = expected - _reals(loaded, noise[CASES:])
     return Compared(loaded, float(10 * np.log10(np.sum(expected**2) / np.sum(error**2))))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from float_models import node, saved, weights
 
@@ -15,6 +14,7 @@ from npukit.net.net import Net
 from npukit.net.reference import run_reference
 from npukit.net.store import load_net, save_net
 from npukit.quantize.models import load_model
+from oracles.onnx_runtime import Session
 
 IMAGE, ROWS = (1, 4, 6, 5), (2, 3, 8)
 NORM = {"s": weights(8), "t": weights(8)}
@@ -67,8 +67,8 @@ def test_ops_near_onnx_runtime(name: str, tmp_path: Path) -> None:
 
 
 def _expected(path: Path, cases: np.ndarray) -> np.ndarray:
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return np.stack([np.asarray(session.run(None, {"x": case})[0]) for case in cases])
+    session = Session(path)
+    return np.stack([session.run({"x": case})[0] for case in cases])
 
 
 def _check_text(net: Net, folder: Path, cases: np.ndarray, expected: Any) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from helpers import CHECKOUT
@@ -15,6 +14,7 @@ from npukit.errors import NpukitError
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
+from oracles.onnx_runtime import Session
 
 DIGITS = CHECKOUT / "examples/digits"
 MODEL = DIGITS / "digits_float.onnx"
@@ -54,8 +54,8 @@ def int8_accuracy(net: Any, test: Any) -> float:
 
 
 def float_accuracy(test: Any) -> float:
-    session = onnxruntime.InferenceSession(MODEL, providers=["CPUExecutionProvider"])
-    answers = [np.asarray(session.run(None, {"image": image})[0]).argmax() for image in test["float0"]]
+    session = Session(MODEL)
+    answers = [session.run({"image": image})[0].argmax() for image in test["float0"]]
     return float(np.mean(answers == test["labels"]))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from float_models import calibrated, node, saved
 from onnx import helper
@@ -18,6 +17,7 @@ from npukit.frontend.models import import_model
 from npukit.quantize.function import outputs
 from npukit.quantize.models import load_model
 from npukit.quantize.observe import runner
+from oracles.onnx_runtime import Session
 
 STEPS, SIZE, HIDDEN, GATES = 4, 5, 6, {"LSTM": 4, "GRU": 3, "RNN": 1}
 GOOD = 27
@@ -62,10 +62,9 @@ def noise(path: Path, cases: int) -> np.ndarray:
 def test_unrolled_it_is_the_same_function(kind: str, inputs: str, more: dict[str, Any], tmp_path: Path) -> None:
     path = model(tmp_path, kind, inputs, **more)
     module = import_model(path)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (data,) = noise(path, 1)
     (got,) = runner(module, outputs(module))([data])
-    np.testing.assert_allclose(got, np.asarray(session.run(None, {"x": data})[0]), atol=1e-5)
+    np.testing.assert_allclose(got, Session(path).run({"x": data})[0], atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
+from oracles.onnx_runtime import Session
 
 FRAMES = 400
 """Deep enough for one island of TVM's, and for no graph."""
@@ -71,8 +71,7 @@ ENDS = {"scale": np.array(0.01, np.float32), "zero": np.array(3, np.int8)}
 
 
 def reference_of(path: Path, x: np.ndarray) -> np.ndarray:
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
+    return Session(path).run({"x": x})[0]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""ONNX models computed by others: ONNX Runtime in float, ONNX's own evaluator where integers are multiplied.
+
+ONNX Runtime fuses quantised operators into integer products, and saturates the sums of these at 16 bits on processors
+that have no instructions for them. Here nothing is fused, and its integer products are never asked: so the results
+are the same on any processor. No other test opens a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import version_converter
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+PRODUCTS = {"ConvInteger", "MatMulInteger", "QGemm", "QLinearConv", "QLinearMatMul"}
+
+EVALUATED = 21
+"""The opset that the evaluator has all of."""
+
+
+class QGemm(OpRun):
+    """Microsoft's dense layer between integers, in exact integers until its result is quantised."""
+
+    op_domain = "com.microsoft"
+
+    def _run(self, *operands: Any, **attributes: Any) -> tuple[np.ndarray]:
+        a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero = operands
+        first = a.T if attributes.get("transA") else a
+        second = b.T if attributes.get("transB") else b
+        total = (first.astype(np.int64) - a_zero) @ (second.astype(np.int64) - b_zero)
+        scales = np.float64(attributes.get("alpha", 1.0)) * np.float64(a_scale) * b_scale.astype(np.float64)
+        real = (total if bias is None else total + bias) * scales
+        limits = np.iinfo(y_zero.dtype)
+        return (np.clip(np.rint(real / y_scale) + y_zero, limits.min, limits.max).astype(y_zero.dtype),)
+
+
+class Session:
+    """An open model; products of integers, if it has any, are refused."""
+
+    def __init__(self, model: Path | bytes) -> None:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+        products = {node.op_type for node in proto.graph.node} & PRODUCTS
+        assert not products, f"{products} are other numbers on other processors"
+        given = model if isinstance(model, bytes) else str(model)
+        self._session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        return [np.asarray(output) for output in self._session.run(None, dict(inputs))]
+
+
+def run_onnx(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The model's outputs for one case."""
+    model = onnx.load(path)
+    return evaluated(model, inputs) if _kinds(model) & PRODUCTS else Session(path).run(inputs)
+
+
+def evaluated(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """What ONNX's evaluator gives, which multiplies integers exactly."""
+    if {node.domain for node in model.graph.node} <= {"", "ai.onnx"}:
+        model = version_converter.convert_version(model, max(model.opset_import[0].version, EVALUATED))
+    outputs: Any = ReferenceEvaluator(model, new_ops=[QGemm]).run(None, dict(inputs))
+    return [np.asarray(output) for output in outputs]
+
+
+def _kinds(model: onnx.ModelProto) -> set[str]:
+    return {node.op_type for node in model.graph.node}
