@@ -6,7 +6,8 @@ Nothing of these models is in the repository. FOLDER takes what `zoo.toml` names
 comes from a public repository is read from FOLDER/repositories/OWNER+NAME, if that is a clone of it (bare or not);
 and `zoo_keras.py`, `zoo_torch.py` and `zoo_onnx.py` make models with seeded weights, the first two with a Python that
 has TensorFlow or PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model has a process and a time limit of
-its own; its result is kept in FOLDER/results, so that a run goes on where another ended. `--write` writes the page.
+its own; its result is kept in FOLDER/results, so that a run goes on where another ended. `--write` runs nothing and
+writes the page of the results that are there.
 Every third model, by a checksum of its name, is held out: nothing here was tuned with those.
 """
 
@@ -14,12 +15,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from io import BytesIO
@@ -28,7 +31,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs/compatibility.md"
-SECONDS = 420
+SECONDS = 120
 """A model's limit, refusals included."""
 PARTS = 3
 """One model of so many is held out."""
@@ -121,13 +124,16 @@ def _generated(folder: Path, kind: str, python: str) -> Iterator[Model]:
             yield Model(f"generated, {kind}", path.name, path)
 
 
-def result(folder: Path, model: Model, pythons: Mapping[str, str | None]) -> dict[str, Any]:
+def kept_result(folder: Path, model: Model) -> Path:
+    return folder / "results" / f"{model.file.parent.name}+{model.file.name}.json"
+
+
+def result(folder: Path, model: Model, tflm: str | None) -> dict[str, Any]:
     """What became of a model, now or in an earlier run."""
-    kept = folder / "results" / f"{model.file.parent.name}+{model.file.name}.json"
+    kept = kept_result(folder, model)
     if kept.is_file():
         return json.loads(kept.read_text(encoding="utf-8"))
     kept.parent.mkdir(exist_ok=True)
-    tflm = pythons.get("tflm")
     words = [str(HERE / "zoo_model.py"), *model.arguments, *(["--tflm", tflm] if tflm else [])]
     found = _run([sys.executable, *words])
     kept.write_text(json.dumps(found), encoding="utf-8")
@@ -203,10 +209,14 @@ def main() -> None:
     given = parser.parse_args()
     makers = {"keras": given.keras, "torch": given.torch, "onnx": sys.executable}
     models = [each for each in collected(given.folder, makers) if given.only in f"{each.origin} {each.name}"]
+    if given.write:
+        models = [each for each in models if kept_result(given.folder, each).is_file()]
     results = []
-    for model in models:
-        results.append(result(given.folder, model, {"tflm": given.tflm}))
-        print(row(model, results[-1]), flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(lambda model: result(given.folder, model, given.tflm), models)
+        for model, found in zip(models, runs, strict=True):
+            results.append(found)
+            print(row(model, found), flush=True)
     print(_totals(models, results))
     if given.write:
         PAGE.write_text(page(models, results), encoding="utf-8")

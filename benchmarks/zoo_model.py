@@ -33,6 +33,9 @@ CASES = 2
 SAMPLES = 16
 SMALL = 64 * 1024
 """Bytes of a float model that is computed in float."""
+AS_IT_IS = "as it is"
+NEAR = 3
+"""Steps of an output that a whole network of other roundings may be off."""
 ENOUGH = 20.0
 """Decibels that a model quantised here keeps at least to be right."""
 
@@ -65,7 +68,7 @@ class Found:
     """A row of the table."""
 
     built: bool = False
-    how: str = "as it is"
+    how: str = AS_IT_IS
     """Or by which option."""
     why: str = ""
     """Why it is refused, or where it differs."""
@@ -303,24 +306,34 @@ def _judged(wanted: Sequence[Arrays], got: Sequence[Arrays], net: Any, how: str)
     worst: list[tuple[int, bool, str]] = []
     for want, ours in zip(wanted, got, strict=True):
         for place, (expected, value) in enumerate(zip(want, ours, strict=True)):
-            worst.append(_difference(expected.ravel(), value.ravel(), net.tensor(net.outputs[place]), how))
+            worst.append(_difference(expected.ravel(), value.ravel(), _meaning(net, place), how))
     _, right, told = max(worst)
     return right, told
 
 
-def _difference(want: np.ndarray, got: np.ndarray, tensor: Any, how: str) -> tuple[int, bool, str]:
+def _meaning(net: Any, place: int) -> Any:
+    """The quantisation of an output, or of what it is made of by dequantising; None of a float."""
+    tensor = net.tensor(net.outputs[place])
+    maker = next((op for op in net.ops if op.output == tensor.name), None)
+    if maker is not None and getattr(maker.attributes, "what", "") == "dequantize":
+        tensor = net.tensor(maker.inputs[0])
+    return tensor.quantization
+
+
+def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str) -> tuple[int, bool, str]:
     """How bad, whether it is right all the same, and in words."""
     if want.size != got.size:
         return 9, False, f"{got.size} numbers for {want.size}"
     if np.array_equal(want, got) and want.dtype == got.dtype:
         return 0, True, "exact"
-    if want.dtype.kind == "f" and got.dtype.kind != "f" and tensor.quantization is not None:
-        got = (got.astype(np.float32) - tensor.quantization.zero_point) * np.float32(tensor.quantization.scale)
+    if want.dtype.kind == "f" and got.dtype.kind != "f" and given is not None:
+        got = (got.astype(np.float32) - given.zero_point) * np.float32(given.scale)
         if np.array_equal(want, got):
             return 0, True, "exact"
-    if want.dtype.kind in "iub":
-        off = int(np.abs(want.astype(np.int64) - got.astype(np.int64)).max(initial=0))
-        return (1 if off <= 1 else 5), off <= 1, f"within {off}"
+    if want.dtype.kind in "iub" or (given is not None and how == AS_IT_IS):
+        step = given.scale if given is not None and want.dtype.kind == "f" else 1.0
+        off = round(float(np.abs(want.astype(np.float64) - got.astype(np.float64)).max(initial=0)) / step)
+        return (1 if off <= NEAR else 5), off <= NEAR, f"within {off}"
     noise = float(np.square(want.astype(np.float64) - got).sum())
     signal = float(np.square(want.astype(np.float64)).sum())
     decibels = 10 * np.log10(max(signal, 1e-30) / max(noise, 1e-30))

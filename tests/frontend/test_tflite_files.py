@@ -191,6 +191,66 @@ def test_activations_of_sixteen_bits(code: str, tmp_path: Path) -> None:
     assert np.unique(wanted).size > 30
 
 
+GIVEN, HIDDEN, STEPS = 6, 5, 7
+IN, OUT, CELL = 0.02, 1 / 128, 2.0**-12
+
+
+def int8_lstm() -> tuple[Model, list[np.ndarray]]:
+    """An LSTM in int8, its cell's state in 16 bits, and its weights and biases in real numbers, gate by gate."""
+    model, random, real = Model(), np.random.default_rng(3), list[np.ndarray]()
+    model.input("x", (1, STEPS, GIVEN), IN, -4)
+    names: list[str] = []
+    for number in range(12):
+        scale = 0.01 if number < 8 else 0.01 * (IN if number < 4 else 1)
+        shape = (HIDDEN, GIVEN if number < 4 else HIDDEN) if number < 8 else (HIDDEN,)
+        whole = random.integers(-127, 128, shape, np.int8) if number < 8 else random.integers(-4000, 4000, shape)
+        scale = 0.01 * IN if number >= 8 else 0.01
+        names.append(model.constant(f"w{number}", whole.astype(np.int8 if number < 8 else np.int32), scale))
+        real.append(whole * np.float32(scale))
+    states = [model.variable("h", (1, HIDDEN), "int8", OUT), model.variable("c", (1, HIDDEN), "int16", CELL)]
+    model.tensor("y", (1, STEPS, HIDDEN), OUT)
+    inputs = ["x", *names[:8], "", "", "", *names[8:], "", "", *states, *[""] * 4]
+    options = {"FusedActivationFunction": tflite.ActivationFunctionType.TANH, "TimeMajor": False}
+    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], "UnidirectionalSequenceLSTM", **options)
+    return model, real
+
+
+def test_an_int8_lstm_keeps_its_state_in_the_types_of_its_tensors(tmp_path: Path) -> None:
+    model, real = int8_lstm()
+    (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
+    data = np.random.default_rng(8).integers(-128, 128, (1, STEPS, GIVEN), np.int8)
+    (got,) = run_reference(load_net_from_model(tmp_path / "model.tflite"), [data])
+    hidden, cell, wanted = np.zeros(HIDDEN), np.zeros(HIDDEN), []
+    for frame in (data[0] + 4.0) * IN:
+        gates = [real[gate] @ frame + real[4 + gate] @ hidden + real[8 + gate] for gate in range(4)]
+        taken, kept, given = (1 / (1 + np.exp(-gates[gate])) for gate in (0, 1, 3))
+        cell = np.rint((taken * np.tanh(gates[2]) + kept * cell) / CELL) * CELL
+        hidden = np.clip(np.rint(given * np.tanh(cell) / OUT), -128, 127) * OUT
+        wanted.append(hidden / OUT)
+    assert np.abs(got[0] - np.array(wanted)).max() <= 1
+    assert np.unique(got).size > 15
+
+
+def four_bits() -> Model:
+    """A dense layer whose weights take half a byte each."""
+    model, random = Model(), np.random.default_rng(7)
+    model.input("x", (3, 10), 0.05, -3)
+    model.halves("w", random.integers(-7, 8, (5, 10), np.int8), 0.1)
+    model.constant("b", random.integers(-300, 300, 5, np.int32), 0.05 * 0.1)
+    model.tensor("y", (3, 5), 0.2, 4)
+    model.op("FULLY_CONNECTED", ["x", "w", "b"], ["y"], "FullyConnected")
+    return model
+
+
+def test_weights_of_four_bits(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(four_bits().bytes(["y"]))
+    data = np.random.default_rng(2).integers(-128, 128, (3, 10), np.int8)
+    got, wanted = run_reference(load_net_from_model(path), [data])[0], answer(litert(path), data)
+    assert np.abs(got.astype(int) - wanted).max() <= 1, "LiteRT rounds dense layers once, npukit twice"
+    assert np.unique(wanted).size > 8
+
+
 def litert(path: Path) -> Any:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
     made = interpreter.Interpreter(

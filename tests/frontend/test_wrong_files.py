@@ -113,8 +113,8 @@ def test_a_recurrent_layer_of_tflite_and_the_way_out(tmp_path: Path) -> None:
     model = Model()
     model.input("x", (1, 4, 5), 0.05)
     model.tensor("y", (1, 4, 6), 0.05, -3)
-    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", ["x"], ["y"])
-    error = refused(tflite_file(tmp_path, model), "op 0 is UNIDIRECTIONAL_SEQUENCE_LSTM, whose state has 16 bits")
+    model.op("BIDIRECTIONAL_SEQUENCE_LSTM", ["x"], ["y"])
+    error = refused(tflite_file(tmp_path, model), "op 0 is BIDIRECTIONAL_SEQUENCE_LSTM, whose state has 16 bits")
     assert any("unroll=True" in way for way in error.tries)
 
 

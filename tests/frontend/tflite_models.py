@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import tflite
 
 TYPES = {
     "float32": tflite.TensorType.FLOAT32,
+    "int4": tflite.TensorType.INT4,
     "int8": tflite.TensorType.INT8,
     "uint8": tflite.TensorType.UINT8,
     "int16": tflite.TensorType.INT16,
@@ -93,9 +94,20 @@ class Model:
         self.entries.append(entry)
         return name
 
-    def variable(self, name: str, shape: Sequence[int]) -> str:
+    def halves(self, name: str, value: np.ndarray, scale: Scales) -> str:
+        """A constant of four bits a number: of two numbers the first lies in the lower half of a byte."""
+        self.constant(name, value, scale)
+        flat = np.append(value.ravel(), [0] * (value.size % 2)).astype(np.uint8) & 15
+        packed = flat[::2] | flat[1::2] << 4
+        self.entries[-1] = replace(self.entries[-1], dtype="int4", value=packed)
+        return name
+
+    def variable(
+        self, name: str, shape: Sequence[int], dtype: str = "float32", scale: float | None = None, zero: int = 0
+    ) -> str:
         """What an op keeps its state in."""
-        self.entries.append(Entry(name, tuple(shape), "float32", (), (), 0, None, variable=True))
+        scales, zeros = ((), ()) if scale is None else ((scale,), (zero,))
+        self.entries.append(Entry(name, tuple(shape), dtype, scales, zeros, 0, None, variable=True))
         return name
 
     def op(self, code: str, inputs: Sequence[str], outputs: Sequence[str], table: str = "", **options: Any) -> None:

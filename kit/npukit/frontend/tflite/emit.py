@@ -214,7 +214,7 @@ def _alike(first: Quantization | None, second: Quantization | None) -> bool:
 
 
 def _refuse_recurrent(emitter: Emitter, op: TfliteOp, name: str) -> None:
-    if op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and emitter.tensor(op.inputs[0]).dtype == "float32":
+    if op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and emitter.tensor(op.inputs[0]).dtype in ("float32", "int8"):
         return
     if "LSTM" in op.kind or "RNN" in op.kind:
         raise NpukitError(

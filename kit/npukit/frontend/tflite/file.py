@@ -40,6 +40,7 @@ OPEN = -1
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
     tflite.TensorType.FLOAT16: "float16",
+    tflite.TensorType.INT4: "int8",
     tflite.TensorType.INT8: "int8",
     tflite.TensorType.UINT8: "uint8",
     tflite.TensorType.INT16: "int16",
@@ -178,6 +179,8 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
     dtype = DTYPES.get(tensor.Type(), f"type {tensor.Type()}")
     quantization = _quantization(tensor.Quantization(), name, shape, file)
     value = _value(data, model, tensor, shape, dtype)
+    if value is None and tensor.Type() == tflite.TensorType.INT4:
+        raise NpukitError(f"{file}: tensor {name!r} has four bits a number, which npukit reads of constants alone")
     return TfliteTensor(name, shape, dtype, value, quantization, bool(sizes) or tensor.HasRank())
 
 
@@ -191,9 +194,17 @@ def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: 
     absent = not len(raw) and (prod(shape) or OPEN in _indices(tensor.ShapeAsNumpy()))
     if tensor.Buffer() == 0 or dtype not in DTYPES.values() or absent:
         return None
+    if tensor.Type() == tflite.TensorType.INT4:
+        raw = _unpacked(np.frombuffer(raw, np.uint8), prod(shape))
     if len(raw) != prod(shape) * np.dtype(dtype).itemsize:
         raise ValueError(f"a constant of shape {list(shape)} has {len(raw)} bytes")
     return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def _unpacked(packed: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of four bits as bytes; of two the first lies in the lower half."""
+    halves = np.stack([packed << 4, packed & 0xF0], axis=-1).ravel()[:count]
+    return halves.view(np.int8) >> 4
 
 
 def _raw(data: bytes, buffer: Any) -> Any:

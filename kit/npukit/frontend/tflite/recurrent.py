@@ -1,17 +1,19 @@
-"""TFLite's LSTM layer in float, unrolled."""
+"""TFLite's LSTM layer, computed in float and unrolled."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import tflite
 
 from npukit.errors import NpukitError
-from npukit.frontend.recurrent import Weights, joined, lstm, unrolled
+from npukit.frontend.qdq import dequantize, quantize
+from npukit.frontend.recurrent import State, Weights, Writer, joined, lstm, unrolled
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.model import TfliteOp
+from npukit.frontend.tflite.model import TfliteOp, TfliteTensor
 
 INPUT, INPUT_TO_GATES, STATE_TO_GATES, PEEPHOLES, BIASES, PROJECTION, STATES, NORMS = 0, 1, 5, 9, 12, 16, 18, 20
 """The numbers at which an LSTM's inputs begin; of gates there are input, forget, cell, output."""
@@ -21,13 +23,27 @@ ORDER = (0, 1, 3, 2)
 
 def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
     _check(emitter, op)
-    data, swapped = emitter.value(op.inputs[INPUT]), [1, 0, 2]
+    data, swapped = emitter.real(op.inputs[INPUT]), [1, 0, 2]
     if not op.options["TimeMajor"]:
         data = emitter.emit(operators.permute_dims(data, swapped))
-    step = partial(lstm, clip=float(op.options["CellClip"]))
+    held = [emitter.tensor(index) for index in op.inputs[STATES:NORMS]]
+    step = partial(_step, held, float(op.options["CellClip"]))
     steps, _ = unrolled(emitter.builder, step, data, _weights(emitter, op), (None, None))
     whole = emitter.emit(operators.squeeze(joined(emitter.builder, steps), [1]))
-    emitter.define(op.outputs[0], whole if op.options["TimeMajor"] else operators.permute_dims(whole, swapped))
+    emitter.define_real(op.outputs[0], whole if op.options["TimeMajor"] else operators.permute_dims(whole, swapped))
+
+
+def _step(held: Sequence[TfliteTensor], clip: float, write: Writer, data: Any, weights: Weights, state: State) -> State:
+    """A step in float, whose states are those that their tensors can hold."""
+    made = lstm(write, data, weights, state, clip=clip)
+    return tuple(_as_held(write, each, tensor) for each, tensor in zip(made, held, strict=True))
+
+
+def _as_held(write: Writer, value: Any, tensor: TfliteTensor) -> Any:
+    given = tensor.quantization
+    if given is None or tensor.dtype == "float32":
+        return value
+    return write(dequantize(write(quantize(value, given, tensor.dtype)), given, tensor.dtype))
 
 
 def _weights(emitter: Emitter, op: TfliteOp) -> Weights:
