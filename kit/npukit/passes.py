@@ -22,7 +22,7 @@ AROUND = 2
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the passes that choose engines go by.
+    """The wishes that the passes go by which choose engines.
 
     `only` is the one accelerator to use; with `slower_too` an accelerator gets what it takes even if the core is
     faster; `strict` refuses ops on the core.

@@ -10,7 +10,7 @@ from npukit.accel.cpu import Cpu
 from npukit.net.box import Box
 from npukit.net.examples import examples
 
-KINDS = ("add", "dense", "matmul", "mean", "minimum", "multiply", "resize_bilinear", "softmax", "subtract", "total")
+KINDS = ("add", "dense", "matmul", "mean", "minimum", "multiply", "resize_bilinear", "softmax", "total")
 """Both compilers make nearly the same of them."""
 
 

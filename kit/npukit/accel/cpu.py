@@ -254,7 +254,7 @@ def _products(net: Net, op: Op) -> int:
 
 
 def _loops(net: Net, op: Op, output: Box) -> int:
-    """How often the innermost loop begins: along the input channels of a window, or else along the last axis."""
+    """The times that the innermost loop begins: along the input channels of a window, or else along the last axis."""
     if isinstance(op.attributes, Conv2d):
         return output.elements * prod(net.tensor(op.inputs[1]).shape[1:3])
     return output.elements // output.shape[-1] if output.shape else 1

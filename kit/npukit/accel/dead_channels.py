@@ -25,7 +25,7 @@ _Kept = Mapping[int, np.ndarray]
 
 
 def removed_channels(net: Net, pruned: Net) -> dict[str, tuple[int, int]]:
-    """For each op that lost channels how many of how many."""
+    """The channels removed from each op that lost any, and those it had."""
     found = {}
     for before, after in zip(net.ops, pruned.ops, strict=True):
         shape, left = net.tensor(before.outputs[0]).shape, pruned.tensor(after.outputs[0]).shape

@@ -275,7 +275,7 @@ class Plan:
         return any(not buffer.tensor for buffer in self.dram)
 
     def headline(self) -> str:
-        """What is compared of plans, in one line."""
+        """The figures by which plans are compared, in one line."""
         cycles, batch = self.predicted, f", batches of {self.frames:,}" if self.frames > 1 else ""
         interval = f"{cycles.interval_cycles:,} between frames"
         return f"{self.pes_used} PEs for {self.objective}{batch}, {cycles.latency_cycles:,} cycles, {interval}"
