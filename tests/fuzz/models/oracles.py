@@ -14,6 +14,8 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import onnx
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from frontend.random_tflite import rounded_once
 from frontend.tflite_models import run_litert
@@ -50,7 +52,16 @@ def compared(net: Net, path: Path, dice: np.random.Generator) -> str:
     with patch.dict(KERNELS, {"dense": _dense_rounded_once} if run is _litert else {}):
         ours = run_reference(net, inputs)
     most = _tolerance(net, path)
-    told = [_difference(net, *pair, most) for pair in zip(net.outputs, ours, theirs, strict=True)]
+    said = _told_apart(net, ours, theirs, most)
+    if said != "equal" and run is _onnx:
+        theirs = _elsewhere(_onnx_runtime, path, given)
+        said = said if theirs is None else _told_apart(net, ours, theirs, most)
+    return said
+
+
+def _told_apart(net: Net, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], most: int) -> str:
+    """`equal`, or the first difference."""
+    told = (_difference(net, *pair, most) for pair in zip(net.outputs, ours, theirs, strict=True))
     return next(filter(None, told), "equal")
 
 
@@ -102,18 +113,27 @@ def _litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _onnx(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    import onnx
-    from onnx.helper import tensor_dtype_to_np_dtype
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.load(path)
+    with np.errstate(all="ignore"):
+        found: Any = ReferenceEvaluator(model).run(None, _by_name(model, inputs))
+    return list(found)
+
+
+def _onnx_runtime(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The other opinion: the evaluator has faults of its own, such as windows of an average pool in ceil mode."""
+    from oracles.onnx_runtime import Session
+
+    return Session(path).run(_by_name(onnx.load(path), inputs))
+
+
+def _by_name(model: onnx.ModelProto, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     constants = {tensor.name for tensor in model.graph.initializer}
     ends = [value for value in model.graph.input if value.name not in constants]
     dtypes = [tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in ends]
     given = (_picked(*pair) for pair in zip(inputs, dtypes, strict=True))
-    with np.errstate(all="ignore"):
-        found: Any = ReferenceEvaluator(model).run(None, dict(zip((v.name for v in ends), given, strict=True)))
-    return list(found)
+    return dict(zip((value.name for value in ends), given, strict=True))
 
 
 def _picked(value: np.ndarray, dtype: Any) -> np.ndarray:
