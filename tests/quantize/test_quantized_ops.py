@@ -142,6 +142,25 @@ def test_dead_weights(tmp_path: Path) -> None:
     check(tmp_path, IMAGE, [node("Conv", "x w", "y")], ["conv2d"], w=kernel)
 
 
+def test_ranges_are_the_same_where_the_last_bits_differ() -> None:
+    ends = np.random.default_rng(4).lognormal(0, 3, (2, 20_000)).astype(np.float32)
+    moved = np.nextafter(ends, np.float32(np.inf)), np.nextafter(ends, np.float32(0))
+    ranges, *others = (
+        [Range(-float(a), float(b)).steady for a, b in zip(*each, strict=True)] for each in (ends, *moved)
+    )
+    for other in others:
+        assert sum(a != b for a, b in zip(ranges, other, strict=True)) < len(ranges) / 2_000
+    for low, high, steady in zip(*ends.tolist(), ranges, strict=True):
+        assert 1 - 2**-17 <= -steady.low / low <= 1 + 2**-7
+        assert 1 - 2**-17 <= steady.high / high <= 1 + 2**-7
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0, 6.0, -2.5, 127.0])
+def test_round_ends_of_ranges_stay(end: float) -> None:
+    for near in (end, float(np.nextafter(np.float32(end), np.float32(0))), end + 1e-7 * abs(end)):
+        assert Range(near, near).steady == Range(end, end)
+
+
 def test_percentiles_leave_out_what_is_rare() -> None:
     values = [[np.append(np.linspace(-1, 2, 20000), 100)], [np.linspace(-1, 2, 20000)]]
     whole = extremes(iter(values))

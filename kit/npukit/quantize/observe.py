@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil, frexp, isfinite, ldexp
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,12 @@ Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 BINS = 2048
 
+STEADY_BITS, SLACK = 8, 2.0**-10
+"""Significant bits of a range's ends, and how far beyond one of these, in steps, an end still counts as it.
+
+Processors and their mathematical functions differ in the last of 24 bits. A range that is 0.4 % wider costs 0.03 dB.
+"""
+
 
 @dataclass(frozen=True)
 class Range:
@@ -27,6 +34,18 @@ class Range:
 
     def joined(self, other: Range) -> Range:
         return Range(min(self.low, other.low), max(self.high, other.high))
+
+    @property
+    def steady(self) -> Range:
+        """The range with its ends moved outwards to few bits, so that it is the same on every machine."""
+        return Range(-_upwards(-self.low), _upwards(self.high))
+
+
+def _upwards(end: float) -> float:
+    if not isfinite(end):
+        return end
+    shift = STEADY_BITS - frexp(end)[1]
+    return ldexp(ceil(ldexp(end, shift) - SLACK), -shift)
 
 
 def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
@@ -53,12 +72,12 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
 
 
 def extremes(runs: Iterator[list[np.ndarray]]) -> list[Range]:
-    """The range from the smallest to the largest value of each variable."""
+    """The range from the smallest to the largest value of each variable, in few bits."""
     seen: list[Range] = []
     for values in runs:
         now = [Range(float(value.min()), float(value.max())) for value in values]
         seen = [before.joined(after) for before, after in zip(seen, now, strict=True)] if seen else now
-    return seen
+    return [each.steady for each in seen]
 
 
 def percentiles(runs: Iterator[list[np.ndarray]], whole: Sequence[Range], cut: float) -> list[Range]:
