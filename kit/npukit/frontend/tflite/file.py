@@ -34,6 +34,9 @@ DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, Attrib
 SCALE_BYTES = 64
 """Bytes that a scale and its zero point take as numbers of Python's."""
 
+CUSTOM = "custom op"
+"""What the kind of an op that is none of TFLite's own begins with."""
+
 OPEN = -1
 """A size that is left open; it is 0 in a TfliteTensor."""
 
@@ -119,7 +122,7 @@ def _kind(code: Any) -> str:
     """The builtin's name, or the custom op's own. An op's version says no more than the fields that it uses."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     if number == tflite.BuiltinOperator.CUSTOM:
-        return f"custom op {(code.CustomCode() or b'').decode(errors='replace')!r}"
+        return f"{CUSTOM} {(code.CustomCode() or b'').decode(errors='replace')!r}"
     return _BUILTINS.get(number, f"builtin {number}")
 
 
@@ -133,7 +136,8 @@ def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
         raise ValueError(f"operator {index} has no operator code")
     place = f"{file}: op {index} ({codes[code]})"
     OPERANDS.check(max(op.InputsLength(), op.OutputsLength()), place)
-    refuse_unread(op, OP_FIELDS | (STATE_FIELDS if "LSTM" in codes[code] else set()), place)
+    if not codes[code].startswith(CUSTOM):  # whose kind is refused by name
+        refuse_unread(op, OP_FIELDS | (STATE_FIELDS if "LSTM" in codes[code] else set()), place)
     if "LSTM" not in codes[code] and np.any(op.MutatingVariableInputsAsNumpy()):
         raise NpukitError(f"{place} changes its inputs, which npukit does not read")
     return TfliteOp(index, codes[code], _indices(op.InputsAsNumpy()), _indices(op.OutputsAsNumpy()), _options(op))

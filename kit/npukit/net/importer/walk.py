@@ -29,6 +29,7 @@ from npukit.net.importer.islands import Islands
 from npukit.net.importer.linear import LINEAR
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
+from npukit.net.importer.products import CONVOLUTIONS
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
@@ -238,7 +239,7 @@ def _is_quantisation(value: Any) -> bool:
 
 def _sums_integers(value: Any) -> bool:
     """True if this is a product of integers with scales that only the model's other ops know."""
-    return callee(value) in LINEAR and dtype_of(value) == "int32"
+    return callee(value) in (*LINEAR, *CONVOLUTIONS) and dtype_of(value) == "int32"
 
 
 def _input(walk: Walk, parameter: Any) -> str:
