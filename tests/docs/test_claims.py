@@ -13,6 +13,8 @@ import pytest
 
 from docs.wrap import pages
 from helpers import CHECKOUT
+from npukit import api
+from npukit.project.manifest import Manifest
 
 HOUSE_WORDS = r"\b(waves?|feeders?|findings?|rounds? of frames|somebody|nobody|everybody)\b"
 MEASURED = r"(?i)measured at [0-9a-f]{7}.*`(?:python benchmarks/\w+\.py|make [\w-]+)"
@@ -93,3 +95,10 @@ def _leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, list[int]]]:
                 if isinstance(value, int):
                     found.setdefault(name, []).append(value)
     yield from found.items()
+
+
+def test_every_key_of_a_build_is_explained() -> None:
+    page = (CHECKOUT / "docs/concepts.md").read_text()
+    rows = re.findall(r"(?m)^\| ((?:`\w+`(?:, )?)+) \|", page)
+    explained = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+    assert {*Manifest.model_fields, *api.fit(CHECKOUT / "examples/digits/digits_int8.tflite")} == explained
