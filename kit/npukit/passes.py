@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from npukit.accel.dead_channels import without_dead_channels
 from npukit.accel.engines import refuse_cpu_ops, with_patterns_of, with_placed_ops, with_subgraphs_of
 from npukit.accel.interface import Engines
 from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.net.net import Net
+from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from npukit import __version__
 from npukit.accel.core_kernels import USUAL, CostPreference
-from npukit.accel.dead_channels import removed_channels
 from npukit.accel.engines import plugins_of, with_core
 from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
@@ -32,6 +31,7 @@ from npukit.net.importer.loops import Kernel, Scheduling, load_kernels, save_ker
 from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
+from npukit.net.passes.dead_channels import removed_channels
 from npukit.net.store import save_net
 from npukit.net.tensor import Tensor
 from npukit.net.text import print_net

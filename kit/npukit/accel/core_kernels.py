@@ -11,7 +11,6 @@ import numpy as np
 from npukit.accel.core_nodes import CoreNodes, core_nodes
 from npukit.accel.core_transposes import Transposition, transposition_of
 from npukit.accel.cortex_m import kernel as cortex_m
-from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.layer import CopyLayer
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
@@ -118,7 +117,7 @@ USUAL = CostPreference()
 def choose_core_kernels(net: Net, objective: str, preference: CostPreference = USUAL) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
     found = core_nodes(net)
-    nodes, goal = with_ranges(found.nodes), "memory" if objective == "memory" else "latency"
+    nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
     spacious = preference.spacious and goal == "latency"
     choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)

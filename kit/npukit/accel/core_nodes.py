@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npukit.accel.cortex_m.from_net import layer_of
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
-from npukit.accel.cortex_m.layer import INT8, ConvLayer, CopyLayer, DepthwiseLayer, Layer, Opaque, Shape
+from npukit.accel.cortex_m.layer import INT8, ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, Opaque, Shape
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape
+from npukit.net.value_ranges import value_ranges
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class _Builder:
         self._net = net
         self._homes = _homes(net)
         self._layers = {op.name: _layer(net, op) for op in net.ops}
+        self._ranges = value_ranges(net)
         self._dense = self._dense_tensors()
         self._nodes: list[Node] = []
         self._owners: list[str] = []
@@ -65,7 +67,14 @@ class _Builder:
             return
         if isinstance(layer, ConvLayer | DepthwiseLayer) and self._wants_copy(op, layer):
             sources[0] = self._add(CopyLayer(f"{op.name}_input", layer.input_shape, layer.input_zero), (sources[0],))
-        self._places[op.output] = self._add(layer, tuple(sources), op.name)
+        self._places[op.output] = self._add(self._with_range(op, layer), tuple(sources), op.name)
+
+    def _with_range(self, op: Op, layer: Layer) -> Layer:
+        """The layer with the values that it can find in its input."""
+        found = self._ranges.get(op.inputs[0])
+        if found is None or not isinstance(layer, ConvLayer | DepthwiseLayer | DenseLayer):
+            return layer
+        return replace(layer, input_range=found.repeated(layer.input_shape[2]))
 
     def _wants_copy(self, op: Op, layer: ConvLayer | DepthwiseLayer) -> bool:
         """True if its input comes without the border or the planes it wants, and a copy would have them."""

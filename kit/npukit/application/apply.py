@@ -9,7 +9,7 @@ from npukit.application.inputs import with_inputs
 from npukit.application.outputs import with_outputs
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.net.simplify import merge_moves
+from npukit.net.passes.simplify import merge_moves
 
 
 def applied(net: Net, declared: Declared, layout: Layout, ends: Ends = AS_NET) -> Net:

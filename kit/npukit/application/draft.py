@@ -10,8 +10,8 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, Reshape, Transpose
+from npukit.net.passes.simplify import moves_nothing
 from npukit.net.shapes import output_shape
-from npukit.net.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
 Axes = tuple[int, ...]

@@ -10,14 +10,13 @@ import pytest
 from accel.cortex_m import laboratory, layers
 from helpers import models
 from npukit.accel.core_nodes import core_nodes
-from npukit.accel.cortex_m.input_ranges import with_ranges
 from npukit.accel.cortex_m.kernel import source
 from npukit.accel.cortex_m.layer import Opaque
 from npukit.accel.cortex_m.network import INPUT, Node, choose, choose_thriftily
-from npukit.accel.dead_channels import without_dead_channels
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import CORE
+from npukit.net.passes.dead_channels import without_dead_channels
 
 # Instructions of TensorFlow Lite Micro with CMSIS-NN (../shared/facts/peers.md), the share of them that is allowed, and
 # its bytes of RAM: arena and stack.
@@ -32,7 +31,7 @@ PEERS = {
 @cache
 def nodes(name: str) -> tuple[Node, ...]:
     net = without_dead_channels(load_net_from_model(models() / f"{name}.tflite"))
-    return with_ranges(core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops))).nodes)
+    return core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops))).nodes
 
 
 @pytest.mark.parametrize("objective", ["latency", "memory"])

@@ -9,8 +9,9 @@ import pytest
 
 from accel.cortex_m import layers, reference
 from npukit.accel.cortex_m.code.requantize import fast_requantization
-from npukit.accel.cortex_m.layer import Range, Requantization
-from npukit.accel.cortex_m.ranges import accumulators, output_range
+from npukit.accel.cortex_m.layer import Requantization
+from npukit.accel.cortex_m.ranges import accumulators
+from npukit.net.value_ranges import Range
 
 
 def fast(accumulator: np.ndarray, requantization: Requantization, exponent: int) -> np.ndarray:
@@ -36,7 +37,7 @@ def test_fast_requantization_is_double_rounding(seed: int):
     np.testing.assert_array_equal(fast(values, requantization, exponent), reference.requantized(values, requantization))
 
 
-def test_intervals_hold_what_random_inputs_reach_and_are_reached():
+def test_the_ends_of_an_interval_are_reached():
     rng = np.random.default_rng(3)
     layer = layers.conv(rng, (4, 4, 3), 5, (2, 2))
     low, high = rng.integers(-128, 0, 3), rng.integers(0, 128, 3)
@@ -45,17 +46,11 @@ def test_intervals_hold_what_random_inputs_reach_and_are_reached():
     positive = layer.weights > 0
     centred = np.where(positive, high, low) - layer.input_zero
     np.testing.assert_array_equal(found.high, (layer.weights * centred).sum((1, 2, 3)) + layer.bias)
-    out = output_range(layer)
-    for seed in range(20):
-        x = np.random.default_rng(seed).integers(low, high + 1, layer.input_shape).astype(np.int8)
-        y = reference.convolution(layer, x)
-        assert (y >= out.low).all()
-        assert (y <= out.high).all()
 
 
 def test_padding_brings_zero_into_the_range():
     layer = layers.depthwise(np.random.default_rng(3), (4, 4, 1))
     layer = replace(layer, input_range=Range(np.array([50]), np.array([50])))
-    padded, unpadded = output_range(layer), output_range(replace(layer, padding=(0, 0, 0, 0)))
+    padded, unpadded = accumulators(layer), accumulators(replace(layer, padding=(0, 0, 0, 0)))
     assert (padded.low < padded.high).all()
     assert (unpadded.low == unpadded.high).all()

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from npukit.net.value_ranges import Range
+
 Pair = tuple[int, int]
 Shape = tuple[int, int, int]
 Padding = tuple[int, int, int, int]
@@ -34,18 +36,6 @@ class Requantization:
     shifts: np.ndarray
     zero_point: int
     clamp: Pair = INT8
-
-
-@dataclass(frozen=True)
-class Range:
-    """The interval of each channel of a tensor: what the layers before can produce at most."""
-
-    low: np.ndarray
-    high: np.ndarray
-
-    @classmethod
-    def full(cls, channels: int) -> Range:
-        return cls(np.full(channels, INT8[0], np.int64), np.full(channels, INT8[1], np.int64))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Range analysis: what a layer can produce at most, from its actual weights and the range of its input."""
+"""The accumulators of a layer at most, from its actual weights and the range of its input, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Range, Requantization
+from npukit.accel.cortex_m.layer import ConvLayer, DenseLayer, DepthwiseLayer, Requantization
+from npukit.net.value_ranges import centred, sum_bounds
 
 WeightedLayer = ConvLayer | DepthwiseLayer | DenseLayer
 
@@ -25,18 +26,10 @@ class Interval:
 
 def accumulators(layer: WeightedLayer) -> Interval:
     """The interval of each output channel's accumulator, bias included. Partial sums may leave it."""
-    low, high = _centred_input(layer)
-    weights = np.asarray(layer.weights, np.int64)
-    least, most = np.minimum(weights * low, weights * high), np.maximum(weights * low, weights * high)
-    axes = (0, 1) if isinstance(layer, DepthwiseLayer) else tuple(range(1, weights.ndim))
-    bias = np.asarray(layer.bias, np.int64)
-    return Interval(least.sum(axes) + bias, most.sum(axes) + bias)
-
-
-def output_range(layer: WeightedLayer) -> Range:
-    """The interval of each output channel: requantisation never decreases, so the ends map to the ends."""
-    found = accumulators(layer)
-    return Range(requantized(found.low, layer.requantization), requantized(found.high, layer.requantization))
+    padded = not isinstance(layer, DenseLayer) and any(layer.padding)
+    inputs = centred(layer.input_range, layer.input_shape[2], layer.input_zero, padded=padded)
+    axes = (0, 1) if isinstance(layer, DepthwiseLayer) else tuple(range(1, np.ndim(layer.weights)))
+    return Interval(*sum_bounds(layer.weights, layer.bias, inputs, axes))
 
 
 def requantized(accumulator: np.ndarray, requantization: Requantization) -> np.ndarray:
@@ -48,12 +41,3 @@ def requantized(accumulator: np.ndarray, requantization: Requantization) -> np.n
     half = (np.int64(1) << right) >> 1
     rounded = (high + half - ((right > 0) & (high < 0))) >> right
     return np.clip(rounded + requantization.zero_point, *requantization.clamp)
-
-
-def _centred_input(layer: WeightedLayer) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of input - zero point, zero included where padding brings it in."""
-    given = layer.input_range or Range.full(layer.input_shape[2])
-    low, high = given.low - layer.input_zero, given.high - layer.input_zero
-    if not isinstance(layer, DenseLayer) and any(layer.padding):
-        return np.minimum(low, 0), np.maximum(high, 0)
-    return low, high

@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, Reshape, Transpose
-from npukit.net.simplify import moves_nothing
+from npukit.net.passes.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
 LONGEST_NAME = 60

@@ -34,7 +34,7 @@ from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize
-from npukit.net.simplify import fold_padding
+from npukit.net.passes.simplify import fold_padding
 from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
 

@@ -6,22 +6,18 @@ Inputs and outputs of the net keep all of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from npukit.accel.core_nodes import core_nodes
-from npukit.accel.cortex_m.input_ranges import with_ranges
-from npukit.accel.cortex_m.layer import ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, PoolLayer
-from npukit.accel.cortex_m.network import Node
-from npukit.net.net import CORE, Net, Op
-from npukit.net.ops import Reshape
+from npukit.net.net import Net, Op
+from npukit.net.ops import Dense, Reshape
 from npukit.net.tensor import Tensor
+from npukit.net.value_ranges import Filter, Range, filter_of, is_renamed, passes_on, value_ranges
 
-_PASSING_ON = CopyLayer | DepthwiseLayer | PoolLayer
-_Kept = Mapping[int, np.ndarray]
-"""The channels of each node that stay."""
+_Kept = Mapping[str, np.ndarray]
+"""The channels of each tensor that stay; of all where it has no entry."""
 
 
 def removed_channels(net: Net, pruned: Net) -> dict[str, tuple[int, int]]:
@@ -35,55 +31,77 @@ def removed_channels(net: Net, pruned: Net) -> dict[str, tuple[int, int]]:
 
 
 def without_dead_channels(net: Net) -> Net:
-    """The net without dead channels, on any engine: an op may lose channels if the core knows what it does."""
-    found = core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops)))
-    nodes = with_ranges(found.nodes)
-    kept = _kept_channels(nodes)
-    ops = {op.name: op for op in net.ops}
-    named = ((i, ops[owner]) for i, owner in enumerate(found.owners) if owner)
-    changes = [change for i, op in named if (change := _Change.of(op, nodes[i], kept, i)).any]
+    """The net without dead channels: an op may lose channels if it is known what it makes of each."""
+    layers = {op.name: layer for op in net.ops if (layer := _layer(net, op))}
+    ranges = value_ranges(net)
+    kept = _kept_channels(net, layers, ranges)
+    changes = [change for layer in layers.values() if (change := _Change.of(net, layer, kept, ranges)).any]
     if not all(change.bias_fits for change in changes):
         return net
-    return _changed(net, changes, found.homes)
+    return _changed(net, changes, kept)
 
 
-def _kept_channels(nodes: Sequence[Node]) -> _Kept:
+@dataclass(frozen=True)
+class _Layer:
+    """An op of which it is known what it makes of each channel: a filter, or what passes channels on."""
+
+    op: Op
+    filter: Filter | None
+
+    @property
+    def mixes(self) -> Filter | None:
+        """The filter if it makes each channel of all of them."""
+        return None if self.filter is None or self.filter.depthwise else self.filter
+
+
+def _layer(net: Net, op: Op) -> _Layer | None:
+    found = filter_of(net, op)
+    return _Layer(op, found) if found or passes_on(net, op) or is_renamed(net, op) else None
+
+
+def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, Range]) -> _Kept:
     """The channels that are read; then those that pass channels on have all those of their input."""
-    kept: dict[int, np.ndarray] = {}
-    for index in reversed(range(len(nodes))):
-        layer = nodes[index].layer
-        needed = np.ones(layer.output_shape[2], bool)
-        if isinstance(layer, ConvLayer | DenseLayer | _PASSING_ON):
-            needed[:] = False
-            for reader, node in enumerate(nodes):
-                if index in node.inputs:
-                    needed |= _needed(node.layer, kept[reader], len(needed))
+    kept: dict[str, np.ndarray] = {}
+    for op in reversed(net.ops):
+        if op.name in layers:
+            needed = _read(net, op.output, layers, kept, ranges)
             needed[0] |= not needed.any()
-        kept[index] = needed
-    for index, node in enumerate(nodes):
-        if isinstance(node.layer, _PASSING_ON):
-            kept[index] = kept[node.inputs[0]]
+            kept[op.output] = needed
+    for op in net.ops:
+        if op.name in layers and not layers[op.name].mixes:
+            source = op.inputs[0]
+            kept[op.output] = kept[source] if source in kept else np.ones(net.tensor(source).shape[-1], bool)
     return kept
 
 
-def _needed(layer: Layer, kept: np.ndarray, channels: int) -> np.ndarray:
+def _read(net: Net, name: str, layers: Mapping[str, _Layer], kept: _Kept, ranges: Mapping[str, Range]) -> np.ndarray:
+    """The channels of a tensor that its readers, or those of the net's outputs, cannot do without."""
+    channels = net.tensor(name).shape[-1]
+    needed = np.full(channels, name in net.outputs)
+    for op in net.ops:
+        if name in op.inputs:
+            layer = layers.get(op.name)
+            needed |= _needed(layer, kept[op.output], channels, ranges.get(name)) if layer else True
+    return needed
+
+
+def _needed(layer: _Layer, kept: np.ndarray, channels: int, given: Range | None) -> np.ndarray:
     """The channels of its input that a layer cannot do without, given which of its outputs stay."""
-    if isinstance(layer, _PASSING_ON):
-        return kept
-    if not isinstance(layer, ConvLayer | DenseLayer) or layer.input_shape[2] != channels:
-        return np.ones(channels, bool)
-    used = (layer.weights[kept] != 0).any(axis=tuple(range(layer.weights.ndim - 1)))
-    return used & ~_absorbed(layer)
-
-
-def _absorbed(layer: ConvLayer | DenseLayer) -> np.ndarray:
-    """The input channels that are constants that the bias can hold."""
-    found = layer.input_range
+    found = layer.mixes
     if found is None:
-        return np.zeros(layer.input_shape[2], bool)
-    constant = found.low == found.high
-    padded = isinstance(layer, ConvLayer) and any(layer.padding)
-    return constant & (found.low == layer.input_zero) if padded else constant
+        return kept
+    if found.weights.shape[-1] != channels:
+        return np.ones(channels, bool)
+    used = (found.weights[kept] != 0).any(axis=tuple(range(found.weights.ndim - 1)))
+    return used & ~_absorbed(found, given)
+
+
+def _absorbed(found: Filter, given: Range | None) -> np.ndarray:
+    """The input channels that are constants that the bias can hold."""
+    if given is None:
+        return np.zeros(found.weights.shape[-1], bool)
+    constant = given.low == given.high
+    return constant & (given.low == found.zero) if found.padded else constant
 
 
 @dataclass(frozen=True)
@@ -97,15 +115,18 @@ class _Change:
     bias: np.ndarray | None = None
 
     @classmethod
-    def of(cls, op: Op, node: Node, kept: _Kept, index: int) -> _Change:
-        layer, before, after = node.layer, kept[node.inputs[0]], kept[index]
-        if isinstance(layer, DepthwiseLayer):
-            return cls(op, before, after, layer.weights[None, :, :, after], layer.bias[after])
-        if not isinstance(layer, ConvLayer | DenseLayer):
+    def of(cls, net: Net, layer: _Layer, kept: _Kept, ranges: Mapping[str, Range]) -> _Change:
+        op, found = layer.op, layer.filter
+        channels, after = net.tensor(op.inputs[0]).shape[-1], kept[op.output]
+        before = kept.get(op.inputs[0], np.ones(channels, bool))
+        if found is None:
             return cls(op, before, after)
-        if len(before) != layer.input_shape[2]:
-            before = np.ones(layer.input_shape[2], bool)
-        return cls(op, before, after, layer.weights[after][..., before], _absorbing_bias(layer, before)[after])
+        if found.depthwise:
+            return cls(op, before, after, found.weights[..., after], found.bias[after])
+        if isinstance(op.attributes, Dense) and channels != found.weights.shape[-1]:
+            before = np.ones(found.weights.shape[-1], bool)
+        bias = _absorbing_bias(found, before, ranges.get(op.inputs[0]))
+        return cls(op, before, after, found.weights[after][..., before], bias[after])
 
     @property
     def any(self) -> bool:
@@ -117,21 +138,17 @@ class _Change:
         return self.bias is None or bool(((self.bias >= limits.min) & (self.bias <= limits.max)).all())
 
 
-def _absorbing_bias(layer: ConvLayer | DenseLayer, before: np.ndarray) -> np.ndarray:
-    if layer.input_range is None:
-        return layer.bias
-    gone = layer.weights[..., ~before].astype(np.int64)
-    values = layer.input_range.low[~before] - layer.input_zero
-    return layer.bias + (gone * values).sum(axis=tuple(range(1, gone.ndim)))
+def _absorbing_bias(found: Filter, before: np.ndarray, given: Range | None) -> np.ndarray:
+    if given is None or before.all():
+        return found.bias
+    gone = found.weights[..., ~before].astype(np.int64)
+    values = given.low[~before] - found.zero
+    return found.bias + (gone * values).sum(axis=tuple(range(1, gone.ndim)))
 
 
-def _changed(net: Net, changes: Sequence[_Change], homes: Mapping[str, str]) -> Net:
-    kept = {change.op.output: change.after for change in changes}
+def _changed(net: Net, changes: Sequence[_Change], kept: _Kept) -> Net:
     tensors, constants = dict(net.tensors), dict(net.constants)
-    for name, home in homes.items():
-        if home in kept:
-            shape = (*net.tensor(name).shape[:-1], int(kept[home].sum()))
-            tensors[name] = replace(net.tensor(name), shape=shape)
+    tensors |= dict(_narrower(net, kept))
     ops = {}
     for change in changes:
         if change.weights is not None:
@@ -140,6 +157,14 @@ def _changed(net: Net, changes: Sequence[_Change], homes: Mapping[str, str]) -> 
             constants |= {tensor.name: value for tensor, value in made}
     changed = replace(net, ops=tuple(ops.get(op.name, op) for op in net.ops), tensors=tensors, constants=constants)
     return _without_unread_constants(changed)
+
+
+def _narrower(net: Net, kept: _Kept) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that lose channels."""
+    for name, channels in kept.items():
+        if not channels.all():
+            tensor = net.tensor(name)
+            yield name, replace(tensor, shape=(*tensor.shape[:-1], int(channels.sum())))
 
 
 def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, np.ndarray]]]:
