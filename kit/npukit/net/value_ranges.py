@@ -62,11 +62,11 @@ class Filter:
 
 def filter_of(net: Net, op: Op) -> Filter | None:
     """The op as a filter of int8; None if it is none, or has groups, several rows of inputs, or dilated planes."""
-    attributes, weights = op.attributes, net.constant(op, 1) if len(op.inputs) > 1 else None
+    attributes, weights = op.attributes, net.constant(op, 1)
     if not isinstance(attributes, Conv2d | DepthwiseConv2d | Dense) or weights is None or not _is_single(net, op):
         return None
     depthwise, source = isinstance(attributes, DepthwiseConv2d), net.tensor(op.inputs[0])
-    shape: tuple[int, ...] = weights.shape
+    shape = weights.shape
     if isinstance(attributes, Dense):
         takes = source.elements == shape[1]
     else:
