@@ -95,7 +95,7 @@ def test_dilation():
     check(layer, kernel_for(layer, HALFWORDS), layers.activations(rng, layer.input_shape, extreme=False))
 
 
-# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+# Instructions per product, as measured for prototypes by hand.
 @pytest.mark.parametrize(
     ("shape", "channels", "density", "order", "prototype"),
     [

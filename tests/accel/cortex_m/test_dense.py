@@ -48,7 +48,7 @@ def test_random_products(seed: int, shared: bool, density: Density):
     check(layer, density, x)
 
 
-# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+# Instructions per product, as measured for prototypes by hand.
 @pytest.mark.parametrize(
     ("inputs", "outputs", "density", "prototype"),
     [

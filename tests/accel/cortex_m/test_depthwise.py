@@ -97,7 +97,7 @@ def test_an_output_with_a_border():
     check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
 
 
-# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+# Instructions per product, as measured for prototypes by hand.
 @pytest.mark.parametrize(
     ("shape", "strides", "order", "prototype"),
     [

@@ -82,7 +82,7 @@ def test_rows_that_overlap_keep_the_output_off_the_input():
     assert kernel_for(layer).may_overwrite == ()
 
 
-# Instructions per product that ../shared/facts/kernels.md measured for the prototypes.
+# Instructions per product, as measured for prototypes by hand.
 @pytest.mark.parametrize(("size", "channels", "prototype"), [(32, 16, 0.441), (16, 32, 0.359), (8, 64, 0.318)])
 def test_no_more_instructions_than_the_prototypes(size: int, channels: int, prototype: float):
     rng = np.random.default_rng(2)

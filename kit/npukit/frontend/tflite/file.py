@@ -35,7 +35,7 @@ SCALE_BYTES = 64
 """Bytes that a scale and its zero point take as numbers of Python's."""
 
 CUSTOM = "custom op"
-"""What the kind of an op that is none of TFLite's own begins with."""
+"""The beginning of the kind of an op that is none of TFLite's own."""
 
 OPEN = -1
 """A size that is left open; it is 0 in a TfliteTensor."""
