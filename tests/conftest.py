@@ -8,8 +8,13 @@ import tempfile
 from functools import partial
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from helpers import SHARED
+
+settings.register_profile("npukit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("npukit")
+"""How long an example takes says how busy the machine is."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

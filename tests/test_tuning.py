@@ -280,6 +280,7 @@ def test_a_mapping_is_never_slower_and_the_next_build_has_it(
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
 
+@pytest.mark.exhaustive
 def test_a_round_is_never_slower_and_the_next_build_has_it(
     found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,10 @@ NETWORKS = {"digits": 4, "kws_ref_model": 1, "pretrainedResnet_quant": 16}
 """The example over 4 PEs: a mesh to load, messages to send; keyword spotting on one PE; image classification on all."""
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+FEW = [name if name == "digits" else pytest.param(name, marks=pytest.mark.exhaustive) for name in NETWORKS]
+
+
+@pytest.fixture(scope="module", params=FEW)
 def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     name = request.param
     model = DIGITS / "digits_int8.tflite" if name == "digits" else models() / f"{name}.tflite"

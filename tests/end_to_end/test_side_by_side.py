@@ -157,6 +157,7 @@ def test_rounds_have_their_own_places_in_dram(tmp_path: Path) -> None:
     assert all(found.passed for found in api.validate_networks(tmp_path / "out").values())
 
 
+@pytest.mark.exhaustive
 def test_networks_of_mlperf_tiny_share_a_mesh(tmp_path: Path) -> None:
     """What one PE holds has one; the other has the rest."""
     names = ("kws_ref_model", "ad01_int8")

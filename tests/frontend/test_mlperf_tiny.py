@@ -68,6 +68,7 @@ def test_hello_world_differs_from_its_layer_file_only_as_litert_rounds_once() ->
     assert all(np.array_equal(a.ravel(), b.ravel()) for a, b in zip(got, expected, strict=True))
 
 
+@pytest.mark.exhaustive
 def test_keyword_spotting_is_right_as_often_as_published() -> None:
     net = load_net_from_model(models() / "kws_ref_model.tflite")
     samples = np.load(models() / "kws_accuracy.npz")

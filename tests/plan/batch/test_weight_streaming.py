@@ -43,6 +43,7 @@ def test_channels_too_heavy_to_stream_by_sixteens_are_streamed_by_fours() -> Non
     assert_exact(net, plan)
 
 
+@pytest.mark.exhaustive
 def test_tiles_that_need_too_much_of_their_inputs_are_cut_otherwise() -> None:
     """By cycles alone, each PE would take all pixels of some channels, for which it needs 100 KB of the input."""
     b = Builder("wide")

@@ -37,6 +37,7 @@ def small_mobilenet() -> Net:
     return b.net(b.dense(b.flatten(b.mean(x)), 100))
 
 
+@pytest.mark.exhaustive
 def test_a_small_mobilenet_in_groups_in_lock_step_is_exact() -> None:
     board, net = wide_board(), small_mobilenet()
     plan = replicated_plan(Problem(Graph(net), board, engines(board)))
