@@ -12,9 +12,13 @@ from hypothesis import HealthCheck, settings
 
 from helpers import SHARED
 
-settings.register_profile("npukit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "npukit",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 settings.load_profile("npukit")
-"""How long an example takes says how busy the machine is."""
+"""How long an example takes says how busy the machine is; fixtures are folders and libraries, the same for all."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,7 +33,7 @@ class Grower(SimpleCore):
 ENGINES: dict[str, Accelerator] = {"grower": Grower(), "cpu": SimpleCore()}
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(net=branchy_nets())
 def test_any_net_is_grouped_and_computes_the_same(net: Net) -> None:
     net = net.with_ops(tuple(op.placed("cpu") for op in net.ops))

@@ -70,7 +70,7 @@ def computed(
 
 
 @pytest.mark.parametrize("kind", ["conv2d", "dense"])
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(data=st.data())
 def test_any_tile_of_any_shape_in_any_number_of_parts(kind: str, library: ctypes.CDLL, data: st.DataObject) -> None:
     net = net_of(kind, data)

@@ -127,7 +127,7 @@ def cut(value: np.ndarray, box: Box) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(data=st.data())
 def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
     net = net_of(kind, data)

@@ -63,7 +63,7 @@ sensors = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(sensor=sensors, seed=st.integers(0, 999))
 def test_the_model_sees_what_is_declared(sensor: SensorInput, seed: int) -> None:
     net = applied(identity("image"), Declared(input=(sensor,)), "NCHW")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.core_networks import run_on_emulator
@@ -22,9 +22,7 @@ from npukit.net.check import check_net
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not here")
 @settings(
     max_examples=3,
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 1 << 30))
 def test_every_kind_equals_the_reference(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import saved
@@ -21,9 +21,7 @@ from oracles.onnx_runtime import run_onnx
 
 Arrays = dict[str, np.ndarray]
 
-QUICK = settings(
-    max_examples=5, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+QUICK = settings(max_examples=5, derandomize=True)
 
 
 def model(nodes: Sequence[onnx.NodeProto], inputs: Arrays, constants: Arrays, results: Mapping[str, int]) -> Any:

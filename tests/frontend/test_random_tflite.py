@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontend.random_tflite import MAKERS, bundle_of, differing
@@ -36,7 +36,7 @@ AT_ONCE = 6
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, derandomize=True)
 @given(seed=st.integers(0, 1 << 30))
 def test_equal_to_litert(maker: str, seed: int, tmp_path: Path) -> None:
     assert not differing(bundle_of(seed, [maker] * AT_ONCE), tmp_path)

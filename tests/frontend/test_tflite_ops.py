@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite_models import Model, run_litert
 
@@ -340,7 +340,7 @@ def test_padding_before_a_convolution_is_the_convolution_s(also_read: bool, tmp_
     assert kinds == (["pad", "conv2d"] if also_read else ["conv2d"])
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(
     window=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     stride=st.integers(1, 3),

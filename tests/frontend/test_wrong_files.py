@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import tflite
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx_models import Graph, saved
@@ -71,7 +71,7 @@ def test_every_truncation_of_a_tflite_file(tmp_path: Path) -> None:
             load_net_from_model(tmp_path / "cut.tflite")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(places=st.lists(st.tuples(st.integers(8, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_tflite_bytes(places: list[tuple[int, int]], tmp_path: Path) -> None:
     data = bytearray(pooled().bytes(["y"]))
@@ -82,7 +82,7 @@ def test_damaged_tflite_bytes(places: list[tuple[int, int]], tmp_path: Path) -> 
         load_net_from_model(tmp_path / "damaged.tflite")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(places=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_onnx_bytes(places: list[tuple[int, int]], tmp_path: Path) -> None:
     data = bytearray(relu_graph().model({"x": SHAPE}, "y").SerializeToString())

@@ -132,7 +132,7 @@ def converse(use: Callable[[Babbler], None], sense: int, told: list[tuple[str, b
 
 @pytest.mark.parametrize("use", [everything, an_update])
 @given(sense=st.integers(0, 8), told=nonsense)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_a_device_that_makes_no_sense_is_an_error(
     use: Callable[[Babbler], None], sense: int, told: list[tuple[str, bytes, int]]
 ) -> None:
@@ -142,9 +142,7 @@ def test_a_device_that_makes_no_sense_is_an_error(
 def fuzz(seconds: float) -> int:
     """Examples after examples, for so long: how many. Whatever is no `NpukitError` comes out."""
     until, count = monotonic() + seconds, 0
-    every = settings(
-        max_examples=300, deadline=None, database=None, suppress_health_check=[*HealthCheck.__members__.values()]
-    )
+    every = settings(max_examples=300, database=None, suppress_health_check=[*HealthCheck.__members__.values()])
     checks = [
         every(given(request=requests, payload=payloads | st.binary(max_size=600))(parse)),
         every(given(use=st.sampled_from([everything, an_update]), sense=st.integers(0, 40), told=nonsense)(converse)),

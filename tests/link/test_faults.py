@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.device_process import Pipes
@@ -142,7 +142,7 @@ damages = st.dictionaries(
 
 
 @given(damages)
-@settings(max_examples=60, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=5000)
 def test_many_frames_may_be_damaged(
     module_pipes: Pipes, undisturbed: tuple[list[object], dict[str, int]], damage: dict[tuple[str, int], Damage]
 ) -> None:

@@ -80,14 +80,14 @@ def plain_convolution(net: Net, image: np.ndarray, depthwise: bool) -> np.ndarra
     return result
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(CASE, st.sampled_from([1, 2, 4]))
 def test_convolution_is_its_definition(case: tuple[int, int, int, int, int], groups: int) -> None:
     net, image = convolution_net(case, groups, depthwise=False)
     assert np.array_equal(run_reference(net, [image])[0], plain_convolution(net, image, depthwise=False))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(CASE)
 def test_depthwise_convolution_is_its_definition(case: tuple[int, int, int, int, int]) -> None:
     net, image = convolution_net(case, 4, depthwise=True)

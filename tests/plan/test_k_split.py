@@ -54,7 +54,7 @@ def random_places(net: Net, data: st.DataObject) -> Assignment:
     return found
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(data=st.data())
 def test_any_cut_anywhere_equals_the_whole(data: st.DataObject) -> None:
     net = random_net(data)

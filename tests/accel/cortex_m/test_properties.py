@@ -21,7 +21,7 @@ from npukit.accel.cortex_m.layout import Layout, Order
 
 Generator = np.random.Generator
 Filter = ConvLayer | DepthwiseLayer | DenseLayer
-EXAMPLES = settings(max_examples=12, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=12, derandomize=True)
 SMALL, STRIDES, PAD = st.integers(1, 3), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(0, 2)
 PADDING = st.tuples(PAD, PAD, PAD, PAD)
 SEEDS = st.integers(0, 1 << 16)

@@ -59,7 +59,7 @@ def on_groups(assignment: Assignment, count: int, first: int = 0) -> tuple[Assig
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
     net = data.draw(small_nets())
@@ -156,7 +156,7 @@ def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() 
     activations(Batch((group,), 2, 2, streamed, bands={wide: 3}))
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8, derandomize=True)
 @given(st.data())
 def test_any_bands_compute_what_the_net_computes(data: st.DataObject) -> None:
     b = Builder("inverted", seed=data.draw(st.integers(0, 99)))

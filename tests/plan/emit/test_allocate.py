@@ -79,7 +79,7 @@ def frame(net: Net, seed: int) -> list[np.ndarray]:
     return [random.integers(-128, 128, net.tensor(name).shape, np.int8) for name in net.inputs]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_assignment_computes_what_the_net_computes(data: st.DataObject) -> None:
     net = data.draw(small_nets())
@@ -91,7 +91,7 @@ def test_any_assignment_computes_what_the_net_computes(data: st.DataObject) -> N
             assert np.array_equal(got, want)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_tile_is_its_part_of_the_layer(data: st.DataObject) -> None:
     net = data.draw(small_nets())
@@ -107,7 +107,7 @@ def test_every_tile_is_its_part_of_the_layer(data: st.DataObject) -> None:
             assert np.array_equal(value, layers[ops[name].output][part])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_bytes_are_shared_only_by_views_of_one_region_or_at_different_times(data: st.DataObject) -> None:
     """Or by a sum and what it is the last to read."""
@@ -164,7 +164,7 @@ def test_equal_boxes_travel_as_one_multicast() -> None:
     assert sorted(landing.pe for landing in to_all.landings) == [1, 2, 3]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_all_landings_of_a_multicast_count_one_flag(data: st.DataObject) -> None:
     net = data.draw(small_nets())

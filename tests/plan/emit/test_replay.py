@@ -26,7 +26,7 @@ def units_done(found: list[Stretch]) -> list[int]:
     return [unit for part in found for unit in range(part.first, part.first + part.count)]
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True)
 @given(st.lists(st.integers(0, 4), max_size=60), st.data())
 def test_stretches_do_the_same_in_no_more_rows(likes: list[int], data: st.DataObject) -> None:
     of_kind = [data.draw(st.integers(1, 3)) for _ in range(5)]
@@ -36,7 +36,7 @@ def test_stretches_do_the_same_in_no_more_rows(likes: list[int], data: st.DataOb
     assert rows_of(found, rows) <= sum(rows)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True)
 @given(st.lists(st.integers(0, 4), max_size=60))
 def test_what_is_done_again_is_written_in_one_piece(likes: list[int]) -> None:
     found = stretches(likes, [2] * len(likes))

@@ -80,7 +80,7 @@ def joins(plan: Plan) -> int:
     return sum(isinstance(step, Join) for pe in plan.pes for step in pe.steps)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 @given(net=branchy_nets(), pes=st.sampled_from([1, 1, 3]), seed=st.integers(0, 99))
 def test_any_net_computes_what_it_should(net: Net, pes: int, seed: int) -> None:
     ordered = in_overlapping_order(net, ENGINES)
@@ -91,7 +91,7 @@ def test_any_net_computes_what_it_should(net: Net, pes: int, seed: int) -> None:
             assert np.array_equal(got, want)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(net=branchy_nets())
 def test_the_order_is_one_in_which_the_net_can_run(net: Net) -> None:
     ordered = in_overlapping_order(net, ENGINES)

@@ -49,7 +49,7 @@ def part(name: str, box: Box) -> np.ndarray:
 
 
 @pytest.mark.parametrize("op", CUT, ids=lambda op: op.name)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_tile_computes_its_part_of_the_output_from_what_it_needs(op: Op, data: st.DataObject) -> None:
     box = random_box(data, NET, op)
@@ -59,7 +59,7 @@ def test_a_tile_computes_its_part_of_the_output_from_what_it_needs(op: Op, data:
     assert np.array_equal(KERNELS[op.kind](tile, tile.ops[0], operands)[0], part(op.output, box))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_many_boxes_at_once_are_each_box_alone(data: st.DataObject) -> None:
     op = data.draw(st.sampled_from(CUT))
@@ -83,7 +83,7 @@ def residual_net(*, of_itself: bool) -> Net:
 
 
 @pytest.mark.parametrize("of_itself", [True, False])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_tile_of_a_fused_op_computes_its_part_too(of_itself: bool, data: st.DataObject) -> None:
     net = residual_net(of_itself=of_itself)
