@@ -46,16 +46,27 @@ def empty(loader: bytes, tmp_path: Path) -> Iterator[FlashedBoard]:
         yield board
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def old(built: Built, key: Ed25519PrivateKey) -> Update:
     return update_of(BOARD, built, OLD, key)
 
 
+@pytest.fixture(scope="module")
+def flashed(loader: bytes, old: Update, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The flash of a board that was given the old image."""
+    with FlashedBoard(BOARD, tmp_path_factory.mktemp("flashed") / "flash", loader) as board:
+        assert isinstance(board, FlashedBoard)
+        flash(board, old)
+        return board.flash()
+
+
 @pytest.fixture
-def running(empty: FlashedBoard, old: Update) -> FlashedBoard:
+def running(flashed: bytes, tmp_path: Path) -> Iterator[FlashedBoard]:
     """A board that starts the old image."""
-    flash(empty, old)
-    return empty
+    (tmp_path / "flash").write_bytes(flashed)
+    with FlashedBoard(BOARD, tmp_path / "flash") as board:
+        assert isinstance(board, FlashedBoard)
+        yield board
 
 
 def starts(board: FlashedBoard) -> Version:
@@ -168,7 +179,9 @@ def test_an_image_without_the_boards_key_is_refused_before_the_board_is_restarte
     refused(watched, replace(update_of(BOARD, built, NEW, own), told_at=None), reason)
 
 
-@pytest.mark.parametrize("failure", [NpukitError("the cable was pulled"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "failure", [NpukitError("the cable was pulled"), pytest.param(KeyboardInterrupt(), marks=pytest.mark.exhaustive)]
+)
 def test_a_link_that_fails_anywhere_before_the_image_has_confirmed_itself_leaves_the_old_one_running(
     watched: Watched, built: Built, key: Ed25519PrivateKey, failure: BaseException
 ) -> None:
@@ -233,7 +246,7 @@ def write_and_try(loader: LoaderSession, new: Update) -> None:
     loader.put_on_trial(1, new.image, False)
 
 
-@pytest.mark.parametrize("where", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("where", [0.5, *(pytest.param(end, marks=pytest.mark.exhaustive) for end in (0.0, 1.0))])
 def test_power_cut_during_an_update_leaves_a_board_that_starts(
     running: FlashedBoard, built: Built, old: Update, key: Ed25519PrivateKey, where: float
 ) -> None:
