@@ -40,7 +40,11 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         protected ulong Cycles()
         {
-            cpu.SyncTime();
+            // Only while a core runs: the Monitor asks in between.
+            if(sysbus.TryGetCurrentCPU(out var current))
+            {
+                current.SyncTime();
+            }
             return cpu.TimeHandle.TotalElapsedTime.ToCPUCycles(cpu.PerformanceInMips, out var _);
         }
 

@@ -43,9 +43,6 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public uint Cause { get; private set; }
 
-        // Cycles until the board restarts, or 0 if it will not.
-        public uint Watchdog { get { return watchdogEnd == 0 ? 0 : (uint)(watchdogEnd - Math.Min(Cycles(), watchdogEnd - 1)); } }
-
         private void DefineRegisters()
         {
             Registers.Erase.Define(this)
@@ -68,7 +65,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             Registers.Restart.Define(this)
                 .WithValueField(0, 32, FieldMode.Write, name: "RESTART", writeCallback: (_, __) => RestartBoard(CauseRestart));
             Registers.Watchdog.Define(this)
-                .WithValueField(0, 32, name: "CYCLES", valueProviderCallback: _ => Watchdog, writeCallback: (_, value) => Watch((uint)value));
+                .WithValueField(0, 32, name: "CYCLES", valueProviderCallback: _ => CyclesLeft(), writeCallback: (_, value) => Watch((uint)value));
         }
 
         private void RestartBoard(uint cause)
@@ -91,6 +88,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
                     }
                 });
             }
+        }
+
+        // Until the board restarts, or 0 if it will not.
+        private uint CyclesLeft()
+        {
+            return watchdogEnd == 0 ? 0 : (uint)(watchdogEnd - Math.Min(Cycles(), watchdogEnd - 1));
         }
 
         private void ErasePage(uint place)

@@ -30,6 +30,9 @@ EMULATED_SECONDS = 3600.0
 """Seconds an answer of the built-in emulator may take on this machine. It knows when nothing more can come, and when
 the board has taken too many of its own cycles (`emulator/patience.py`): this is for a machine that is too slow."""
 
+RENODE_SECONDS = 120.0
+"""The same in Renode, where the cores take turns: many PEs on a busy machine say nothing for as long as this."""
+
 _PATIENT_SECONDS = 86_400.0
 """Seconds an answer may take while the firmware is stopped in a debugger."""
 
@@ -86,7 +89,7 @@ def open_target(build: Build, on: str | None = None, emulation: Emulation = Emul
 def _patience(name: str, emulation: Emulation) -> float:
     if emulation.debugger:
         return _PATIENT_SECONDS
-    return EMULATED_SECONDS if name == "emulator" else ANSWER_SECONDS
+    return {"emulator": EMULATED_SECONDS, "renode": RENODE_SECONDS}.get(name, ANSWER_SECONDS)
 
 
 @contextmanager
@@ -100,7 +103,7 @@ def open_targets(
     try:
         link, targets = SharedLink(transport), dict[str, Target]()
         for network, each in builds.items():
-            session = CompanionSession(link.line(), each.build_id, pe=network_pe(each))
+            session = CompanionSession(link.line(), each.build_id, _patience(name, emulation), network_pe(each))
             session.open()
             targets[network] = Target(name, session, each.board)
         _fill_dram(build, name, next(iter(targets.values())).session)

@@ -117,6 +117,7 @@ namespace Antmicro.Renode.Peripherals
         public readonly Dictionary<long, DoubleWordRegister> Defined = new Dictionary<long, DoubleWordRegister>();
 
         protected readonly IMachine machine;
+        protected readonly SystemBus sysbus = new SystemBus();
     }
 
     public static class BasicDoubleWordPeripheralExtensions
@@ -194,6 +195,16 @@ namespace Antmicro.Renode.Utilities
 
 namespace Antmicro.Renode.Peripherals.Bus
 {
+    public class SystemBus
+    {
+        // The core that is accessing something.
+        public bool TryGetCurrentCPU(out CPU.CortexM cpu)
+        {
+            cpu = null;
+            return false;
+        }
+    }
+
     public interface IDoubleWordPeripheral : IPeripheral
     {
         uint ReadDoubleWord(long offset);

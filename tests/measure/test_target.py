@@ -1,0 +1,41 @@
+"""How long a target may take to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from end_to_end.builds import DIGITS, build
+from npukit.link.conversation import NoAnswer
+from npukit.link.session import ANSWER_SECONDS
+from npukit.measure import target
+
+
+class Silence:
+    """A transport from which nothing comes."""
+
+    def write(self, data: bytes) -> None:
+        del data
+
+    def read(self, timeout: float) -> bytes:
+        del timeout
+        return b""
+
+    def close(self) -> None:
+        pass
+
+
+def test_how_long_renode_may_take_does_not_depend_on_how_many_networks_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = build(DIGITS / "digits_int8.tflite", tmp_path / "build", pes=1)
+    monkeypatch.setattr(target, "_start", lambda *_: Silence())
+    assert target.RENODE_SECONDS > ANSWER_SECONDS
+    monkeypatch.setattr(target, "RENODE_SECONDS", 0.1)
+    for opening in (target.open_target(made, "renode"), target.open_targets({"one": made}, "renode")):
+        began = monotonic()
+        with pytest.raises(NoAnswer), opening:
+            pass
+        assert monotonic() - began < ANSWER_SECONDS / 2
