@@ -22,7 +22,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("boards/pe-mesh", "SECURITY"),
     ),
     "Extend": (
-        *("CONTRIBUTING", "docs/architecture", "docs/planner", "docs/firmware", "docs/accelerators"),
+        *(
+            "CONTRIBUTING",
+            "docs/architecture",
+            "docs/planner",
+            "docs/adding-an-op",
+            "docs/firmware",
+            "docs/accelerators",
+        ),
         *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8", "vector16")),
     ),
     "Measured": (

@@ -377,8 +377,8 @@ def tune(
 def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
     """The kinds of op: the board's engines that can run them, their types, and what the model formats call them."""
     from npukit.accel.engines import engines_of
-    from npukit.frontend.names import NAMES
     from npukit.net.examples import examples
+    from npukit.net.specs.table import SPECS
 
     engines = engines_of(load_board(board))
     return [
@@ -386,7 +386,7 @@ def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
             "name": net.name,
             "engines": [name for name, engine in engines.items() if engine.refusal(net, net.ops[-1]) is None],
             "types": sorted({net.tensor(name).dtype for name in (*net.inputs, *net.outputs)}),
-            "formats": asdict(NAMES[net.name]),
+            "formats": asdict(SPECS[net.name].names),
         }
         for net in examples()
     ]

@@ -21,8 +21,8 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op, fuse
 from npukit.net.ops import Add, Conv2d
+from npukit.net.receptive import needs
 from npukit.net.reference.interpreter import evaluate
-from npukit.plan.tensors.receptive import needs
 
 SLOT = load_board("pe-mesh").accelerator[0]
 ARRAY = MacArray(SLOT)

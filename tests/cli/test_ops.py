@@ -8,10 +8,10 @@ import onnx
 from typer.testing import CliRunner
 
 from npukit.cli.main import app
-from npukit.frontend.names import NAMES
 from npukit.frontend.onnx.qoperator import RULES
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.ops import KINDS
+from npukit.net.specs.table import SPECS
 
 
 def test_every_kind_and_who_runs_it() -> None:
@@ -31,7 +31,7 @@ def test_a_board_without_accelerator_runs_all_on_the_core() -> None:
 
 
 def test_the_names_are_those_that_are_read() -> None:
-    assert {name for names in NAMES.values() for name in names.tflite} == set(CONVERTERS)
-    of_onnx = {name for names in NAMES.values() for name in names.onnx}
+    assert {name for spec in SPECS.values() for name in spec.names.tflite} == set(CONVERTERS)
+    of_onnx = {name for spec in SPECS.values() for name in spec.names.onnx}
     assert set(RULES) < of_onnx
     assert all(onnx.defs.has(name) for name in of_onnx - set(RULES))

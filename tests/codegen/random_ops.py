@@ -9,7 +9,7 @@ import numpy as np
 
 from npukit.net import ops
 from npukit.net.net import Net, Op
-from npukit.net.shapes import output_shape
+from npukit.net.specs.table import output_shape
 from npukit.net.tensor import Quantization, Tensor
 
 Shape = tuple[int, ...]

@@ -18,10 +18,10 @@ from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.ops import KINDS
+from npukit.net.receptive import cuttable_axes, needs
 from npukit.net.reference import evaluate
 from npukit.plan.ir.plan import Compute, Plan, View
 from npukit.plan.planner import plan_network
-from npukit.plan.tensors.receptive import cuttable_axes, needs
 
 OPS_OF_EACH_KIND = 8
 FRAMES = 3

@@ -15,13 +15,13 @@ import onnx
 from onnx import numpy_helper
 
 from npukit.errors import NpukitError
-from npukit.frontend.names import NAMES
 from npukit.frontend.onnx.qoperator import RULES
 from npukit.net.net import Net
+from npukit.net.specs.table import SPECS
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 
-CLAIMED = {"BatchNormalization", *(name for names in NAMES.values() for name in names.onnx)} - {"QuantizeLinear"}
+CLAIMED = {"BatchNormalization", *(name for spec in SPECS.values() for name in spec.names.onnx)} - {"QuantizeLinear"}
 """A float input that is quantised at once leaves nothing to compute."""
 
 IN_INTEGERS = {"ConvInteger", "MatMulInteger"}

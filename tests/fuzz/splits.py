@@ -31,6 +31,7 @@ from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import CORE, Net
+from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.core_plan import plan_as_pinned
@@ -41,7 +42,6 @@ from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
-from npukit.plan.tensors.receptive import cuttable_axes
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.files import Tuning

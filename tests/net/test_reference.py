@@ -16,7 +16,7 @@ from npukit.net.net import Net
 from npukit.net.ops import Add, AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Softmax
 from npukit.net.reference import evaluate, run_reference
 from npukit.net.requantize import multiply_by_quantized_multiplier, requantization
-from npukit.net.shapes import windows
+from npukit.net.specs.shapes import windows
 from npukit.net.tensor import Quantization, Tensor
 
 CASE = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 2**32 - 1))

@@ -6,7 +6,6 @@ This module says which constants a kernel gets and in which order its arguments 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
@@ -57,45 +56,7 @@ from npukit.net.ops import (
 )
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import output_channel_axis, quantization, requantization
-
-_CYCLES: Mapping[str, tuple[float, float, float]] = {
-    "add": (48, 0, 0),
-    "argmax": (5, 10, 0),
-    "average_pool": (21, 7.3, 0),
-    "concat": (8, 0, 0),
-    "conv2d": (56, 4, 26),
-    "dense": (37, 4.5, 0),
-    "depthwise_conv2d": (58, 4.5, 0),
-    "lookup": (7, 0, 0),
-    "matmul": (36, 9.3, 0),
-    "max_pool": (2, 11, 0),
-    "maximum": (11, 0, 0),
-    "mean": (31, 6, 0),
-    "minimum": (11, 0, 0),
-    "multiply": (30, 0, 0),
-    "pad": (5, 0, 0),
-    "prelu": (29, 0, 0),
-    "quantize": (33, 0, 28),
-    "requantize": (22, 0, 0),
-    "resize_bilinear": (24, 0, 44),
-    "resize_nearest": (6, 0, 0),
-    "slice": (8, 0, 0),
-    "softmax": (61, 0, 160),
-    "subtract": (46, 0, 0),
-    "sums": (5, 5.8, 0),
-    "top_k": (0, 14, 0),
-    "total": (30, 2.4, 40),
-    "transpose": (8, 0, 0),
-    "transpose_conv2d": (53, 10, 0),
-}
-"""Cycles of each element of the output, of each product in it, and of each time that its innermost loop begins.
-
-Fitted to random shapes by both compilers: `benchmarks/core_predictions.py` measures them, with the error that is left.
-Compilers unroll and vectorise loops that only move values, each in its own way: those are right on average alone.
-"""
-
-_NOTHING = (0, 0, 0)
-"""A reshape."""
+from npukit.net.specs.table import SPECS
 
 
 class Cpu:
@@ -118,7 +79,7 @@ class Cpu:
         form = "whole" if isinstance(op.attributes, TvmCode | Lookup) else None
         if isinstance(op.attributes, TvmCode):
             return Cost(cycles(op.attributes.code), constants, op.attributes.work_bytes, constants_key=form)
-        per_output, per_product, per_loop = _CYCLES.get(op.kind, _NOTHING)
+        per_output, per_product, per_loop = SPECS[op.kind].core_cycles
         of_outputs = output.elements * (per_output + per_product * _products(net, op))
         return Cost(round(of_outputs + per_loop * _loops(net, op, output)), constants, constants_key=form)
 

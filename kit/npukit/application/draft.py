@@ -11,7 +11,7 @@ import numpy as np
 from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, Reshape, Transpose
 from npukit.net.passes.simplify import moves_nothing
-from npukit.net.shapes import output_shape
+from npukit.net.specs.table import output_shape
 from npukit.net.tensor import Quantization, Tensor
 
 Axes = tuple[int, ...]

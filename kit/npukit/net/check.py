@@ -14,37 +14,16 @@ from npukit.net.cost import total_macs
 from npukit.net.extents import check_extent
 from npukit.net.limits import MACS, check_shape
 from npukit.net.net import Fused, Net, Op, fuse
-from npukit.net.ops import KINDS, TvmCode
+from npukit.net.ops import TvmCode
 from npukit.net.ranges import check_range
-from npukit.net.shapes import output_shape
+from npukit.net.specs.spec import Scales
+from npukit.net.specs.table import SPECS, output_shape
 from npukit.net.tensor import Quantization, Tensor
 
 TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
 LEAST_SCALE = 2.0**-100
 """The least scale of an activation, and 1 over the largest: their products and ratios are normal numbers in float32."""
-OPERANDS = {
-    **dict.fromkeys(("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d"), (2, 3)),
-    **dict.fromkeys(("add", "lookup", "matmul", "maximum", "minimum", "multiply", "prelu", "subtract"), (2, 2)),
-    **dict.fromkeys(("concat", "tvm_code"), (1, 1 << 16)),
-    "quantize": (3, 3),
-    "sums": (2, 2),
-    "total": (4, 1 << 16),
-}
-"""The least and the most inputs that each kind takes, if not just one."""
-
-WEIGHTED = ("conv2d", "dense", "depthwise_conv2d", "transpose_conv2d")
-CONSTANT_FIRST = ("add", "concat", "maximum", "minimum", "multiply", "subtract")
-"""Kinds whose first input may be a constant."""
-
-UNCHANGED = (
-    *("average_pool", "concat", "max_pool", "maximum", "minimum", "pad", "reshape"),
-    *("resize_bilinear", "resize_nearest", "slice", "transpose"),
-)
-"""Kinds whose inputs and output are quantised alike."""
-
-FREE = ("argmax", "quantize", "reshape", "slice", "sums", "top_k", "total", "transpose", "tvm_code")
-"""Kinds that need no quantisation."""
 
 
 def check_net(net: Net) -> Net:
@@ -150,14 +129,15 @@ def _check_op(net: Net, op: Op) -> None:
 
 
 def _check_operands(net: Net, op: Op) -> None:
-    if op.kind not in KINDS:
+    if op.kind not in SPECS:
         raise NpukitError("there is no such kind of op")
-    fewest, most = OPERANDS.get(op.kind, (1, 1))
+    spec = SPECS[op.kind]
+    fewest, most = spec.operands
     if not fewest <= len(op.inputs) <= most:
         raise NpukitError(f"it has {len(op.inputs)} inputs")
-    if op.inputs[0] in net.constants and op.kind not in CONSTANT_FIRST:
+    if op.inputs[0] in net.constants and not spec.constant_first:
         raise NpukitError(f"its input {op.inputs[0]!r} is a constant")
-    if op.kind in WEIGHTED and any(name not in net.constants for name in op.inputs[1:]):
+    if spec.weights and any(name not in net.constants for name in op.inputs[1:]):
         raise NpukitError("its weights or bias are not constant")
 
 
@@ -168,16 +148,17 @@ def _check_shape(net: Net, op: Op) -> None:
 
 
 def _check_types(net: Net, op: Op) -> None:
+    spec = SPECS[op.kind]
     for name in (op.inputs[0], op.output):
-        if op.kind not in FREE and not _whole(net.tensor(name)):
+        if spec.scales in (Scales.ONE, Scales.EQUAL) and not _whole(net.tensor(name)):
             raise NpukitError(f"{name!r} needs one scale and one zero point")
     if op.kind == "quantize" and not (net.tensor(op.output).dtype == "int8" and _whole(net.tensor(op.output))):
         raise NpukitError("its result must be int8 with one scale and one zero point")
     if op.kind in ("sums", "total"):
         _check_sums(net, op)
-    if op.kind in UNCHANGED:
+    if spec.scales in (Scales.EQUAL, Scales.EQUAL_OR_NONE):
         _check_unchanged(net, op)
-    if op.kind in WEIGHTED:
+    if spec.weights:
         _check_weights(net, op)
 
 

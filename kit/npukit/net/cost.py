@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from npukit.net.net import Net, Op
-from npukit.net.ops import TvmCode
+from npukit.net.specs.table import SPECS
 
 
 def macs(net: Net, op: Op) -> int:
     """Multiply-accumulates as the model states them, padding included."""
-    return sum(_macs(net, part) for part in op.parts)
-
-
-def _macs(net: Net, op: Op) -> int:
-    if isinstance(op.attributes, TvmCode):
-        return op.attributes.macs
-    if op.kind == "transpose_conv2d":
-        return net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3])
-    return net.tensor(op.output).elements * _per_output(net, op)
-
-
-def _per_output(net: Net, op: Op) -> int:
-    if op.kind in ("conv2d", "dense", "sums"):
-        return prod(net.tensor(op.inputs[1]).shape[1:])
-    if op.kind == "depthwise_conv2d":
-        return prod(net.tensor(op.inputs[1]).shape[1:3])
-    return net.tensor(op.inputs[0]).shape[-1] if op.kind == "matmul" else 0
+    return sum(SPECS[part.kind].products(net, part) for part in op.parts)
 
 
 def total_macs(net: Net) -> int:

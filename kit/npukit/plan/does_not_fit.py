@@ -10,6 +10,7 @@ from npukit.accel.interface import Engines
 from npukit.board.board import Board
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
+from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.ir.plan import Compute, PePlan, Plan
@@ -18,7 +19,6 @@ from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK, more_pes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
-from npukit.plan.tensors.receptive import cuttable_axes
 
 COUNTS = 10
 """Commands, descriptors and table are told if they are this part of the constants."""

@@ -21,12 +21,12 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net, Op
+from npukit.net.receptive import cuttable_axes
 from npukit.plan.ir.assignment import Assignment, Tile, fault_of
 from npukit.plan.k_split import cut_as_wanted
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
-from npukit.plan.tensors.receptive import cuttable_axes
 
 GROUP = "npukit.mappers"
 """Entry points that are mappers."""

@@ -14,7 +14,7 @@ import tflite
 from onnx import numpy_helper
 
 from helpers import CHECKOUT
-from npukit.frontend.names import NAMES
+from npukit.net.specs.table import SPECS
 
 sys.path.append(str(CHECKOUT / "tests/frontend"))
 from tflite_models import Model  # pyright: ignore[reportMissingImports]
@@ -135,7 +135,7 @@ def onnx_seeds() -> tuple[bytes, ...]:
         from onnx.backend.test.loader import load_model_tests
 
         models = [case.model for case in load_model_tests(kind="node") if case.model is not None]
-    read = {name for names in NAMES.values() for name in names.onnx}
+    read = {name for spec in SPECS.values() for name in spec.names.onnx}
     small = [model for model in models if model.ByteSize() < SMALL and {n.op_type for n in model.graph.node} <= read]
     return (*onnx_example() * 50, *map(_quantised, small))
 

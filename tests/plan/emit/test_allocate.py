@@ -11,6 +11,7 @@ from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net
+from npukit.net.receptive import cuttable_axes
 from npukit.net.reference.interpreter import evaluate, run_reference
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile, check_assignment, on_one_pe, useful
@@ -18,7 +19,6 @@ from npukit.plan.ir.plan import SENT_FLAG, Buffer, Compute, Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
-from npukit.plan.tensors.receptive import cuttable_axes
 from oracles.plan_execution import Execution
 from plan.engines import engines
 from plan.networks import Builder

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from npukit.accel.interface import Abilities, Accelerator
 from npukit.board.board import load_board
 from npukit.net.net import Net
+from npukit.net.receptive import cuttable_axes
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile, on_one_pe
@@ -21,7 +22,6 @@ from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
-from npukit.plan.tensors.receptive import cuttable_axes
 from oracles.plan_execution import Execution, PlanError
 from plan.engines import SimpleCore, engines
 from plan.networks import Builder

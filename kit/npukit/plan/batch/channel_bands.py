@@ -13,9 +13,9 @@ from itertools import pairwise
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
+from npukit.net.receptive import cuttable_axes, input_rules
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.receptive import cuttable_axes, input_rules
 
 GRAIN = 16
 """Bands end where the MAC array's blocks of channels do."""

@@ -14,11 +14,12 @@ import numpy as np
 from npukit.accel.interface import Accelerator, Cost
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
+from npukit.net.receptive import cuttable_axes
+from npukit.net.specs.fields import AxisRule
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.boxes import Boxes, Split, cut, from_boxes, grid, to_boxes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.receptive import AxisRule, cuttable_axes
 
 SMALL_WEIGHT_TILE = 9 << 10
 """Bytes of a small weight tile of streamed constants."""

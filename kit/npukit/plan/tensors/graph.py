@@ -13,8 +13,9 @@ import numpy as np
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.net.receptive import input_rules, needs, needs_of_many
+from npukit.net.specs.fields import InputRule
 from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes
-from npukit.plan.tensors.receptive import InputRule, input_rules, needs, needs_of_many
 
 
 @dataclass(frozen=True, eq=False)

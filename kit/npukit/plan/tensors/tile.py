@@ -11,8 +11,8 @@ import numpy as np
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, DepthwiseConv2d, Padding, Sums
+from npukit.net.receptive import input_rules, needs
 from npukit.net.tensor import Quantization, Tensor
-from npukit.plan.tensors.receptive import input_rules, needs
 
 FILTERED = ("conv2d", "depthwise_conv2d", "dense", "sums")
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op, fuse
+from npukit.net.receptive import cuttable_axes, input_rules, needs, needs_of_many
 from npukit.net.reference.interpreter import KERNELS, evaluate, run_reference
-from npukit.plan.tensors.receptive import cuttable_axes, input_rules, needs, needs_of_many
 from npukit.plan.tensors.tile import tile_net
 from plan.networks import Builder
 

@@ -1,0 +1,240 @@
+"""Specs of filters: convolutions, dense layers and products of matrices."""
+
+from __future__ import annotations
+
+from math import prod
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
+from npukit.net.specs.fields import AxisRule, InputRule, last_axis, of_window, same_axes
+from npukit.net.specs.shapes import Shape, images, together, windows
+from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
+
+_KERNEL = "constant w: int8[4,1,1,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]"
+_DEPTHWISE = "constant w: int8[1,1,1,4] scale 1.0 zero 0 = [1, 1, 1, 1]"
+_MATRIX = "constant w: int8[4,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]"
+_ROWS = "int8[1,2,4] scale 0.5 zero 0"
+_TOTAL = (("b", 3), ("m", 1 << 30), ("s", 0))
+
+
+def _conv2d(net: Net, op: Op) -> Shape:
+    attributes, shape, weights = op.attributes, images(net, op), net.tensor(op.inputs[1]).shape
+    assert isinstance(attributes, Conv2d)
+    if len(weights) != 4 or shape[3] % weights[3] or weights[0] % (shape[3] // weights[3]):
+        raise NpukitError(f"weights {list(weights)} do not suit an input of {shape[3]} channels")
+    rows, columns = windows(
+        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
+    )
+    return shape[0], rows, columns, weights[0]
+
+
+def _depthwise(net: Net, op: Op) -> Shape:
+    attributes, shape, weights = op.attributes, images(net, op), net.tensor(op.inputs[1]).shape
+    assert isinstance(attributes, DepthwiseConv2d)
+    if len(weights) != 4 or weights[0] != 1 or weights[3] % shape[3]:
+        raise NpukitError(f"weights {list(weights)} do not suit an input of {shape[3]} channels")
+    rows, columns = windows(
+        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
+    )
+    return shape[0], rows, columns, weights[3]
+
+
+def _dense(net: Net, op: Op) -> Shape:
+    shape, weights = net.tensor(op.inputs[0]).shape, net.tensor(op.inputs[1]).shape
+    if len(weights) != 2 or not shape or shape[-1] != weights[1]:
+        raise NpukitError(f"weights {list(weights)} do not suit an input of shape {list(shape)}")
+    return *shape[:-1], weights[0]
+
+
+def _sums(net: Net, op: Op) -> Shape:
+    """The shape of partial sums: that of a convolution or a dense layer of the channels that the weights have."""
+    attributes, shape, weights = op.attributes, net.tensor(op.inputs[0]).shape, net.tensor(op.inputs[1]).shape
+    assert isinstance(attributes, Sums)
+    if not shape or not 0 <= attributes.first <= shape[-1] - weights[-1] or len(weights) not in (2, len(shape)):
+        raise NpukitError(f"weights {list(weights)} from channel {attributes.first} on do not suit {list(shape)}")
+    if len(weights) == 2:
+        return *shape[:-1], weights[0]
+    rows, columns = windows(
+        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
+    )
+    return shape[0], rows, columns, weights[0]
+
+
+def _total(net: Net, op: Op) -> Shape:
+    *sums, bias, multipliers, shifts = (net.tensor(name).shape for name in op.inputs)
+    if len({*sums}) != 1 or {bias, multipliers, shifts} != {sums[0][-1:]}:
+        raise NpukitError("its sums, or its biases, multipliers and shifts, have different shapes")
+    return sums[0]
+
+
+def _transpose_conv2d(net: Net, op: Op) -> Shape:
+    attributes, shape, weights = op.attributes, images(net, op), net.tensor(op.inputs[1]).shape
+    assert isinstance(attributes, TransposeConv2d)
+    if len(weights) != 4 or weights[3] != shape[3]:
+        raise NpukitError(f"weights {list(weights)} do not suit an input of {shape[3]} channels")
+    top, left, bottom, right = attributes.padding
+    rows = (shape[1] - 1) * attributes.strides[0] + weights[1] - top - bottom
+    columns = (shape[2] - 1) * attributes.strides[1] + weights[2] - left - right
+    if min(rows, columns, *attributes.strides) < 1:
+        raise NpukitError(f"strides {attributes.strides} and padding {attributes.padding} leave nothing")
+    return shape[0], rows, columns, weights[0]
+
+
+def _matmul(net: Net, op: Op) -> Shape:
+    first, second = (net.tensor(name).shape for name in op.inputs)
+    if min(len(first), len(second)) < 2 or first[-1] != second[-2]:
+        raise NpukitError(f"shapes {list(first)} and {list(second)} cannot be multiplied")
+    return *together([first[:-2], second[:-2]]), first[-2], second[-1]
+
+
+def _products_of_a_filter(net: Net, op: Op) -> int:
+    return net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:])
+
+
+def _products_of_depthwise(net: Net, op: Op) -> int:
+    return net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:3])
+
+
+def _products_of_transpose(net: Net, op: Op) -> int:
+    return net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3])
+
+
+def _products_of_matmul(net: Net, op: Op) -> int:
+    return net.tensor(op.output).elements * net.tensor(op.inputs[0]).shape[-1]
+
+
+def _field_of_conv2d(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, Conv2d)
+    return [(AxisRule(0), *_window(net, op), AxisRule())]
+
+
+def _field_of_depthwise(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, DepthwiseConv2d)
+    channels = AxisRule(3) if _keeps_channels(net, op) else AxisRule()
+    return [(AxisRule(0), *_window(net, op), channels)]
+
+
+def _field_of_sums(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, Sums)
+    first, weights = op.attributes.first, net.tensor(op.inputs[1]).shape
+    summed = AxisRule(only=(first, first + weights[-1]))
+    if len(weights) == 4:
+        return [(AxisRule(0), *_window(net, op), summed)]
+    return [(*same_axes(len(net.tensor(op.output).shape) - 1), summed)]
+
+
+def _field_of_dense(net: Net, op: Op) -> list[InputRule]:
+    return [(*same_axes(len(net.tensor(op.output).shape) - 1), AxisRule())]
+
+
+def _window(net: Net, op: Op) -> InputRule:
+    attributes = op.attributes
+    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
+    kernel = net.tensor(op.inputs[1]).shape[1:3]
+    return of_window(kernel, attributes.strides, attributes.padding, attributes.dilation)
+
+
+def _cuttable_without_groups(net: Net, op: Op) -> tuple[int, ...]:
+    return (1, 2, 3) if net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1] else ()
+
+
+def _cuttable_without_multiplier(net: Net, op: Op) -> tuple[int, ...]:
+    return (1, 2, 3) if _keeps_channels(net, op) else ()
+
+
+def _keeps_channels(net: Net, op: Op) -> bool:
+    return net.tensor(op.output).shape[-1] == net.tensor(op.inputs[0]).shape[-1]
+
+
+def _cuttable_sums(net: Net, op: Op) -> tuple[int, ...]:
+    return (1, 2, 3) if len(net.tensor(op.output).shape) == 4 else last_axis(net, op)
+
+
+FILTERS = (
+    OpSpec(
+        Conv2d,
+        _conv2d,
+        Example("conv2d(x, w)", constants=_KERNEL),
+        operands=(2, 3),
+        weights=True,
+        field=_field_of_conv2d,
+        cuttable=_cuttable_without_groups,
+        products=_products_of_a_filter,
+        names=names("CONV_2D", "Conv QLinearConv"),
+        core_cycles=(56, 4, 26),
+    ),
+    OpSpec(
+        DepthwiseConv2d,
+        _depthwise,
+        Example("depthwise_conv2d(x, w)", constants=_DEPTHWISE),
+        operands=(2, 3),
+        weights=True,
+        field=_field_of_depthwise,
+        cuttable=_cuttable_without_multiplier,
+        products=_products_of_depthwise,
+        names=names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
+        core_cycles=(58, 4.5, 0),
+    ),
+    OpSpec(
+        Dense,
+        _dense,
+        Example("dense(x, w)", _ROWS, _ROWS, _MATRIX),
+        operands=(2, 3),
+        weights=True,
+        field=_field_of_dense,
+        cuttable=last_axis,
+        products=_products_of_a_filter,
+        names=names("FULLY_CONNECTED UNIDIRECTIONAL_SEQUENCE_LSTM", "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN"),
+        core_cycles=(37, 4.5, 0),
+    ),
+    OpSpec(
+        Sums,
+        _sums,
+        Example("sums(x, w)", "int32[1,2,2,4]", constants=_KERNEL),
+        operands=(2, 2),
+        scales=Scales.FREE,
+        field=_field_of_sums,
+        cuttable=_cuttable_sums,
+        products=_products_of_a_filter,
+        core_cycles=(5, 5.8, 0),
+    ),
+    OpSpec(
+        Total,
+        _total,
+        Example(
+            "total(x, x, b, m, s)",
+            source="int32[1,2,2,4]",
+            constants="\n".join(
+                f"constant {name}: int32[4] = [{', '.join([str(value)] * 4)}]" for name, value in _TOTAL
+            ),
+        ),
+        operands=(4, MANY),
+        scales=Scales.FREE,
+        core_cycles=(30, 2.4, 40),
+    ),
+    OpSpec(
+        TransposeConv2d,
+        _transpose_conv2d,
+        Example("transpose_conv2d(x, w)", constants=_KERNEL),
+        operands=(2, 3),
+        weights=True,
+        products=_products_of_transpose,
+        names=names("TRANSPOSE_CONV", "ConvTranspose"),
+        core_cycles=(53, 10, 0),
+    ),
+    OpSpec(
+        Matmul,
+        _matmul,
+        Example(
+            "matmul(x, t)",
+            "int8[1,2,2] scale 0.5 zero 0",
+            _ROWS,
+            before="op t: int8[1,4,2] scale 0.5 zero 0 = transpose(x) axes=[0, 2, 1]",
+        ),
+        operands=(2, 2),
+        products=_products_of_matmul,
+        names=names("BATCH_MATMUL", "MatMul QLinearMatMul"),
+        core_cycles=(36, 9.3, 0),
+    ),
+)

@@ -1,0 +1,148 @@
+"""Specs of what reads windows or axes: pools, means, softmax, resizing, the largest elements."""
+
+from __future__ import annotations
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import ArgMax, AveragePool, MaxPool, Mean, ResizeBilinear, ResizeNearest, Softmax, TopK
+from npukit.net.specs.fields import AxisRule, InputRule, last_axis, of_window
+from npukit.net.specs.shapes import Shape, check_axes, images, same, windows
+from npukit.net.specs.spec import Example, OpSpec, Scales, names
+
+LARGEST_SEARCH = 1 << 16
+"""Elements among which the largest can be found: place and value together fit 32 bits."""
+
+_POOLED = "int8[1,1,1,4] scale 0.5 zero 0"
+
+
+def _pool(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, images(net, op)
+    assert isinstance(attributes, AveragePool | MaxPool)
+    if any(pad >= side for pad, side in zip(attributes.padding, attributes.window * 2, strict=True)):
+        raise NpukitError(f"padding {attributes.padding} leaves windows of {attributes.window} empty")
+    rows, columns = windows(shape[1:3], attributes.window, attributes.strides, attributes.padding, (1, 1))
+    return shape[0], rows, columns, shape[3]
+
+
+def _mean(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, Mean)
+    check_axes(attributes.axes, shape)
+    return tuple(1 if axis in attributes.axes else size for axis, size in enumerate(shape))
+
+
+def _resize(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, images(net, op)
+    assert isinstance(attributes, ResizeNearest | ResizeBilinear)
+    for places, size in zip((attributes.rows, attributes.columns), shape[1:3], strict=True):
+        used = [place for entry in places for place in (entry[:2] if isinstance(entry, tuple) else (entry,))]
+        if not used or not all(0 <= place < size for place in used):
+            raise NpukitError(f"it takes rows or columns that an input of shape {list(shape)} has not")
+    return shape[0], len(attributes.rows), len(attributes.columns), shape[3]
+
+
+def _argmax(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, ArgMax)
+    check_axes((attributes.axis,), shape)
+    return shape[: attributes.axis] + shape[attributes.axis + 1 :]
+
+
+def _top_k(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, TopK)
+    if not shape or not 1 <= attributes.count <= shape[-1] or shape[-1] > LARGEST_SEARCH:
+        raise NpukitError(f"there is no top {attributes.count} in an input of shape {list(shape)}")
+    return *shape[:-1], attributes.count
+
+
+def _field_of_pool(net: Net, op: Op) -> list[InputRule]:
+    attributes = op.attributes
+    assert isinstance(attributes, AveragePool | MaxPool)
+    return [(AxisRule(0), *of_window(attributes.window, attributes.strides, attributes.padding), AxisRule(3))]
+
+
+def _rows_columns_channels(net: Net, op: Op) -> tuple[int, ...]:
+    return (1, 2, 3)
+
+
+def _field_of_mean(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, Mean)
+    axes, rank = op.attributes.axes, len(net.tensor(op.output).shape)
+    return [tuple(AxisRule() if axis in axes else AxisRule(axis) for axis in range(rank))]
+
+
+def _cuttable_mean(net: Net, op: Op) -> tuple[int, ...]:
+    assert isinstance(op.attributes, Mean)
+    return tuple(axis for axis in last_axis(net, op) if axis not in op.attributes.axes)
+
+
+POOLS = (
+    OpSpec(
+        AveragePool,
+        _pool,
+        Example("average_pool(x) window=[2, 2]", _POOLED),
+        scales=Scales.EQUAL,
+        field=_field_of_pool,
+        cuttable=_rows_columns_channels,
+        names=names("AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool"),
+        core_cycles=(21, 7.3, 0),
+    ),
+    OpSpec(
+        MaxPool,
+        _pool,
+        Example("max_pool(x) window=[2, 2]", _POOLED),
+        scales=Scales.EQUAL,
+        field=_field_of_pool,
+        cuttable=_rows_columns_channels,
+        names=names("MAX_POOL_2D", "GlobalMaxPool MaxPool"),
+        core_cycles=(2, 11, 0),
+    ),
+    OpSpec(
+        Mean,
+        _mean,
+        Example("mean(x) axes=[1, 2]", _POOLED),
+        field=_field_of_mean,
+        cuttable=_cuttable_mean,
+        names=names("MEAN", "ReduceMean"),
+        core_cycles=(31, 6, 0),
+    ),
+    OpSpec(
+        Softmax,
+        same,
+        Example("softmax(x)", "int8[1,2,2,4] scale 0.00390625 zero -128"),
+        names=names("SOFTMAX", "QLinearSoftmax Softmax"),
+        core_cycles=(61, 0, 160),
+    ),
+    OpSpec(
+        ResizeBilinear,
+        _resize,
+        Example("resize_bilinear(x) rows=[[0, 1, 0], [1, 1, 0]] columns=[[0, 1, 0], [1, 1, 0]]"),
+        scales=Scales.EQUAL,
+        names=names("RESIZE_BILINEAR", "Resize"),
+        core_cycles=(24, 0, 44),
+    ),
+    OpSpec(
+        ResizeNearest,
+        _resize,
+        Example("resize_nearest(x) rows=[0, 1] columns=[0, 1]"),
+        scales=Scales.EQUAL,
+        names=names("RESIZE_NEAREST_NEIGHBOR REVERSE_V2", "Resize"),
+        core_cycles=(6, 0, 0),
+    ),
+    OpSpec(
+        ArgMax,
+        _argmax,
+        Example("argmax(x) axis=3", "int32[1,2,2]"),
+        scales=Scales.FREE,
+        names=names("ARG_MAX", "ArgMax"),
+        core_cycles=(5, 10, 0),
+    ),
+    OpSpec(
+        TopK,
+        _top_k,
+        Example("top_k(x) count=2", "int32[1,2,2,2]"),
+        scales=Scales.FREE,
+        core_cycles=(0, 14, 0),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Shapes: what several kinds of op ask of their inputs' shapes, and make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import Padding, Pair
+
+Shape = tuple[int, ...]
+
+
+def windows(size: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair) -> Pair:
+    """The number of window positions that fit, down and across."""
+    if min(*strides, *dilation, *window) < 1 or min(padding) < 0:
+        raise NpukitError(f"window {window}, strides {strides}, dilation {dilation}, padding {padding} make no sense")
+    totals = (size[0] + padding[0] + padding[2], size[1] + padding[1] + padding[3])
+    counts = [
+        (total - (extent - 1) * step - 1) // stride + 1
+        for total, extent, step, stride in zip(totals, window, dilation, strides, strict=True)
+    ]
+    if min(counts) < 1:
+        raise NpukitError(f"a window of {window} does not fit into {size[0]} x {size[1]}")
+    return counts[0], counts[1]
+
+
+def images(net: Net, op: Op) -> Shape:
+    """The shape of the first input, which must be NHWC."""
+    shape = net.tensor(op.inputs[0]).shape
+    if len(shape) != 4:
+        raise NpukitError(f"its input has shape {list(shape)}, not NHWC")
+    return shape
+
+
+def same(net: Net, op: Op) -> Shape:
+    """The shape of the first input."""
+    return net.tensor(op.inputs[0]).shape
+
+
+def broadcast(net: Net, op: Op) -> Shape:
+    """The shape that all inputs broadcast to."""
+    return together([net.tensor(name).shape for name in op.inputs])
+
+
+def together(shapes: Sequence[Shape]) -> Shape:
+    """The shape that all of them broadcast to."""
+    rank = max(map(len, shapes))
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    sizes = [{size for size in axis if size != 1} or {1} for axis in zip(*aligned, strict=True)]
+    if any(len(found) > 1 for found in sizes):
+        raise NpukitError(f"shapes {' and '.join(str(list(shape)) for shape in shapes)} do not go together")
+    return tuple(found.pop() for found in sizes)
+
+
+def check_axes(axes: tuple[int, ...], shape: Shape) -> None:
+    """An error if axes are named twice, or are none of the shape."""
+    if len(set(axes)) != len(axes) or not all(0 <= axis < len(shape) for axis in axes):
+        raise NpukitError(f"axes {axes} do not suit an input of shape {list(shape)}")

@@ -1,0 +1,33 @@
+"""Specs of ops: one for each kind, and what the rest of npukit has of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from npukit.codegen.kernels import KERNELS as TIR
+from npukit.net.examples import example
+from npukit.net.ops import KINDS, Attributes
+from npukit.net.receptive import cuttable_axes, input_rules
+from npukit.net.reference.interpreter import KERNELS as REFERENCE
+from npukit.net.specs.table import SPECS
+
+NO_WORK = {"reshape", "tvm_code"}
+"""Kinds without a kernel of TIR: no work at all, and C that is there already."""
+
+
+def test_each_kind_has_one_spec() -> None:
+    assert set(SPECS) == {kind.kind for kind in Attributes.__subclasses__() if kind.kind in KINDS}
+
+
+def test_each_kind_has_a_reference_and_a_kernel() -> None:
+    assert set(REFERENCE) - {"fused"} == set(SPECS)
+    assert set(TIR) >= set(SPECS) - NO_WORK
+
+
+@pytest.mark.parametrize("kind", sorted(SPECS))
+def test_an_example_has_a_rule_for_each_axis_that_it_reads(kind: str) -> None:
+    net = example(kind)
+    op = net.ops[-1]
+    rules, names = input_rules(net, op), list(net.activations(op))
+    assert [len(rule) for rule in rules] == [len(net.tensor(name).shape) for name in names]
+    assert all(axis < len(net.tensor(op.output).shape) for axis in cuttable_axes(net, op))
