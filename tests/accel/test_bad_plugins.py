@@ -147,7 +147,7 @@ def test_it_is_named_with_what_is_wrong(what: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_hook_that_raises_is_named_with_its_line(hook: str, broken: str, tmp_path: Path) -> None:
-    lines: list[str] = GOOD.splitlines()
+    lines = [*map(str, GOOD.splitlines())]
     place = next(number for number, line in enumerate(lines) if f"def {hook}(" in line) + 1
     lines.insert(place, f"        {broken}")
     with pytest.raises(NpukitError) as raised:
