@@ -1,6 +1,7 @@
-"""MobileNetV1, MobileNetV2 and ResNet-50 for throughput on one full chip: every frame and tile compared, then timed.
+"""MobileNetV1, MobileNetV2 and ResNet-50 on one full chip: every frame and tile compared, then timed.
 
 python benchmarks/large_networks.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...] [--board pe-mesh-152]
+    [--objective throughput | latency]
 
 FOLDER is what `imagenet_models.py` has written. A round's frames lie in the chip's DRAM, pixel by pixel (NHWC) as a
 camera puts them there; a round is timed from the root's word to start to the last output on the root. Use of the chip
@@ -26,10 +27,11 @@ COLUMNS = (
 )
 
 
-def row(folder: Path, name: str, board: str) -> str:
+def row(folder: Path, name: str, board: str, objective: str) -> str:
     """One network, as a line of the table."""
     with tempfile.TemporaryDirectory() as scratch:
-        options = api.Options(objective="throughput", preprocess=("layout=NHWC",), io="int8")
+        pes = load_board(board).pe_count
+        options = api.Options(objective=objective, pes=pes, preprocess=("layout=NHWC",), io="int8")
         began = process_time()
         try:
             built = api.build(folder / f"{name}.onnx", board=board, output=Path(scratch) / "out", options=options)
@@ -39,9 +41,10 @@ def row(folder: Path, name: str, board: str) -> str:
         checked = api.validate(Path(scratch) / "out")
         measured = api.bench(Path(scratch) / "out")
         plan = built.plan()
-    interval, used = measured.interval_cycles, len(plan.pes)
+    used = len(plan.pes)
+    interval = measured.latency_cycles if objective == "latency" else measured.interval_cycles
     assert interval, "the built-in emulator counts cycles"
-    share = measured.macs / interval / (MACS_OF_A_PE * load_board(board).pe_count)
+    share = measured.macs / interval / (MACS_OF_A_PE * pes)
     exact = f"{checked.cases} frames" if checked.passed else "DIFFERS"
     figures = (
         f"{used:5}{plan.frames:8}{interval:11,}{plan.predicted.interval_cycles:11,}{measured.macs / interval:11,.0f}"
@@ -54,10 +57,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("networks", nargs="*", default=NETWORKS)
     parser.add_argument("--board", default="pe-mesh-152")
+    parser.add_argument("--objective", choices=("throughput", "latency"), default="throughput")
     given = parser.parse_args()
     print(*COLUMNS, f"{'exact':>14}", sep="")
     for name in given.networks:
-        print(row(given.folder, name, given.board), flush=True)
+        print(row(given.folder, name, given.board, given.objective), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from npukit.net.net import Net
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import PRICES, QUICK, planned
+from npukit.plan.search.objectives import PRICES, QUICK
+from npukit.plan.search.tries import planned
 from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem

@@ -20,8 +20,9 @@ from npukit.plan.batch_search.data_parallel import WELL_USED, engine_cycles, gro
 from npukit.plan.batch_search.throughput import INTERLEAVED, PRICES, ROUNDS, WEIGHT_TILED, WORTH
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.predict import with_predictions
-from npukit.plan.search.alternatives import Candidate, Neighbours, are_possible
+from npukit.plan.search.alternatives import Candidate
 from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.neighbours import Neighbours, are_possible
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.problem import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 
@@ -12,13 +12,12 @@ from npukit.board.board import Board
 from npukit.dump import lost
 from npukit.net.box import Box
 from npukit.plan.batch.weight_streaming import frame_with_streams
-from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
-from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
-from npukit.plan.search.tries import tried
+from npukit.plan.search.neighbours import Walk
+from npukit.plan.search.tries import planned, tried
 from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.problem import Problem
 
@@ -44,9 +43,10 @@ def fastest_plan(problem: Problem) -> Plan:
     If nothing fits, the plan that comes closest.
     """
     search = _search(problem)
-    plan = _resident(problem, search)
+    found = _resident_frame(problem, search, {})
+    plan = found.plan
     if not missing_bytes(problem.board, plan):
-        return _faster_on_fewer(problem, plan)
+        return _walked(_faster_on_fewer(found))
     if problem.board.noc is None:
         return plan
     if len(problem.order) > SMALL_MESH:
@@ -59,16 +59,37 @@ def fastest_plan(problem: Problem) -> Plan:
     return streamed or plan
 
 
-def _faster_on_fewer(problem: Problem, best: Plan) -> Plan:
-    """The plan, or a faster one on half of these PEs, or a quarter, while they mostly wait for each other."""
-    while len(problem.order) > 1 and _computing(best) < IDLE:
-        problem = problem.on(problem.order[: len(problem.order) // 2])
-        plan = _resident(problem, _search(problem))
-        if missing_bytes(problem.board, plan) or plan.predicted.latency_cycles >= best.predicted.latency_cycles:
-            _lost(problem.board, plan, best)
+@dataclass(frozen=True)
+class _Frame:
+    """A plan, and the search that found it at a price of constants, with some ops pinned."""
+
+    plan: Plan
+    problem: Problem
+    search: LatencySearch
+    price: float
+    pins: Assignment
+
+
+def _walked(frame: _Frame) -> Plan:
+    """The plan, or a faster one near it. On a large mesh each would take seconds."""
+    if len(frame.problem.order) > SMALL_MESH:
+        return frame.plan
+    return Walk(frame.problem, frame.search, frame.price, frame.pins).from_plan(frame.plan)
+
+
+def _faster_on_fewer(best: _Frame) -> _Frame:
+    """The frame, or a faster one on half of its PEs, or a quarter, while they mostly wait for each other."""
+    order = best.problem.order
+    while len(order) > 1 and _computing(best.plan) < IDLE:
+        order = order[: len(order) // 2]
+        fewer = best.problem.on(order)
+        found = _resident_frame(fewer, _search(fewer), {})
+        missing = missing_bytes(fewer.board, found.plan)
+        if missing or found.plan.predicted.latency_cycles >= best.plan.predicted.latency_cycles:
+            _lost(best.problem.board, found.plan, best.plan)
             break
-        _lost(problem.board, best, plan)
-        best = plan
+        _lost(best.problem.board, best.plan, found.plan)
+        best = found
     return best
 
 
@@ -86,9 +107,8 @@ def _streamed(problem: Problem, search: LatencySearch) -> Plan | None:
 
 def completed_plan(problem: Problem, pins: Assignment) -> Plan:
     """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
-    search = _search(problem)
-    assignments = ({**search.best(price), **pins} for price in PRICES)
-    return _first_that_fits(problem, (planned(problem, each) for each in assignments))
+    found = _resident_frame(problem, _search(problem), pins)
+    return found.plan if missing_bytes(problem.board, found.plan) else _walked(found)
 
 
 def smallest_plan(problem: Problem) -> Plan:
@@ -134,7 +154,7 @@ def effort_on(order: Sequence[int]) -> Effort:
 
 def _resident(problem: Problem, search: LatencySearch) -> Plan:
     """The fastest frame with all constants in the PEs, or what comes closest."""
-    return _first_that_fits(problem, (planned(problem, each) for each in _worth_emitting(problem, search)))
+    return _resident_frame(problem, search, {}).plan
 
 
 def _distinct(search: LatencySearch, prices: Sequence[float]) -> Iterator[Assignment]:
@@ -147,21 +167,34 @@ def _distinct(search: LatencySearch, prices: Sequence[float]) -> Iterator[Assign
         last = found
 
 
-def _worth_emitting(problem: Problem, search: LatencySearch) -> Iterator[Assignment]:
+def _resident_frame(problem: Problem, search: LatencySearch, pins: Assignment) -> _Frame:
+    """The same frame, with some ops where they are pinned, and how it was found."""
+    prices: list[float] = []
+
+    def plans() -> Iterator[Plan]:
+        for price, assignment in _worth_emitting(problem, search, pins):
+            prices.append(price)
+            yield planned(problem, assignment)
+
+    plan = _first_that_fits(problem, plans())
+    return _Frame(plan, problem, search, prices[-1], pins)
+
+
+def _worth_emitting(problem: Problem, search: LatencySearch, pins: Assignment) -> Iterator[tuple[float, Assignment]]:
     """The best assignment for each price, where it is another than for the price before, and may fit.
 
     If none may, that which lacks least.
     """
     last, closest, least = None, None, inf
     for price in PRICES:
-        found = search.best(price)
+        found = {**search.best(price), **pins}
         if found == last:
             continue
         last, lacking = found, lacking_bytes(problem, found)
         if not lacking:
-            yield found
+            yield price, found
         if lacking < least:
-            closest, least = found, lacking
+            closest, least = (price, found), lacking
     if least > 0 and closest:
         yield closest
 
@@ -199,8 +232,3 @@ def why_not(board: Board, plan: Plan, better: Plan | None) -> str:
     if missing or better is None:
         return f"{missing:,} bytes too many"
     return f"not better than {better.headline()}"
-
-
-def planned(problem: Problem, assignment: Assignment) -> Plan:
-    """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
-    return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from npukit.plan.emit.allocate import emit_plan
+from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.problem import Problem
 
 BUDGET = 250_000
@@ -38,6 +41,11 @@ def tried(problem: Problem, plans: Iterator[Plan | None], budget: int = BUDGET) 
     except KeyboardInterrupt:
         if fitting is None:
             raise
+
+
+def planned(problem: Problem, assignment: Assignment) -> Plan:
+    """A frame in which every op is where the assignment has it. It may not fit: see the PEs' memory."""
+    return with_predictions(problem.net, problem.board, emit_plan(problem, assignment, "latency"))
 
 
 def size_of(plan: Plan) -> int:

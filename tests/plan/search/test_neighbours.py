@@ -1,0 +1,51 @@
+"""A walk goes from the planner's first answer to faster plans near it, by simulation, within a budget."""
+
+from __future__ import annotations
+
+from npukit.board.board import load_board
+from npukit.net.net import Net
+from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.neighbours import Neighbours, Walk, are_possible
+from npukit.plan.search.objectives import THOROUGH, fastest_plan
+from npukit.plan.search.splits import Splits
+from npukit.plan.search.tries import planned
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+from plan.engines import engines
+from plan.networks import image_net
+
+
+def problem(net: Net) -> Problem:
+    board = load_board("pe-mesh")
+    return Problem(Graph(net), board, engines(board)).on(range(8))
+
+
+def test_a_walk_finds_what_is_faster_than_the_search_s_own_answer() -> None:
+    on_eight = problem(image_net())
+    search = LatencySearch(on_eight, THOROUGH)
+    first = planned(on_eight, search.best())
+    found = Walk(on_eight, search, 0.0, {}).from_plan(first)
+    assert found.predicted.latency_cycles < first.predicted.latency_cycles
+    assert not missing_bytes(on_eight.board, found)
+    assert found == fastest_plan(on_eight)
+
+
+def test_a_walk_leaves_pinned_ops_where_they_are() -> None:
+    on_eight = problem(image_net())
+    search = LatencySearch(on_eight, THOROUGH)
+    best = search.best()
+    op = on_eight.graph.ops[0].name
+    pins = {op: best[op]}
+    found = Walk(on_eight, search, 0.0, pins).from_plan(planned(on_eight, best))
+    tiles = {(pe.pe, step.output.box) for pe in found.pes for step in pe.computes() if step.op == op}
+    assert tiles == {(tile.pe, tile.box) for tile in pins[op]}
+
+
+def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:
+    on_eight = problem(image_net())
+    splits = Splits(on_eight.graph, on_eight.engines, 8)
+    best = LatencySearch(on_eight, THOROUGH).best_splits()
+    found = [each for each, _ in zip(Neighbours(on_eight.graph, splits).of(best), range(50), strict=False)]
+    assert all(are_possible(on_eight.graph, splits, each) for each in found)
+    assert any(each != best for each in found)
