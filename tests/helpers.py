@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,3 +22,18 @@ def models() -> Path:
     if not folder.is_dir():
         pytest.skip("the third-party models (../shared/models) are not here")
     return folder
+
+
+FRAMES = 400
+"""Deep enough for what TVM and Python's own modules need, and for no walk along a graph."""
+
+
+@contextmanager
+def shallow() -> Iterator[None]:
+    """So few frames of Python's that nothing can recurse over hundreds of ops."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + FRAMES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from helpers import shallow
 from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
@@ -26,6 +27,7 @@ from npukit.plan.planner import plan_network, plan_with_pins
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.networks import Builder
 
 BOARD = load_board("pe-mesh")
 ENGINES = engines_of(BOARD)
@@ -50,6 +52,18 @@ def programs(plan: Plan) -> list[Program]:
 
 def workers(room: int = ROOM) -> list[Role]:
     return [role for role in roles_of(programs(planned()), lambda _: room) if not role.first.is_root]
+
+
+def test_chains_of_commands_may_be_long() -> None:
+    b = Builder("long")
+    flow = b.input(1, 1, 1, 4)
+    for _ in range(250):
+        flow = b.conv(flow, 4)
+    made = b.net(flow)
+    plan = plan_network(made, BOARD, ENGINES, max_pes=1)
+    with shallow():
+        (sources,) = generate(made, plan, BOARD, ENGINES, bytes(16))
+    assert sources.files["constants.c"].count(".next =") == 249
 
 
 def test_every_pe_is_in_one_role_and_the_root_alone_in_its_own() -> None:

@@ -166,27 +166,44 @@ def _places(program: Program) -> int:
 
 
 class _Identities:
-    """The identity of a program's data, whatever its names: equal identities mean equal bytes at any address."""
+    """The identity of a program's data, whatever its names: equal numbers mean equal bytes at any address.
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    `known` numbers what programs that are compared have.
+    """
+
+    def __init__(self, program: Program, known: dict[object, int]) -> None:
+        self._program, self._known = program, known
         self._arrays = {array.symbol: array for array in program.arrays}
         self._records = {record.symbol: record for record in program.records}
-        self._found: dict[str, object] = {}
+        self._found: dict[str, int] = {}
 
-    def all(self) -> frozenset[object]:
+    def all(self) -> frozenset[int]:
         return frozenset(self.of(symbol) for symbol in self.symbols())
 
     def symbols(self) -> Iterator[str]:
         yield from self._arrays
         yield from self._records
 
-    def of(self, symbol: str) -> object:
-        if symbol not in self._found:
-            self._found[symbol] = self._of(symbol)
+    def of(self, symbol: str) -> int:
+        """The identity of a symbol's data, found after those of all that it refers to: chains of commands are long."""
+        wanted = [symbol]
+        while wanted and symbol not in self._found:
+            missing = [each for each in self._referred_to(wanted[-1]) if each not in self._found]
+            if missing:
+                wanted += missing
+            else:
+                done = wanted.pop()
+                self._found[done] = self._known.setdefault(self._content(done), len(self._known))
         return self._found[symbol]
 
-    def _of(self, symbol: str) -> object:
+    def _referred_to(self, symbol: str) -> Iterator[str]:
+        rows = self._records[symbol].rows if symbol in self._records else ()
+        for value in (value for row in rows for _, value in row):
+            address = value.address if isinstance(value, Number) else value
+            if isinstance(address, Address):
+                yield address.symbol
+
+    def _content(self, symbol: str) -> object:
         if symbol in self._program.offsets:
             return "arena", self._program.offsets[symbol]
         if symbol in self._arrays:
@@ -214,7 +231,8 @@ class _Identities:
 
 def _role(programs: Sequence[Program]) -> Role:
     first = programs[0]
-    identities = [_Identities(program) for program in programs]
+    known: dict[object, int] = {}
+    identities = [_Identities(program, known) for program in programs]
     common = frozenset.intersection(*(each.all() for each in identities))
     constants = lay_out(
         [array for array in first.arrays if identities[0].of(array.symbol) in common],
@@ -236,7 +254,7 @@ class _Sharing:
 
     programs: Sequence[Program]
     identities: Sequence[_Identities]
-    common: dict[object, int]
+    common: dict[int, int]
     """Offsets in the constants of what all have."""
 
     def steps(self) -> tuple[tuple[FrameStep, ...], list[tuple[Word, ...]]]:

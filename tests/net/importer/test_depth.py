@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from helpers import shallow
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 from oracles.onnx_runtime import Session
-
-FRAMES = 400
-"""Deep enough for one island of TVM's, and for no graph."""
-
-
-@contextmanager
-def shallow() -> Iterator[None]:
-    """So few frames of Python's that a graph of hundreds of ops cannot be walked by recursion."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(len(inspect.stack(0)) + FRAMES)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 def saved(
