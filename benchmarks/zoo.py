@@ -171,9 +171,9 @@ def _plain(why: str, model: Model) -> str:
     return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
-def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> str:
-    """The whole of docs/compatibility.md."""
-    parts = [INTRODUCTION, _totals(models, results)]
+def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]], missing: int) -> str:
+    """The whole of docs/compatibility.md; of `missing` models there is no result yet."""
+    parts = [INTRODUCTION, f"{_totals(models, results)}\n| not run yet | {missing} | | | |"]
     for origin in dict.fromkeys(model.origin for model in models):
         parts.append(f"## {origin}\n\n" + "\n".join(HEAD))
         lines = [row(each, found) for each, found in zip(models, results, strict=True) if each.origin == origin]
@@ -194,14 +194,16 @@ def _totals(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> st
 INTRODUCTION = """\
 # Compatibility
 
-What became of models that users know, none of which is in this repository: `python benchmarks/zoo.py` collects them
-from packages and public repositories, makes others with seeded weights, builds each for `pe-mesh`, runs it on the
-emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as the file is;
-`--float` or `--calibration`: a float model, so computed or so quantised (right at 20 dB or more, with samples of
-noise). *read*: nothing was built, and what is compared is the reference, which the firmware equals bit for bit
-(`--reference`). Where the network takes or gives other types than the file says, the row says so. Outputs of quantised
-models are right up to 3 steps of their scale; in bold stands what is not. Cycles are predicted, of one frame; seconds
-and megabytes (the largest process) are those of the build."""
+What became of models that users know, none of which is in this repository:
+`python benchmarks/zoo.py` collects them from packages and public repositories, makes others with
+seeded weights, builds each for `pe-mesh`, runs it on the emulator with inputs of noise, and
+compares every output with the format's own runtime. *yes*: as the file is; `--float` or
+`--calibration`: a float model, so computed or so quantised (right at 20 dB or more, with samples of
+noise). *read*: nothing was built, and what is compared is the reference, which the firmware equals
+bit for bit (`--reference`). Where the network takes or gives other types than the file says, the
+row says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what
+is not. Cycles are predicted, of one frame; seconds and megabytes (the largest process) are those of
+the build, on a machine that was busy with other things."""
 
 HEAD = (
     "| model | built | against | cycles | s | MB |",
@@ -220,8 +222,8 @@ def main() -> None:
     given = parser.parse_args()
     makers = {"keras": given.keras, "torch": given.torch, "onnx": sys.executable}
     models = [each for each in collected(given.folder, makers) if given.only in f"{each.origin} {each.name}"]
-    if given.write:
-        models = [each for each in models if kept_result(given.folder, each).is_file()]
+    missing = [each for each in models if given.write and not kept_result(given.folder, each).is_file()]
+    models = [each for each in models if each not in missing]
     extra = [*(["--tflm", given.tflm] if given.tflm else []), *(["--reference"] if given.reference else [])]
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -231,7 +233,7 @@ def main() -> None:
             print(row(model, found), flush=True)
     print(_totals(models, results))
     if given.write:
-        PAGE.write_text(page(models, results), encoding="utf-8")
+        PAGE.write_text(page(models, results, len(missing)), encoding="utf-8")
 
 
 if __name__ == "__main__":

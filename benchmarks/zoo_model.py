@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
@@ -218,6 +218,8 @@ def examined(given: Given) -> Found:
 
 def _examine(given: Given, found: Found) -> None:
     runtime = RUNTIMES[given.path.suffix](given)
+    names = {each.name for each in runtime.inputs}
+    given = replace(given, shapes={name: shape for name, shape in given.shapes.items() if name in names})
     random = np.random.default_rng(7)
     cases = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(CASES)]
     if given.reference:

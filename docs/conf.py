@@ -14,7 +14,15 @@ from typing import Any
 CHECKOUT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Use": (
-        *("docs/tutorial", "docs/concepts", "docs/commands", "docs/models", "docs/mesh", "docs/mapping"),
+        *(
+            "docs/tutorial",
+            "docs/concepts",
+            "docs/commands",
+            "docs/models",
+            "docs/compatibility",
+            "docs/mesh",
+            "docs/mapping",
+        ),
         *("docs/tuning", "docs/troubleshooting", "examples/digits/README"),
     ),
     "Boards": (
