@@ -18,7 +18,7 @@ MANY = 1 << 16
 
 
 class Scales(Enum):
-    """What a kind asks of the scales and zero points of its first input and its output."""
+    """The demands of a kind on the scales and zero points of its first input and its output."""
 
     ONE = "one scale and one zero point each"
     EQUAL = "all inputs and the output quantised alike"
@@ -44,7 +44,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Names:
-    """What the formats call the ops that npukit reads as one kind."""
+    """The formats' names of the ops that npukit reads as one kind."""
 
     tflite: tuple[str, ...] = ()
     onnx: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ def no_products(net: Net, op: Op) -> int:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """What is known of a kind of op.
+    """The facts of a kind of op.
 
     `shape` gives the output's shape, or an error that says what does not suit. `operands` are the least and the most
     inputs. Only kinds with `weights` have constants behind their first input that must be constant; the first input
