@@ -10,7 +10,7 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Tile
-from npukit.plan.predict.exchange_cycles import Distances, copies_of_many, exchange_cycles
+from npukit.plan.predict.exchange_cycles import Distances, copies_of_many, exchange_cycles, fetch_cycles
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
@@ -78,3 +78,16 @@ def test_the_estimate_of_an_exchange_is_about_what_it_takes() -> None:
     taken = [_frame(layouts[a], layouts[b]) + _frame(layouts[b], layouts[a]) - alone[a] - alone[b] for a, b in pairs]
     assert all(0.8 < time / estimate < 1.8 for time, estimate in zip(taken, estimated, strict=True))
     assert np.corrcoef(np.argsort(np.argsort(taken)), np.argsort(np.argsort(estimated)))[0, 1] > 0.8
+
+
+def test_dram_gives_parts_one_after_the_other_and_rows_by_whole_flits() -> None:
+    assert BOARD.noc
+    shape, whole_rows, narrow = (1, 16, 16, 16), (1, 4, 1, 1), (1, 1, 4, 1)
+    rows, columns = (
+        fetch_cycles(BOARD.noc, shape, grid(shape, parts, (1, 1, 1, 1)), 1) for parts in (whole_rows, narrow)
+    )
+    bytes_ = 16 * 16 * 16 // BOARD.noc.dram_bytes_per_cycle
+    assert rows == columns
+    assert bytes_ < rows < bytes_ + 200
+    thin = fetch_cycles(BOARD.noc, (1, 16, 16, 3), grid((1, 16, 16, 3), (1, 1, 16, 1), (1, 1, 1, 1)), 1)
+    assert thin > 2 * fetch_cycles(BOARD.noc, (1, 16, 16, 3), grid((1, 16, 16, 3), (1, 16, 1, 1), (1, 1, 1, 1)), 1)
