@@ -36,12 +36,14 @@ def compile_zig(source: Path, folder: Path, target: Sequence[str] = CORTEX_M4F) 
         raise NpukitError("the Python package ziglang was not found", tries=[PACKAGE, "npukit doctor"])
     module, output = f"{source.stem}.bc", folder / f"{source.stem}.o"
     library = ("-O", "ReleaseSmall", "-fstrip", "-fno-unwind-tables", "-fno-emit-bin", f"-femit-llvm-bc={module}")
-    caches = ("--cache-dir", str(folder / "zig-cache"))
-    _run([zig, "build-obj", str(source), *target, *library, *caches], folder)
+    alone = (_ONE_JOB, "--cache-dir", str(folder / "zig-cache"))
+    _run([zig, "build-obj", str(source), *target, *library, *alone], folder)
     _run([zig, "cc", *target, "-c", module, *_NOT_SMALLEST, *_ITS_FUNCTIONS, "-o", output.name], folder)
     return output
 
 
+_ONE_JOB = "-j1"
+"""Several jobs order the functions of a module as they happen to end."""
 _NOT_SMALLEST = ("-Os", "-mllvm", "-force-remove-attribute=minsize")
 _ITS_FUNCTIONS = ("-ffunction-sections", "-fno-unwind-tables")
 
