@@ -14,7 +14,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan, why_not
+from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan
+from npukit.plan.search.tries import why_not
 from npukit.plan.tensors.problem import Problem
 
 ROUNDS = 3
@@ -91,7 +92,7 @@ def _better(problem: Problem, best: Plan, plan: Plan | None) -> Plan:
     worth = WORTH if timed.frames > best.frames else 1
     shorter = timed.predicted.interval_cycles < worth * best.predicted.interval_cycles
     taken, left = (timed, best) if shorter or missing_bytes(problem.board, best) else (best, timed)
-    lost(left.headline, lambda: why_not(problem.board, left, taken))
+    lost(left.headline, lambda: why_not(problem, left, taken))
     return taken
 
 

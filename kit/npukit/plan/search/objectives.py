@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import inf
 
-from npukit.board.board import Board
 from npukit.dump import lost
 from npukit.net.box import Box
 from npukit.plan.batch.weight_streaming import frame_with_streams
@@ -17,7 +16,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import Effort, LatencySearch
 from npukit.plan.search.neighbours import Walk
-from npukit.plan.search.tries import planned, tried
+from npukit.plan.search.tries import planned, tried, why_not
 from npukit.plan.search.wide_frame import WideFrame, lacking_bytes
 from npukit.plan.tensors.problem import Problem
 
@@ -86,11 +85,16 @@ def _faster_on_fewer(best: _Frame) -> _Frame:
         found = _resident_frame(fewer, _search(fewer), {})
         missing = missing_bytes(fewer.board, found.plan)
         if missing or found.plan.predicted.latency_cycles >= best.plan.predicted.latency_cycles:
-            _lost(best.problem.board, found.plan, best.plan)
+            _lost(best.problem, found.plan, best.plan)
             break
-        _lost(best.problem.board, best.plan, found.plan)
+        _lost(best.problem, best.plan, found.plan)
         best = found
     return best
+
+
+def _lost(problem: Problem, plan: Plan, better: Plan) -> None:
+    """Dump a plan that was not taken."""
+    lost(plan.headline, partial(why_not, problem, plan, better))
 
 
 def _computing(plan: Plan) -> float:
@@ -216,19 +220,5 @@ def _first_that_fits(problem: Problem, plans: Iterator[Plan]) -> Plan:
             closest = plan
         if not missing_bytes(problem.board, plan):
             break
-        _lost(problem.board, plan, None)
     assert closest is not None
     return closest
-
-
-def _lost(board: Board, plan: Plan, better: Plan | None) -> None:
-    """Dump a plan that was not taken."""
-    lost(plan.headline, lambda: why_not(board, plan, better))
-
-
-def why_not(board: Board, plan: Plan, better: Plan | None) -> str:
-    """Why a plan was not taken: what it lacks, or which one is better."""
-    missing = missing_bytes(board, plan)
-    if missing or better is None:
-        return f"{missing:,} bytes too many"
-    return f"not better than {better.headline()}"

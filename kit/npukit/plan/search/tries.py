@@ -7,7 +7,9 @@ with the same plan on every machine.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+from npukit.dump import lost
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
@@ -31,8 +33,10 @@ def tried(problem: Problem, plans: Iterator[Plan | None], budget: int = BUDGET) 
             if plan is None:
                 continue
             missing = missing_bytes(problem.board, plan)
-            if not missing and (fitting is None or _cycles(plan) < _cycles(fitting)):
-                fitting = plan
+            better = not missing and (fitting is None or _cycles(plan) < _cycles(fitting))
+            left, fitting = (fitting, plan) if better else (plan, fitting)
+            if left:
+                lost(left.headline, partial(why_not, problem, left, fitting))
             problem.tell(_told(fitting or plan, 0 if fitting else missing))
             yield plan
             budget -= size_of(plan)
@@ -41,6 +45,14 @@ def tried(problem: Problem, plans: Iterator[Plan | None], budget: int = BUDGET) 
     except KeyboardInterrupt:
         if fitting is None:
             raise
+
+
+def why_not(problem: Problem, plan: Plan, better: Plan | None) -> str:
+    """Why a plan was not taken: what it lacks, or which one is better."""
+    missing = missing_bytes(problem.board, plan)
+    if missing or better is None:
+        return f"{missing:,} bytes too many"
+    return f"not better than {better.headline()}"
 
 
 def planned(problem: Problem, assignment: Assignment) -> Plan:
