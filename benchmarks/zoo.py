@@ -171,9 +171,9 @@ def _plain(why: str, model: Model) -> str:
     return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
-def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]], missing: int) -> str:
-    """The whole of docs/compatibility.md; of `missing` models there is no result yet."""
-    parts = [INTRODUCTION, f"{_totals(models, results)}\n| not run yet | {missing} | | | |"]
+def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]], missing: int, at: str) -> str:
+    """The whole of docs/compatibility.md, measured at a commit; of `missing` models there is no result yet."""
+    parts = [INTRODUCTION.replace("COMMIT", at), f"{_totals(models, results)}\n| not run yet | {missing} | | | |"]
     for origin in dict.fromkeys(model.origin for model in models):
         parts.append(f"## {origin}\n\n" + "\n".join(HEAD))
         lines = [row(each, found) for each, found in zip(models, results, strict=True) if each.origin == origin]
@@ -194,9 +194,9 @@ def _totals(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> st
 INTRODUCTION = """\
 # Compatibility
 
-What became of models that users know, none of which is in this repository:
-`python benchmarks/zoo.py` collects them from packages and public repositories, makes others with
-seeded weights, builds each for `pe-mesh`, runs it on the emulator with inputs of noise, and
+What became of models that users know, none of which is in this repository. Measured at COMMIT by
+`python benchmarks/zoo.py`, which collects them from packages and public repositories, makes others
+with seeded weights, builds each for `pe-mesh`, runs it on the emulator with inputs of noise, and
 compares every output with the format's own runtime. *yes*: as the file is; `--float` or
 `--calibration`: a float model, so computed or so quantised (right at 20 dB or more, with samples of
 noise). *read*: nothing was built, and what is compared is the reference, which the firmware equals
@@ -212,6 +212,8 @@ HEAD = (
 
 
 def main() -> None:
+    from state import commit
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="models whose origin or name has this word")
@@ -233,7 +235,7 @@ def main() -> None:
             print(row(model, found), flush=True)
     print(_totals(models, results))
     if given.write:
-        PAGE.write_text(page(models, results, len(missing)), encoding="utf-8")
+        PAGE.write_text(page(models, results, len(missing), commit()), encoding="utf-8")
 
 
 if __name__ == "__main__":

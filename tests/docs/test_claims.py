@@ -30,7 +30,9 @@ def sections(text: str) -> Iterator[str]:
 
 
 def unmeasured_tables(text: str) -> list[str]:
-    """The headings of sections with a column of figures and no measurement: neither of the section nor of its rows."""
+    """The headings of sections with a column of figures and no measurement: of the page, the section or its rows."""
+    if re.search(MEASURED, " ".join(next(sections(text), "").split())):
+        return []
     found = (
         section
         for section in sections(re.sub(r"(?s)<!-- table:.*?<!-- end of table -->", "", text))
