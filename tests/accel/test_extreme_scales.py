@@ -14,8 +14,10 @@ from accel.run_net import run_net
 from codegen.random_ops import MAKERS, Bundle
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
-from npukit.net.check import UNCHANGED, check_net
+from npukit.net.check import check_net
 from npukit.net.net import Net
+from npukit.net.specs.spec import Scales
+from npukit.net.specs.table import SPECS
 from npukit.net.tensor import Quantization
 
 SMALLEST, LARGEST, NEAR = -30, 20, 6
@@ -85,7 +87,7 @@ def with_extreme_scales(net: Net, seed: int) -> Net:
     bundle, ops, tensors = Extreme(np.random.default_rng(seed)), [], dict(net.tensors)
     for op in net.ops:
         names = [*net.activations(op), op.output]
-        alike = bundle.quantization() if op.kind in UNCHANGED else None
+        alike = bundle.quantization() if SPECS[op.kind].scales in (Scales.EQUAL, Scales.EQUAL_OR_NONE) else None
         drawn = {name: replace(tensors[name], quantization=alike or bundle.quantization()) for name in names}
         alone = replace(net, tensors={**tensors, **drawn}).alone(op)
         try:
