@@ -39,7 +39,7 @@ from npukit.options import Options
 from npukit.parallel import apart
 from npukit.passes import PLACING, SIMPLIFYING, Wanted, run_passes
 from npukit.plan.core_plan import Planned, plan_around, plan_as_pinned, plan_with_kernels
-from npukit.plan.ir.plan import Plan, Send
+from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
@@ -340,20 +340,12 @@ def fill_folder(
 def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     """The digest that names this build: of the network, the board, the plan and the compiler."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
-    parts += [compiled.board.model_dump_json(), str(_without_twins(compiled.plan)), toolchain.title, __version__]
+    parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
     parts += [str(compiled.company)] if compiled.company else []
     parts += ["traces"] if compiled.options.trace else []
     parts += ["tests itself"] if compiled.options.self_test else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
-
-
-def _without_twins(plan: Plan) -> Plan:
-    """The plan with the first of its replica groups, and what its PEs and those of no group send: all else follows."""
-    twins = {pe for group in plan.alike[1:] for pe in group}
-    pes = tuple(pe for pe in plan.pes if pe.pe not in twins)
-    sent = [step.message for pe in pes for step in pe.steps if isinstance(step, Send)]
-    return replace(plan, pes=pes, messages=tuple(plan.messages[number] for number in sent))
 
 
 def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
