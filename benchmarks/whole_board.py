@@ -4,7 +4,7 @@
                                      [--emulate] [--inputs IN.npz]
 
 Time and memory are of this process and those it starts, once the model has been read. With `--emulate` the
-board runs rounds of frames on the built-in emulator, every PE its code, and every output is compared with the integer
+board runs batches of frames on the built-in emulator, every PE its code, and every output is compared with the integer
 reference, the cycles with the prediction. Inputs are noise, or those of the file, as many different ones as it has.
 It exits with 1 unless every frame is exact, every PE worked and the prediction is less than a tenth off.
 """
