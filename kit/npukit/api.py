@@ -290,6 +290,16 @@ def trace(
     return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output), name)
 
 
+def report(folder: Folder, *, compare: Folder | None = None, output: Path | None = None) -> Path:
+    """Write the page about a build with all that is known of it; with `compare`, one of both builds side by side."""
+    from npukit.report.compare import write_comparison
+    from npukit.report.page import write_report
+
+    if compare is None:
+        return write_report(load(folder))
+    return write_comparison(load(folder), load(compare), output)
+
+
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
     """Measure frames on all boards that the TVM tracker at `HOST:PORT` has for the key, side by side."""
     from npukit.farm.address import Address

@@ -79,7 +79,7 @@ def test_the_figures_are_those_of_the_json(measured: tuple[Build, Bench]) -> Non
     for layer in bench.layers:
         row = re.search(rf'<th scope="row">{layer.name}</th>.*?</tr>', page, re.S)
         assert row is not None
-        assert f'<td class="n">{layer.cycles:,}</td><td class="n">{layer.instructions:,}</td>' in row[0]
+        assert f'<td class="n wide">{layer.cycles:,}</td><td class="n wide">{layer.instructions:,}</td>' in row[0]
 
 
 def test_every_picture_says_what_it_is(measured: tuple[Build, Bench]) -> None:
@@ -232,3 +232,15 @@ def test_a_batch_is_called_one(measured: tuple[Build, Bench]) -> None:
     page = render(rounds, results(bench))
     assert "One batch of 16 frames, PE by PE" in page
     assert f"<b>{bench.interval_cycles:,}</b><span>cycles between frames</span>" in page
+
+
+def test_a_page_of_a_board_without_accelerators_is_silent_about_them(tmp_path: Path) -> None:
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", board="mps2-an386")
+    assert "accelerator" not in re.sub(r"<style>.*?</style>|no accelerator;", "", render(built, {}), flags=re.S)
+
+
+def test_the_share_of_right_labels_is_a_figure(measured: tuple[Build, Bench]) -> None:
+    built, _ = measured
+    known = {"engine": "emulator", "cases": 4, "outputs_equal": True, "mismatches": [], "paths_equal": True}
+    page = render(built, {"validation": {**known, "layers_checked": 1, "tiles_checked": 1, "accuracy": 0.75}})
+    assert "<b>75.0%</b><span>of the labels right</span>" in page

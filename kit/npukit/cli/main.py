@@ -18,6 +18,7 @@ from npukit.cli.verbs import (
     monitor,
     new_key,
     ops,
+    report,
     serve,
     trace,
     tune,
@@ -57,6 +58,7 @@ app.command(epilog="Example: npukit validate out/digits --inputs digits.npz")(va
 app.command("run", epilog="Example: npukit run out/digits --inputs digits.npz -o got.npz")(run_verb.run)
 app.command(epilog="Example: npukit bench out/digits --json")(bench.bench)
 app.command(epilog="Example: npukit trace out/digits -o trace.json")(trace.trace)
+app.command(epilog="Example: npukit report out/digits --compare out/digits_before")(report.report)
 app.command(epilog="Example: npukit export out/digits --portable -o digits_lib")(export.export)
 app.command(epilog="Example: npukit tune out/kws --budget 300")(tune.tune)
 app.command(epilog="Example: npukit flash out/digits --port /dev/ttyACM0 --key key.pem")(flash.flash)

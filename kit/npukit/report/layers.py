@@ -51,6 +51,8 @@ def layer_rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[La
 
 def time_note(bench: dict[str, Any] | None) -> str:
     """A note on what the table counts."""
+    if bench and bench["latency_cycles"] is None:
+        return "Instructions of a frame, layer by layer."
     source = "" if bench else "Predicted by the cost model. "
     path = ""
     if adds_up(bench):
@@ -82,7 +84,8 @@ def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
     """A remedy for the largest row, if there is a simple one."""
     if row.name == MESSAGES and summary["frames"] == 1:
         return ": --objective throughput has PEs compute while messages of other frames are on their way"
-    if row.engine == CORE and row.reason:
+    elsewhere = any(op["engine"] != CORE for op in summary["ops"])
+    if row.engine == CORE and row.reason and elsewhere:
         return f", on the core: {row.reason}"
     return ""
 

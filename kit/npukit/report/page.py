@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import UndefinedError
 
 from npukit import __version__
+from npukit.board.board import Board
 from npukit.plan.ir.plan import Plan
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
@@ -21,10 +22,8 @@ from npukit.templates import templates_in
 from npukit.writing import write_file
 
 RESULTS = "results.json"
-MEMORY_BARS = 8
+MEMORY_BARS = 4
 MEMORY_ROWS = 256
-
-
 FEW = 100
 """Cycles between frames from which on whole ones will do."""
 
@@ -52,7 +51,7 @@ def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str,
 
     The build's plan is read, unless it is given.
     """
-    known = {**_known_results(build), **results}
+    known = {**known_results(build), **results}
     try:
         page = render(build, known, plan)
     except (LookupError, TypeError, ValueError, ArithmeticError, UndefinedError):
@@ -72,13 +71,16 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
     return environment.get_template("report.html.j2").render(
         summary=summary,
         board=manifest.board,
-        figures=_figures(summary, validation, bench, manifest.board.core.clock_hz),
+        accelerated=bool(manifest.board.accelerator),
+        figures=_figures(summary, validation, bench, manifest.board),
         in_short=_in_short(summary, bench),
         time_note=time_note(bench),
         adds_up=adds_up(bench),
         unit=_unit(summary["frames"]),
         chips=len(plan.chips),
         measured=bench,
+        counts_cycles=bool(bench and bench["latency_cycles"] is not None),
+        pes_vary=manifest.board.pe_count > 1,
         rows=layer_rows(summary, bench),
         spending=_spending(bench),
         gantt=results.get("gantt"),
@@ -119,16 +121,17 @@ def _spending(bench: dict[str, Any] | None) -> list[Part]:
         "busy": ("cpu", "cores awake, to compute, send and call"),
         "wait": ("wait", "waiting"),
     }
-    return [
+    parts = [
         Part(kind, label, round(100 * sum(pe[key] for pe in bench["pes"]) / whole, 1))
         for key, (kind, label) in labels.items()
     ]
+    return [part for part in parts if part.share]
 
 
 def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
     """A few sentences on where the time goes and how busy the PEs are."""
     told, shares = in_short(summary, bench), {part.kind: part.share for part in _spending(bench)}
-    if shares:
+    if "npu" in shares:
         told += f" Accelerators compute {shares['npu']:.0f} % of the time, cores are awake {shares['cpu']:.0f} %."
     return told.strip()
 
@@ -143,7 +146,8 @@ def thousands(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _known_results(build: Build) -> dict[str, Any]:
+def known_results(build: Build) -> dict[str, Any]:
+    """What earlier calls left in the build's folder; nothing if that is not npukit's."""
     path = build.folder / RESULTS
     try:
         known = json.loads(read_text(path)) if path.is_file() and not path.is_symlink() else {}
@@ -153,13 +157,14 @@ def _known_results(build: Build) -> dict[str, Any]:
 
 
 def _figures(
-    summary: dict[str, Any], validation: dict[str, Any] | None, bench: dict[str, Any] | None, clock_hz: int
+    summary: dict[str, Any], validation: dict[str, Any] | None, bench: dict[str, Any] | None, board: Board
 ) -> list[Figure]:
     figures = [
-        *_time(summary, bench, clock_hz),
+        *_time(summary, bench, board.core.clock_hz),
         Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))),
-        Figure("PEs used", thousands(summary["pes_used"])),
     ]
+    if board.pe_count > 1:
+        figures.append(Figure("PEs used", thousands(summary["pes_used"])))
     if bench and bench["macs_per_cycle"]:
         figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
     if validation:
@@ -167,13 +172,16 @@ def _figures(
         figures.append(
             Figure(f"{validation['cases']} cases", "bit-exact" if exact else "DIFFERS", "good" if exact else "bad")
         )
+        if "accuracy" in validation:
+            figures.append(Figure("of the labels right", f"{validation['accuracy']:.1%}"))
     return figures
 
 
 def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) -> list[Figure]:
     """The time of a frame, or the interval in a batch; instructions where cycles cannot be counted."""
     if bench and bench["latency_cycles"] is None:
-        return [Figure(f"instructions a frame, on {bench['engine']}", thousands(bench["instructions"]))]
+        counted = Figure(f"instructions a frame, on {bench['engine']}", thousands(bench["instructions"]))
+        return [counted, *_time(summary, None, clock_hz)]
     told, said = bench or summary["predicted"], "" if bench else ", predicted"
     if summary["frames"] == 1:
         cycles = told["latency_cycles"]

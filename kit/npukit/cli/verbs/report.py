@@ -1,0 +1,31 @@
+"""`npukit report`: the page about a build, or about two side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+
+
+def report(
+    build: BuildFolder,
+    compare: Annotated[
+        Path | None, typer.Option("--compare", metavar="BUILD", help="Another build, to stand beside this one.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Where the page of two builds goes.")
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report of a build again, with all that is known of it; or a page that compares two builds."""
+    with open_terminal(as_json, verbose, quiet) as terminal:
+        from npukit import api
+
+        page = api.report(build, compare=compare, output=output)
+        terminal.result({"report": str(page)})
+        terminal.print(str(page))
