@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from time import monotonic
 
 import pytest
@@ -139,10 +140,13 @@ def test_a_device_that_makes_no_sense_is_an_error(
     converse(use, sense, told)
 
 
+HANG = timedelta(seconds=10)
+
+
 def fuzz(seconds: float) -> int:
     """Examples after examples, for so long: how many. Whatever is no `NpukitError` comes out."""
     until, count = monotonic() + seconds, 0
-    every = settings(max_examples=300, database=None, suppress_health_check=[*HealthCheck.__members__.values()])
+    every = settings(max_examples=300, database=None, deadline=HANG, suppress_health_check=list(HealthCheck))
     checks = [
         every(given(request=requests, payload=payloads | st.binary(max_size=600))(parse)),
         every(given(use=st.sampled_from([everything, an_update]), sense=st.integers(0, 40), told=nonsense)(converse)),

@@ -147,7 +147,7 @@ def thousands(value: int | None) -> str:
 
 
 def known_results(build: Build) -> dict[str, Any]:
-    """What earlier calls left in the build's folder; nothing if that is not npukit's."""
+    """Results that earlier calls left in the build's folder; none if what is there is not npukit's."""
     path = build.folder / RESULTS
     try:
         known = json.loads(read_text(path)) if path.is_file() and not path.is_symlink() else {}
