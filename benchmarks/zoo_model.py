@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from time import perf_counter
@@ -42,7 +46,35 @@ NEAR = 3
 ENOUGH = 20.0
 """Decibels that a model quantised here keeps at least to be right."""
 
+FORK = get_context("fork")
+SECONDS = 60
+"""LiteRT's limit, which some models have it abort."""
+
 Arrays = list[np.ndarray]
+
+
+def apart(work: Callable[[], Any], seconds: int) -> list[Any]:
+    """What `work` gives in a silent copy of this process, with all that it starts; nothing if it fails or dies."""
+    receiver, sender = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=_told, args=(work, sender))
+    process.start()
+    sender.close()
+    try:
+        return [receiver.recv()] if receiver.poll(seconds) else []
+    except EOFError:
+        return []
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.join()
+
+
+def _told(work: Callable[[], Any], sender: Connection) -> None:
+    os.setsid()
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    sender.send(work())
 
 
 @dataclass(frozen=True)
@@ -104,8 +136,9 @@ class TfLite:
     def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:
         found = {"TFLite Micro": self._on_micro(cases, remembers)} if self._given.tflm else {}
         for kind in ("BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"):
-            with suppress(ValueError, RuntimeError):
-                found.setdefault("LiteRT", self._on_litert(kind, cases, remembers))
+            if not found.get("LiteRT"):
+                run = partial(self._on_litert, kind, cases, remembers)
+                found["LiteRT"] = next(iter(apart(run, SECONDS)), [])
         return {name: outputs for name, outputs in found.items() if outputs}
 
     def _on_litert(self, kernels: str, cases: Sequence[Arrays], remembers: bool) -> list[Arrays]:
@@ -185,6 +218,7 @@ class Torch:
 
     def __init__(self, given: Given) -> None:
         import torch  # pyright: ignore[reportMissingImports]
+        import torch.ao.quantization.fx._decomposed  # pyright: ignore[reportMissingImports, reportUnusedImport]
 
         self._torch, self._program = torch, torch.export.load(str(given.path))
 
