@@ -11,10 +11,10 @@ import pytest
 
 from helpers import CHECKOUT
 
-LICENCE_TEXTS = {Path("LICENSE"), Path("kit/npukit/emulator/worker/COPYING")}
+LICENCE_TEXTS = {Path("LICENSE"), Path("kit/npukit_emulator/COPYING")}
 """The Apache License, and the GNU General Public License of the emulator's worker."""
 
-WORKER = Path("kit/npukit/emulator/worker")
+WORKER = Path("kit/npukit_emulator")
 BINARY = {
     Path("examples/digits") / name
     for name in ("digits.npz", "digits_float.onnx", "digits_int8.tflite", "digits_qdq.onnx")

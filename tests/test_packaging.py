@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import pytest
+from packaging.requirements import Requirement
 
 from helpers import CHECKOUT
 from npukit import __version__
@@ -63,7 +64,20 @@ def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel: Path) -> N
     about = {name for name in names if name.startswith(f"npukit-{__version__}.dist-info/")}
     assert names - about == set(files_of_the_checkout())
     assert f"npukit-{__version__}.dist-info/licenses/LICENSE" in about
-    assert f"npukit-{__version__}.dist-info/licenses/kit/npukit/emulator/worker/COPYING" in about
+    metadata = zipfile.ZipFile(wheel).read(f"npukit-{__version__}.dist-info/METADATA").decode()
+    assert "License-Expression: Apache-2.0\n" in metadata
+
+
+def test_the_emulators_wheel_holds_its_folder_and_its_own_licence(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling builds the wheel")
+    source = CHECKOUT / "kit" / "npukit_emulator"
+    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(source))
+    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    of_the_folder = {path.relative_to(source.parent).as_posix() for path in source.rglob("*.[pch]*") if path.is_file()}
+    code = {name for name in of_the_folder if name.endswith((".py", ".c", ".h"))}
+    about = {name for name in names if ".dist-info/" in name}
+    assert names - about == code | {"npukit_emulator/COPYING"}
+    assert any(name.endswith("licenses/COPYING") for name in about)
 
 
 def test_the_command_works_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -79,7 +93,26 @@ def test_the_data_is_the_wheels_own(installed: Path, tmp_path: Path) -> None:
 
 
 def test_every_dependency_stands_in_the_list_of_licences() -> None:
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    requirements = chain(project["dependencies"], *project["optional-dependencies"].values())
     listed = set(re.findall(r"^\| ([\w-]+) \|", (CHECKOUT / "docs" / "licences.md").read_text(), re.MULTILINE))
-    assert {re.split(r"[=<>\[]", requirement)[0] for requirement in requirements} == listed - {"package"}
+    assert {name_of(each) for each in requirements()} - {"npukit", "npukit-emulator"} == listed - {"package"}
+
+
+def requirements() -> Iterator[str]:
+    for folder in (CHECKOUT, CHECKOUT / "kit" / "npukit_emulator"):
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        yield from chain(project["dependencies"], *project.get("optional-dependencies", {}).values())
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[=<>\[]", requirement)[0]
+
+
+def test_ci_tests_versions_that_are_allowed() -> None:
+    """Every dependency is locked for CI, and at a version within the bounds of pyproject.toml."""
+    lines = (CHECKOUT / ".ci" / "versions.txt").read_text().splitlines()
+    locked = dict(line.lower().split("==") for line in lines if "==" in line)
+    wanted = {
+        Requirement(each) for each in requirements() if name_of(each) not in ("npukit", "npukit-emulator", "torch")
+    }
+    for each in wanted:
+        assert each.specifier.contains(locked[each.name]), each

@@ -7,13 +7,24 @@ import pytest
 
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
-from npukit.tools import PACKAGES, find_tools
+from npukit.tools import EXTRAS, PACKAGES, find_tools
 
 
 def test_doctor_knows_every_dependency() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    names = {re.split(r"[=<>]", requirement)[0] for requirement in project["dependencies"]}
-    assert names == set(PACKAGES)
+    assert set(map(name_of, project["dependencies"])) == set(PACKAGES)
+
+
+def test_doctor_knows_every_extra_that_a_verb_needs() -> None:
+    extras = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    needed = {extra for extra, _ in EXTRAS.values()}
+    assert {name_of(each): extra for extra in needed for each in extras[extra]} == {
+        n: e for n, (e, _) in EXTRAS.items()
+    }
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[=<>]", requirement)[0]
 
 
 def test_required_tools_come_first() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from npukit.board.board import load_board
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, extra_packages
 from npukit.measure.cases import Cases
 from npukit.net.net import Net
 from npukit.options import Network, Options
@@ -303,7 +303,9 @@ def report(folder: Folder, *, compare: Folder | None = None, output: Path | None
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
     """Measure frames on all boards that the TVM tracker at `HOST:PORT` has for the key, side by side."""
     from npukit.farm.address import Address
-    from npukit.farm.client import farm_bench as measure
+
+    with extra_packages("farm", "a farm of boards"):
+        from npukit.farm.client import farm_bench as measure
 
     built = load(folder)
     return measure(Address.parse(tracker), key or built.board.name, built.manifest.build_id, frames)

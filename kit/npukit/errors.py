@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -54,3 +55,15 @@ def first_line(fault: Exception) -> str:
     """The text of another library's fault, in one line."""
     lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
     return lines[0] if lines else type(fault).__name__
+
+
+@contextmanager
+def extra_packages(extra: str, what: str) -> Iterator[None]:
+    """Turns the failing import of what an extra of npukit installs into an error that names that extra."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        if (fault.name or "").partition(".")[0] == "npukit":
+            raise
+        message = f"{what} needs {fault.name}, which is not installed"
+        raise NpukitError(message, tries=[f"pip install 'npukit[{extra}]'"]) from fault

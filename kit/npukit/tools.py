@@ -49,33 +49,38 @@ PROGRAMS = (
 PACKAGES = {
     "apache-tvm": "importing models, generating C",
     "apache-tvm-ffi": "apache-tvm",
-    "capstone": "cycle counts in the emulator",
-    "cloudpickle": "npukit bench --tracker",
+    "capstone": "the bound of each stack",
     "cobs": "frames on the link",
     "cryptography": "keys and signed images",
     "jinja2": "C projects and reports",
     "numpy": "everything",
-    "onnx": "ONNX models",
-    "onnxruntime": "quantising float models",
-    "psutil": "npukit bench --tracker",
     "pydantic": "board and build files",
     "pyelftools": "reading images",
     "pyserial": "boards on a serial port",
     "rich": "this output",
     "tflite": "TFLite models",
     "typer": "this command line",
-    "unicorn": "the built-in emulator",
     "wasmtime": "the reference of float ops",
     "ziglang": "compiling firmware",
 }
 """Every dependency of npukit, and what it is for."""
+
+EXTRAS = {
+    "npukit-emulator": ("emulator", "the built-in emulator"),
+    "onnx": ("onnx", "ONNX models"),
+    "cloudpickle": ("farm", "npukit bench --tracker"),
+    "psutil": ("farm", "npukit bench --tracker"),
+    "tornado": ("farm", "npukit bench --tracker"),
+    "torch": ("torch", "PyTorch models"),
+}
+"""Packages that not everybody needs: the extra of npukit that brings each, and what it is for."""
 
 
 def find_tools() -> list[Tool]:
     """Required ones first."""
     pins = _pins()
     packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
-    return [*packages, _emulator(), *(_program(program) for program in PROGRAMS)]
+    return [*packages, _emulator(), *(_extra(name) for name in EXTRAS), *(_program(program) for program in PROGRAMS)]
 
 
 def _package(name: str, needed_for: str, pin: str | None) -> Tool:
@@ -86,6 +91,15 @@ def _package(name: str, needed_for: str, pin: str | None) -> Tool:
     found = version == pin if pin else bool(version)
     wanted = f"{name}=={pin}" if pin else name
     return Tool(name, found, version, needed_for, f"pip install {wanted}", required=True)
+
+
+def _extra(name: str) -> Tool:
+    extra, needed_for = EXTRAS[name]
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        version = ""
+    return Tool(name, bool(version), version, needed_for, f"pip install 'npukit[{extra}]'", required=False)
 
 
 def _emulator() -> Tool:

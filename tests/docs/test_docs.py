@@ -91,7 +91,7 @@ def test_what_is_run_elsewhere_is() -> None:
 
 
 def test_the_messages_explained_are_the_kits() -> None:
-    sources = [*(CHECKOUT / "kit/npukit").rglob("*.py"), *(CHECKOUT / "firmware").rglob("*.c")]
+    sources = [*(CHECKOUT / "kit").rglob("*.py"), *(CHECKOUT / "firmware").rglob("*.c")]
     code = " ".join(path.read_text() for path in sources)
     page = (CHECKOUT / "docs/troubleshooting.md").read_text()
     messages = re.findall(r"^\| `([^`]+)` \|", page, re.M)

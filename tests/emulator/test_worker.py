@@ -31,19 +31,17 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_imports_no_tvm_and_the_kit_imports_no_unicorn() -> None:
-    worker = python(
-        "import sys, npukit.emulator.worker.__main__; print('tvm' in sys.modules, 'unicorn' in sys.modules)"
-    )
+    worker = python("import sys, npukit_emulator.__main__; print('tvm' in sys.modules, 'unicorn' in sys.modules)")
     assert worker.stdout.split() == ["False", "True"]
     kit = python(
         "import sys, npukit.emulator.builtin; "
-        "print('unicorn' in sys.modules, any(name.startswith('npukit.emulator.worker') for name in sys.modules))"
+        "print('unicorn' in sys.modules, any(name.startswith('npukit_emulator') for name in sys.modules))"
     )
     assert kit.stdout.split() == ["False", "False"]
 
 
 def test_the_core_is_compiled_once_and_kept(tmp_path: Path) -> None:
-    code = "from npukit.emulator.worker.compiler import core_library; print(core_library())"
+    code = "from npukit_emulator.compiler import core_library; print(core_library())"
     first = python(code, XDG_CACHE_HOME=str(tmp_path))
     assert first.returncode == 0, first.stderr
     library = Path(first.stdout.strip())
@@ -98,9 +96,16 @@ def test_a_death_is_told_by_what_it_was() -> None:
     assert crash.message == "the emulator crashed by SIGSEGV"
     assert "killed by SIGKILL" in killed.message
     assert "memory" in killed.facts[0]
-    assert [any("install unicorn" in each for each in error.tries) for error in (crash, killed, missing, raised)] == [
+    assert [any("npukit[emulator]" in each for each in error.tries) for error in (crash, killed, missing, raised)] == [
         *(False, False, True, False)
     ]
+
+
+def test_without_the_emulators_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NpukitError, match="a package of its own, and not installed") as caught:
+        WorkerProcess()
+    assert caught.value.tries == ("pip install 'npukit[emulator]'",)
 
 
 @pytest.mark.parametrize("asked", ["counters", "wait", "registers"])

@@ -1,6 +1,6 @@
 """The built-in emulator: a mesh of Cortex-M4F cores, MAC arrays and a network-on-chip, deterministic to the cycle.
 
-The work is done by `worker/`, a process of its own under the GPL; this side holds images and words.
+The work is done by `npukit_emulator`, a process of its own under the GPL; this side holds images and words.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Emulator:
     `plan` is a plan of faults that befall it.
 
     `models` are models of accelerators that npukit does not bring, by the accelerator's name: C files, or shared
-    libraries made of them, that have a `const struct device_model NAME_device` (`worker/core/device.h`).
+    libraries made of them, that have a `const struct device_model NAME_device` (`npukit_emulator/core/device.h`).
     `dram` is what the DRAM of these `chips` begins with.
     """
 

@@ -30,7 +30,7 @@ Kind = Literal["drop", "duplicate", "delay", "flip", "kill pe", "kill link", "st
 _KINDS: tuple[Kind, ...] = (
     "drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power",
 )  # fmt: skip
-"""The kinds in the order of `enum injection_kind` in worker/core/harm.h."""
+"""The kinds in the order of `enum injection_kind` in npukit_emulator/core/harm.h."""
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "delay": ("cycles",),
     "kill pe": ("pe",),

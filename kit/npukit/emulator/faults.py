@@ -34,7 +34,7 @@ _KINDS = {
     21: "an accelerator would read address {address:#010x}, which was not written since power-on",
     22: "an accelerator would write to address {address:#010x} in its own code",
 }
-"""Texts by `enum fault_kind` in worker/core/pe.h."""
+"""Texts by `enum fault_kind` in npukit_emulator/core/pe.h."""
 
 _LR, _PC = 14, 15
 _CALL_BYTES = 2

@@ -8,7 +8,7 @@ from itertools import islice
 from npukit.board.noc import DRAM
 
 Note = Mapping[str, int]
-"""A message as the worker notes it: `struct note` in worker/core/harm.h."""
+"""A message as the worker notes it: `struct note` in npukit_emulator/core/harm.h."""
 
 _SHOWN = 6
 _NO_FLAG = 0xFF

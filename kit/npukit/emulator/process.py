@@ -1,7 +1,8 @@
-"""The emulator's worker process, and the messages to it (`worker/__main__.py` says how they look)."""
+"""The emulator's worker process, and the messages to it (`npukit_emulator/__main__.py` says how they look)."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ from typing import Any, BinaryIO
 
 from npukit.errors import NpukitError
 
+_WORKER = "npukit_emulator"
+_INSTALL = "pip install 'npukit[emulator]'"
 _HEADER = struct.Struct("<II")
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_TO_END = 2.0
@@ -29,10 +32,12 @@ class WorkerProcess:
     """A worker of our own. It ends when we close it, and when this process ends in any way: its input ends then."""
 
     def __init__(self) -> None:
+        if importlib.util.find_spec(_WORKER) is None:
+            raise NpukitError("the built-in emulator is a package of its own, and not installed", tries=[_INSTALL])
         self._diagnostics = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         path = os.pathsep.join(filter(None, (str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "npukit.emulator.worker"],
+            [sys.executable, "-m", _WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._diagnostics,
@@ -100,10 +105,7 @@ def death(status: int, last_words: str) -> NpukitError:
     if status < 0:
         return NpukitError(f"the emulator crashed by {_signal_name(-status)}{said}", tries=_REPORT)
     if last_words.startswith(("ModuleNotFoundError", "ImportError")):
-        return NpukitError(
-            f"the emulator's worker process did not start{said}",
-            tries=["npukit doctor", "pip install unicorn==2.1.4 capstone"],
-        )
+        return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", _INSTALL])
     return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)
 
 

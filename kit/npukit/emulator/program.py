@@ -35,7 +35,7 @@ def load_segments(elf: Path) -> list[tuple[int, bytes]]:
 
 
 def stack_and_code(elf: Path) -> dict[str, object]:
-    """The end of the stack, and the places of code and activations, as far as known: `Program` in worker/board.py."""
+    """The end of the stack, and the places of code and activations, as far as known: `Program` of `npukit_emulator`."""
     with _opened(elf) as file:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]

@@ -14,7 +14,7 @@ Senders = Mapping[tuple[int, int], Sequence[int]]
 
 _FIRST_FLAG = 0x100
 _STATES = ("has no program", "runs", "sleeps", "has stopped", "is dead")
-"""States in the order of `enum pe_state` in worker/core/pe.h."""
+"""States in the order of `enum pe_state` in npukit_emulator/core/pe.h."""
 _RUNNING, _ASLEEP = 1, 2
 
 

@@ -13,8 +13,7 @@ from typing import Any
 from tvm.ir import IRModule
 
 from npukit.application.declared import Layout
-from npukit.errors import NpukitError
-from npukit.frontend.onnx.file import import_onnx
+from npukit.errors import NpukitError, extra_packages
 from npukit.frontend.pytorch.program import import_pytorch, save_program
 from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.emit import emit_module
@@ -42,6 +41,8 @@ def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -
     if is_tflite(data) or path.suffix == ".tflite":
         return emit_module(read_tflite(data, path.name), CONVERTERS, path.name, shapes)
     if path.suffix == ".onnx":
+        with extra_packages("onnx", f"{path.name}, an ONNX model,"):
+            from npukit.frontend.onnx.file import import_onnx
         return import_onnx(data, path, shapes)
     if path.suffix == ".pt2":
         return import_pytorch(data, path.name, shapes)

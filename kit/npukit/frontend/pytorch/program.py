@@ -14,7 +14,7 @@ import tvm
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.errors import NpukitError, first_line
+from npukit.errors import NpukitError, extra_packages, first_line
 from npukit.frontend.pytorch.archive import checked_archive
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 
@@ -22,11 +22,8 @@ from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
 def import_pytorch(data: bytes, name: str, input_shapes: InputShapes) -> IRModule:
     """The program in the bytes of a .pt2 file. `name` is what errors call it."""
     archive = checked_archive(data, name)
-    try:
+    with extra_packages("torch", f"{name}, a PyTorch program,"):
         from npukit.frontend.pytorch.translate import translated
-    except ImportError as fault:
-        tries = ["pip install 'npukit[torch]'"]
-        raise NpukitError(f"{name} is a PyTorch program, and PyTorch is not installed", tries=tries) from fault
     try:
         with _quiet():
             module = translated(BytesIO(archive))

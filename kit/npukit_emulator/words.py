@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import capstone
 from capstone import arm_const as arm
 
-from npukit.emulator.worker.accesses import list_bytes, word_base
+from npukit_emulator.accesses import list_bytes, word_base
 
 MOST_NEEDS = 4
 """The most needs of a block, as in `struct joint` in core/code.h."""

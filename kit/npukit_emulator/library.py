@@ -24,7 +24,7 @@ from pathlib import Path
 
 from unicorn.unicorn_py3.unicorn import uclib
 
-from npukit.emulator.worker.words import MOST_NEEDS
+from npukit_emulator.words import MOST_NEEDS
 
 
 class Figure(ctypes.Structure):

@@ -10,9 +10,9 @@ from enum import IntFlag
 import capstone
 from capstone import arm_const as arm
 
-from npukit.emulator.worker.accesses import stack_growth, stores
-from npukit.emulator.worker.cycles import accesses_memory, address_registers, cost
-from npukit.emulator.worker.words import Need, Words
+from npukit_emulator.accesses import stack_growth, stores
+from npukit_emulator.cycles import accesses_memory, address_registers, cost
+from npukit_emulator.words import Need, Words
 
 _SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
 _HINT_OR_IT = 0xBF

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from npukit.emulator.worker.board import Accelerator, CannotStart, EmulatedBoard, Flash, NoSuchPe, Program
-from npukit.emulator.worker.compiler import CannotCompile
+from npukit_emulator.board import Accelerator, CannotStart, EmulatedBoard, Flash, NoSuchPe, Program
+from npukit_emulator.compiler import CannotCompile
 
 Reply = tuple[dict[str, Any], bytes]
 

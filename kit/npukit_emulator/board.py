@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npukit.emulator.worker.blocks import BlockCosts, block_costs, core_register
-from npukit.emulator.worker.compiler import core_library, device_library
-from npukit.emulator.worker.cycles import REFILL
-from npukit.emulator.worker.library import (
+from npukit_emulator.blocks import BlockCosts, block_costs, core_register
+from npukit_emulator.compiler import core_library, device_library
+from npukit_emulator.cycles import REFILL
+from npukit_emulator.library import (
     REGISTERS,
     Counters,
     Decode,
@@ -29,7 +29,7 @@ from npukit.emulator.worker.library import (
     load_core,
     unicorn_functions,
 )
-from npukit.emulator.worker.words import MOST_NEEDS
+from npukit_emulator.words import MOST_NEEDS
 
 OUTCOMES = ("cycle", "output", "idle", "fault", "time", "restart", "power cut", "stop", "watchdog")
 _NEVER = (1 << 64) - 1
