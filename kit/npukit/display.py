@@ -1,9 +1,21 @@
-"""Results as HTML, for notebooks: what has `_repr_html_` is shown by it."""
+"""Figures as people read them, and results as HTML: notebooks show by it what has `_repr_html_`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+
+KB = 1024
+
+
+def of_kilobytes(used: int, size: int) -> str:
+    """The part of a memory that is used: `86 / 1024 KB`."""
+    return f"{-(-used // KB)} / {size // KB} KB"
+
+
+def milliseconds(cycles: int, clock_hz: int) -> str:
+    """The time of so many cycles: `2.14 ms`."""
+    return f"{1e3 * cycles / clock_hz:.3g} ms"
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

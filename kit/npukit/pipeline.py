@@ -45,6 +45,7 @@ from npukit.plan.ir.text import print_plan
 from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
 from npukit.plan.predict.frame_rate import reaches, refuse_missed_rate
 from npukit.plan.predict.frame_table import predicted_frame
+from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
 from npukit.plan.tensors.pe_order import pes_in_order
@@ -295,6 +296,8 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "outputs": _ends(compiled.net, compiled.net.outputs),
         "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
+        "regions": [_region(each) for each in fullest_regions(compiled.board, plan)],
+        "clock_hz": compiled.board.core.clock_hz,
         "predicted": asdict(plan.predicted),
         "frame": predicted_frame(compiled.net, compiled.board, plan).to_json(),
         "frames": plan.frames_of_all,
@@ -435,6 +438,11 @@ def _meaning(tensor: Tensor) -> dict[str, Any]:
     """The meaning of an integer."""
     given = tensor.quantization
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
+
+
+def _region(region: RegionUse) -> dict[str, Any]:
+    """One of a PE's memories, as the PE has it that uses most of it."""
+    return {"name": region.name, "used": region.used, "size": region.size}
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:

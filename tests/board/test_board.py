@@ -76,7 +76,7 @@ def test_a_dead_pe_that_does_not_exist(tmp_path: Path) -> None:
 
 def test_memories_that_overlap(tmp_path: Path) -> None:
     extra = '[[memory]]\nname = "more"\norigin = 0x1_0000\nsize = 0x2_0000\nholds = []\n\n[mesh]'
-    assert "memories sram and more overlap" in wrong(tmp_path, PE_MESH.replace("[mesh]", extra))
+    assert "memories SRAM and more overlap" in wrong(tmp_path, PE_MESH.replace("[mesh]", extra))
 
 
 def test_a_mesh_without_a_network(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_mesh_without_a_network(tmp_path: Path) -> None:
 CONTRADICTIONS = {
     "PE 16 is named as dead": ("dead_pes = []", "dead_pes = [16]"),
     "PEs 0 and 5 are named as a dead link": ("dead_links = []", "dead_links = [[0, 5]]"),
-    "registers of timer at 0x1000 lie in memory sram": ("base = 0xE100_0000", "base = 0x1000"),
+    "registers of timer at 0x1000 lie in memory SRAM": ("base = 0xE100_0000", "base = 0x1000"),
     "timer and noc have their registers at one address": ("base = 0xE100_0000", "base = 0xE200_0000"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -89,3 +90,16 @@ def test_a_build_without_renode_files_says_why(folder: Path) -> None:
     assert f"no project/renode: {why}" in " ".join(done.stdout.split())
     assert not (folder / "out/project/renode").exists()
     assert json.loads((folder / "out/npukit.json").read_text())["summary"]["no_renode"] == why
+
+
+def test_flash_and_ram_are_told_apart_with_the_time_of_a_frame() -> None:
+    done = CliRunner().invoke(app, ["fit", "digits.tflite", "--board", "mps2-an386"])
+    assert re.search(
+        r"^1 PE: SSRAM1 \d+ / 4096 KB, SSRAM2 \d+ / 4096 KB, [\d.]+ ms \(.* at 25 MHz\)$", done.stdout, re.M
+    )
+    told = json.loads(build("-o", "out", "--board", "mps2-an386", "--json").stdout)
+    (memory,) = told["memory"]
+    flash, ram = told["regions"]
+    assert flash["used"] == memory["code"] - memory["variables"] + memory["constants"]
+    assert ram["size"] - ram["used"] == memory["free"]
+    assert 0 < memory["variables"] < memory["code"]

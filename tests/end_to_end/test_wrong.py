@@ -116,7 +116,7 @@ def test_model_larger_than_the_memory(tmp_path: Path) -> None:
     graph.quantized("pooled", 0.1, 0, "y")
     path = onnx_models.saved(graph.model({"x": [1, 4, 180, 180]}, "y"), tmp_path)
     done = npukit("build", path, "--pes", "1", "-o", "out", folder=tmp_path)
-    check(done, 3, "bytes more than PE 0 of pe-mesh has", tmp_path)
+    check(done, 3, "bytes more than PE 0 of pe-mesh has in its SRAM of 131,072: ", tmp_path)
     assert "Things to try:" in done.errors
 
 

@@ -101,7 +101,7 @@ def test_a_network_that_does_not_fit_is_refused_with_its_figures(tmp_path: Path)
     board = load_board("pe-mesh")
     net = NET.read_text().replace("arena[2 * BYTES]", "arena[130000]")
     sources = replace(identity_sources(board, net=net), activation_bytes=130_080)
-    with pytest.raises(DoesNotFit, match=r"too large for memory sram of 131072: .*activations 130080, stack \d+"):
+    with pytest.raises(DoesNotFit, match=r"too large for memory SRAM of 131072: .*activations 130080, stack \d+"):
         build_identity("pe-mesh", "zig", tmp_path, sources)
 
 

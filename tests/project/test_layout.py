@@ -24,7 +24,7 @@ def test_one_memory_is_stacked_from_its_end_without_gaps(constants: int, activat
 def test_with_a_memory_of_its_own_the_code_is_followed_by_the_constants() -> None:
     layout = memory_layout(load_board("mps2-an386"), 1000, 2000, 504)
     assert not layout.runs_in_place
-    assert layout.constants.memory.name == "code"
+    assert layout.constants.memory.name == "SSRAM1"
     assert layout.constants.address is None
     assert layout.activations.start == 0x2040_0000 - 2000
     assert layout.stack.start == (0x2040_0000 - 2000 - 504) // 8 * 8

@@ -16,6 +16,7 @@ from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.board.board import load_board
+from npukit.display import of_kilobytes
 from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.frame_table import MESSAGES
@@ -80,6 +81,14 @@ def test_the_figures_are_those_of_the_json(measured: tuple[Build, Bench]) -> Non
         row = re.search(rf'<th scope="row">{layer.name}</th>.*?</tr>', page, re.S)
         assert row is not None
         assert f'<td class="n wide">{layer.cycles:,}</td><td class="n wide">{layer.instructions:,}</td>' in row[0]
+
+
+def test_flash_and_ram_are_apart(tmp_path: Path) -> None:
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", "mps2-an386", engine="cpu")
+    page = render(built, {})
+    for region in built.manifest.summary["regions"]:
+        assert f"{region['name']} of PE 0, {region['used']:,} of {region['size']:,} bytes" in page
+        assert f"<b>{of_kilobytes(region['used'], region['size'])}</b><span>{region['name']}</span>" in page
 
 
 def test_every_picture_says_what_it_is(measured: tuple[Build, Bench]) -> None:

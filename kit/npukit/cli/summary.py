@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
+from npukit.display import milliseconds, of_kilobytes
 
 if TYPE_CHECKING:
     from npukit.project.build_folder import Build
@@ -21,10 +22,7 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     spent = {row["name"]: row["cycles"] for row in summary["frame"]}
     rows = [_row(op, spent.pop(op["name"], 0)) for op in summary["ops"]]
     terminal.table(headings, [*rows, *(_no_layer(name, cycles) for name, cycles in spent.items() if cycles)])
-    least = min(pe["free"] for pe in summary["memory"])
-    latency = summary["predicted"]["latency_cycles"]
-    used = "1 PE" if summary["pes_used"] == 1 else f"{summary['pes_used']} PEs, each"
-    terminal.print(f"{used} with at least {least:,} bytes free; {latency:,} cycles predicted")
+    terminal.print(_footprint(summary))
     terminal.print(f"takes {_ends(summary['inputs'])}; gives {_ends(summary['outputs'])}")
     _show_undivided(terminal, summary)
     if "load" in summary:
@@ -35,6 +33,17 @@ def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     _show_quantization(terminal, summary)
     if summary.get("no_renode"):
         terminal.print(f"no project/renode: {summary['no_renode']}")
+
+
+def _footprint(summary: dict[str, Any]) -> str:
+    """The memory of the fullest PE, and the predicted time of a frame or batch."""
+    pes, cycles, hertz = summary["pes_used"], summary["predicted"]["latency_cycles"], summary["clock_hz"]
+    used = "1 PE:" if pes == 1 else f"{pes} PEs, the fullest with"
+    memory = ", ".join(
+        f"{region['name']} {of_kilobytes(region['used'], region['size'])}" for region in summary["regions"]
+    )
+    time = f"{milliseconds(cycles, hertz)} ({cycles:,} cycles predicted at {hertz / 1e6:g} MHz)"
+    return f"{used} {memory}, {time}"
 
 
 def _ends(ends: list[dict[str, Any]]) -> str:

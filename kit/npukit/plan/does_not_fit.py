@@ -14,7 +14,7 @@ from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.ir.plan import Compute, PePlan, Plan
-from npukit.plan.predict.memory import missing_bytes, shortfall
+from npukit.plan.predict.memory import crowded_region, missing_bytes, shortfall
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK, more_pes
 from npukit.plan.tensors.graph import Graph
@@ -65,14 +65,15 @@ def refuse_what_does_not_fit(net: Net, board: Board, engines: Engines, plan: Pla
 def _fault(problem: Problem, plan: Plan) -> str:
     net, board = problem.net, problem.board
     pe = max(plan.pes, key=lambda pe: shortfall(board, pe.memory))
-    use = pe.memory
-    number = len(plan.pes)
+    region, number = crowded_region(board, pe.memory), len(plan.pes)
+    most = {
+        "constants": f" (most: {_largest_constants(problem, pe)}{_orders(pe)})",
+        "activations": f" (most: {_largest_buffer(net, pe)})",
+    }
+    parts = ", ".join(f"{kind} {size:,}{most.get(kind, '')}" for kind, size in region.parts.items())
     return (
-        f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {shortfall(board, use):,} bytes more than "
-        f"PE {pe.pe} of {board.name} has: "
-        f"constants {use.constants:,} (most: {_largest_constants(problem, pe)}{_orders(pe)}), "
-        f"activations {use.activations:,} (most: {_largest_buffer(net, pe)}), "
-        f"code and stack {use.code + use.stack:,}"
+        f"{net.name} on {number} PE{'s' if number > 1 else ''} needs {region.missing:,} bytes more than "
+        f"PE {pe.pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
     )
 
 

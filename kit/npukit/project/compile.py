@@ -104,12 +104,14 @@ def _layout(board: Board, role: Role, stack_bytes: int) -> MemoryLayout:
 
 
 def _memory_use(layout: MemoryLayout, elf: Elf) -> MemoryUse:
+    variables = variable_bytes(elf)
     return MemoryUse(
-        code=program_bytes(elf) + variable_bytes(elf),
+        code=program_bytes(elf) + variables,
         constants=layout.constants.size + layout.own.size,
         activations=layout.activations.size,
         stack=layout.stack.size,
         free=free_bytes(layout, elf),
+        variables=0 if layout.runs_in_place else variables,
     )
 
 

@@ -12,7 +12,9 @@ from jinja2 import UndefinedError
 
 from npukit import __version__
 from npukit.board.board import Board
+from npukit.display import milliseconds, of_kilobytes
 from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import RegionUse, regions_of
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
 from npukit.report.layers import adds_up, in_short, layer_rows, time_note
@@ -67,7 +69,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
     validation, bench = results.get("validation"), results.get("bench")
     environment = templates_in("report", html=True)
     environment.filters["thousands"] = thousands
-    manifest, summary = build.manifest, build.manifest.summary
+    manifest, summary, bars = build.manifest, build.manifest.summary, _memory(build.board, plan)
     return environment.get_template("report.html.j2").render(
         summary=summary,
         board=manifest.board,
@@ -85,7 +87,8 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         spending=_spending(bench),
         gantt=results.get("gantt"),
         picture=_picture(build, plan, bench),
-        memory=_memory(summary),
+        memory=bars,
+        kinds=list(dict.fromkeys(kind for bar in bars for kind in bar.region.parts)),
         shown_bars=MEMORY_BARS,
         most_rows=MEMORY_ROWS,
         sram=sram_maps(plan),
@@ -136,10 +139,23 @@ def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
     return told.strip()
 
 
-def _memory(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """The root first, then by bytes used."""
-    root, *others = summary["memory"]
-    return [{**pe, "share": _shares(pe)} for pe in (root, *sorted(others, key=lambda pe: pe["free"]))]
+@dataclass(frozen=True)
+class Bar:
+    """One of a PE's memories: bytes by kind, and the part that they take, in percent."""
+
+    pe: int
+    region: RegionUse
+
+    @property
+    def shares(self) -> dict[str, float]:
+        return {kind: round(100 * size / self.region.size, 2) for kind, size in self.region.parts.items()}
+
+
+def _memory(board: Board, plan: Plan) -> list[Bar]:
+    """The memories of the root first, then of the other PEs by bytes used."""
+    root, *others = plan.pes
+    ordered = (root, *sorted(others, key=lambda pe: pe.memory.free))
+    return [Bar(pe.pe, region) for pe in ordered for region in regions_of(board, pe.memory)]
 
 
 def thousands(value: int | None) -> str:
@@ -162,6 +178,7 @@ def _figures(
     figures = [
         *_time(summary, bench, board.core.clock_hz),
         Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))),
+        *(Figure(each["name"], of_kilobytes(each["used"], each["size"])) for each in summary["regions"]),
     ]
     if board.pe_count > 1:
         figures.append(Figure("PEs used", thousands(summary["pes_used"])))
@@ -185,7 +202,7 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
     told, said = bench or summary["predicted"], "" if bench else ", predicted"
     if summary["frames"] == 1:
         cycles = told["latency_cycles"]
-        per_time = Figure(f"at {clock_hz / 1e6:g} MHz", f"{1e3 * cycles / clock_hz:.3g} ms")
+        per_time = Figure(f"at {clock_hz / 1e6:g} MHz", milliseconds(cycles, clock_hz))
         return [Figure(f"cycles a frame{said}", thousands(cycles)), per_time]
     cycles = _between_frames(told, summary["frames"])
     return [
@@ -204,9 +221,3 @@ def _between_frames(told: dict[str, Any], frames: int) -> float:
 def _unit(frames: int) -> str:
     """The unit of work that the host starts: a frame or a batch."""
     return "frame" if frames == 1 else f"batch of {frames:,} frames"
-
-
-def _shares(pe: dict[str, int]) -> dict[str, float]:
-    parts = ("code", "constants", "activations", "stack")
-    total = max(sum(pe[part] for part in parts) + pe["free"], 1)
-    return {part: round(100 * pe[part] / total, 2) for part in parts}

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from npukit.board.board import load_board
+from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
     ALIGNMENT,
     CODE_BYTES,
@@ -16,6 +18,7 @@ from npukit.plan.predict.memory import (
     joined,
     memory_use,
     pack,
+    regions_of,
     shortfall,
 )
 
@@ -70,6 +73,15 @@ def test_each_memory_of_a_board_counts_what_it_holds() -> None:
     size = board.memory_for("constants").size
     assert shortfall(board, memory_use(board, size, 0)) == CODE_BYTES
     assert memory_use(board, size, 16).free == board.memory_for("activations").size - STACK_BYTES - 16
+
+
+def test_each_memory_is_told_by_what_it_holds() -> None:
+    use = MemoryUse(code=30_000, constants=50_000, activations=4_000, stack=1_000, free=125_072, variables=1_000)
+    flash, ram = regions_of(load_board("stm32f4-disco"), use)
+    assert (flash.name, flash.used, flash.parts) == ("Flash", 79_000, {"code": 29_000, "constants": 50_000})
+    assert (ram.name, ram.used, ram.size - ram.used) == ("RAM", 6_000, use.free)
+    (whole,) = regions_of(load_board("pe-mesh"), replace(use, variables=0))
+    assert (whole.name, whole.used) == ("SRAM", 85_000)
 
 
 @given(LIFETIMES, st.data())

@@ -24,6 +24,7 @@ from npukit.cli.options import (
     open_terminal,
 )
 from npukit.cli.summary import keep_in_report, of_frame, show_modified, told_of
+from npukit.display import milliseconds
 
 MOST_PES = 16
 
@@ -157,9 +158,9 @@ def _summary(measured: Bench) -> str:
     instructions = f"{measured.instructions:,} instructions"
     if measured.latency_cycles is None or measured.interval_cycles is None:
         return f"{instructions} a frame on {measured.engine}, which counts no cycles"
-    milliseconds = 1e3 * measured.latency_cycles / measured.clock_hz
+    time = milliseconds(measured.latency_cycles, measured.clock_hz)
     return (
-        f"{measured.latency_cycles:,} cycles a frame ({milliseconds:.3g} ms at {measured.clock_hz / 1e6:g} MHz, on"
+        f"{measured.latency_cycles:,} cycles a frame ({time} at {measured.clock_hz / 1e6:g} MHz, on"
         f" {measured.engine}), {measured.interval_cycles:,} between frames; {instructions};"
         f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}{_energy(measured)}"
     )

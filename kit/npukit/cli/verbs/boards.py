@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.options import AsJson, Quiet, Verbose, open_terminal
+from npukit.display import KB
 
 if TYPE_CHECKING:
     from npukit.board.board import Board
@@ -17,7 +18,7 @@ def boards(as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) 
 
         known = list(known_boards())
         terminal.result([_facts(board) for board in known])
-        headings = ("board", ">PEs", ">memory a PE", ">clock", "accelerators", "runs on")
+        headings = ("board", ">PEs", "memory a PE", ">clock", "accelerators", "runs on")
         terminal.table(headings, [_row(board) for board in known])
 
 
@@ -31,7 +32,7 @@ def _facts(board: Board) -> dict[str, Any]:
 
 
 def _row(board: Board) -> tuple[str, ...]:
-    kilobytes = sum(memory.size for memory in board.memory) // 1024
+    memory = ", ".join(f"{each.name} {each.size // KB} KB" for each in board.memory)
     accelerators = ", ".join(slot.name for slot in board.accelerator) or "none"
     clock = f"{board.core.clock_hz / 1e6:g} MHz"
-    return board.name, str(board.pe_count), f"{kilobytes} KB", clock, accelerators, ", ".join(board.runs_on)
+    return board.name, str(board.pe_count), memory, clock, accelerators, ", ".join(board.runs_on)

@@ -150,13 +150,18 @@ class Message:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes of one PE's memories. Code and stack are reserves until the image is linked."""
+    """Bytes of one PE's memories. Code and stack are reserves until the image is linked.
+
+    `variables` is the part of the code that lies where the activations are, on boards whose code has a memory of its
+    own: none until the image is linked.
+    """
 
     code: int
     constants: int
     activations: int
     stack: int
     free: int
+    variables: int = 0
 
 
 @dataclass(frozen=True)

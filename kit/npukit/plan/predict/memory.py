@@ -265,10 +265,47 @@ def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
     return MemoryUse(**parts, free=_free(board, parts, "activations"))
 
 
+@dataclass(frozen=True)
+class RegionUse:
+    """The bytes of one of a PE's memories, by what they hold."""
+
+    name: str
+    size: int
+    parts: Mapping[str, int]
+
+    @property
+    def used(self) -> int:
+        return sum(self.parts.values())
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.used - self.size)
+
+
+def regions_of(board: Board, use: MemoryUse) -> tuple[RegionUse, ...]:
+    """The use of each memory of a PE."""
+    apart = use.variables
+    sizes = {"code": use.code - apart, "constants": use.constants, "activations": use.activations, "stack": use.stack}
+    parts = [{kind: sizes[kind] for kind in memory.holds} for memory in board.memory]
+    if apart:
+        parts = [{**held, "variables": apart} if "activations" in held else held for held in parts]
+    return tuple(RegionUse(memory.name, memory.size, held) for memory, held in zip(board.memory, parts, strict=True))
+
+
+def fullest_regions(board: Board, plan: Plan) -> tuple[RegionUse, ...]:
+    """Each memory of a PE, as the PE has it that uses most of it."""
+    each = zip(*(regions_of(board, pe.memory) for pe in plan.pes), strict=True)
+    return tuple(max(regions, key=lambda region: region.used) for regions in each)
+
+
+def crowded_region(board: Board, use: MemoryUse) -> RegionUse:
+    """The memory of the PE that is too small by most."""
+    return max(regions_of(board, use), key=lambda region: region.missing)
+
+
 def shortfall(board: Board, use: MemoryUse) -> int:
     """Bytes that the fullest memory of the PE is too small; 0 if all fits."""
-    parts = {"code": use.code, "constants": use.constants, "activations": use.activations, "stack": use.stack}
-    return max(0, *(-_free(board, parts, kind) for kind in ("constants", "activations")))
+    return crowded_region(board, use).missing
 
 
 def missing_bytes(board: Board, plan: Plan) -> int:
