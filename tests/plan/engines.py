@@ -1,14 +1,18 @@
-"""Engines for the planner's tests: the real MAC array, and a core that costs something simple."""
+"""Engines for the planner's tests: the real MAC array, and a core that costs something simple; plans with them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from npukit.accel.interface import Abilities, Accelerator, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.plugin import MacArray
-from npukit.board.board import Board
+from npukit.board.board import Board, load_board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.plan.ir.plan import Plan
+from npukit.plan.planner import plan_network
 
 
 class SimpleCore:
@@ -34,3 +38,10 @@ class SimpleCore:
 def engines(board: Board) -> dict[str, Accelerator]:
     arrays: dict[str, Accelerator] = {slot.name: MacArray(slot) for slot in board.accelerator}
     return {**arrays, "cpu": SimpleCore()}
+
+
+@cache
+def planned_on(pes: int, make: Callable[[], Net]) -> tuple[Net, Plan]:
+    """A network with its plan for at most so many PEs of pe-mesh, made once a process."""
+    net, board = make(), load_board("pe-mesh")
+    return net, plan_network(net, board, engines(board), max_pes=pes)

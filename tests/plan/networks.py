@@ -134,6 +134,13 @@ def _same(size: int, kernel: int, stride: int) -> tuple[int, int, int]:
     return out, total // 2, total - total // 2
 
 
+def small_net() -> Net:
+    b = Builder("small")
+    x = b.conv(b.input(1, 12, 12, 4), 32, 3)
+    x = b.add(b.conv(x, 32, 3), x)
+    return b.net(b.softmax(b.dense(b.flatten(b.global_pool(x)), 6)))
+
+
 def keyword_net() -> Net:
     """The shape of MLPerf Tiny's keyword spotting."""
     b = Builder("kws")

@@ -11,7 +11,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory_breakdown import kinds_of
 from plan.batch.test_batch_emitter import heavy
-from plan.engines import engines
+from plan.engines import engines, planned_on
 from plan.networks import keyword_net
 
 BOARD = load_board("pe-mesh")
@@ -25,8 +25,7 @@ def check(plan: Plan) -> None:
 
 
 def test_one_pe_has_commands_and_nothing_of_a_mesh() -> None:
-    net = keyword_net()
-    plan = plan_network(net, BOARD, engines(BOARD), max_pes=1)
+    net, plan = planned_on(1, keyword_net)
     check(plan)
     kinds = kinds_of(plan, plan.pes[0])
     assert kinds.commands == 96 * sum(1 for step in plan.pes[0].computes() if step.engine == "mac_array")
@@ -36,7 +35,7 @@ def test_one_pe_has_commands_and_nothing_of_a_mesh() -> None:
 
 
 def test_a_mesh_has_descriptors_and_receives() -> None:
-    plan = plan_network(keyword_net(), BOARD, engines(BOARD), max_pes=16)
+    _, plan = planned_on(16, keyword_net)
     check(plan)
     kinds = [kinds_of(plan, pe) for pe in plan.pes]
     assert max(each.descriptors for each in kinds) > 0

@@ -14,12 +14,12 @@ from npukit.plan.search.tries import size_of, tried
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
-from plan.networks import image_net
+from plan.networks import small_net
 
 
 def problem(told: list[str]) -> Problem:
     board = load_board("pe-mesh")
-    return Problem(Graph(image_net()), board, engines(board), tuple(range(4)), told.append)
+    return Problem(Graph(small_net()), board, engines(board), tuple(range(4)), told.append)
 
 
 def plans(*cycles: int) -> Iterator[Plan]:
