@@ -24,6 +24,10 @@ def test_every_function_of_the_api_is_at_the_top() -> None:
     assert not hasattr(npukit, "load_board"), "what the api itself imports is not part of it"
 
 
+def test_completion_shows_the_verbs() -> None:
+    assert {"bench", "build", "run", "validate"} <= set(dir(npukit))
+
+
 def test_nothing_heavy_is_imported() -> None:
     code = (
         "import sys, npukit; npukit.build, npukit.validate; sys.exit(bool({'tvm', 'torch', 'onnx'} & {*sys.modules}))"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from npukit.api import trace as trace
     from npukit.api import tune as tune
     from npukit.api import validate as validate
+    from npukit.api import write_report as write_report
 
 __version__ = "0.1.0"
 
@@ -30,3 +31,8 @@ def __getattr__(name: str) -> Any:
     if name not in api.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    """The names of the module and of what `npukit.api` has, for completion."""
+    return sorted({*globals(), *import_module("npukit.api").__all__})

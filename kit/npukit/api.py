@@ -12,7 +12,7 @@ import numpy as np
 
 from npukit.board.board import load_board
 from npukit.errors import NpukitError, extra_packages
-from npukit.measure.cases import Cases
+from npukit.measure.cases import Cases, Inputs
 from npukit.net.net import Net
 from npukit.options import Network, Options
 from npukit.progress import Progress, Silent
@@ -59,6 +59,7 @@ __all__ = [
     "tune",
     "validate",
     "validate_networks",
+    "write_report",
 ]
 
 Model: TypeAlias = "Path | str | ExportedProgram"
@@ -203,7 +204,7 @@ def validate(
     folder: Folder,
     *,
     on: str | None = None,
-    inputs: Path | str | None = None,
+    inputs: Inputs | None = None,
     expect: str | None = None,
     cases: int | None = None,
     faults: Path | str | None = None,
@@ -211,8 +212,9 @@ def validate(
 ) -> Validation:
     """Run the build as deployed and observed; compare outputs and layers with the integer reference, bit for bit.
 
-    With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here:
-    it faults on reading memory that was never written.
+    `inputs` are an npz file, its arrays by name, or the array of the first input: cases along the first axis. With
+    `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here: it
+    faults on reading memory that was never written.
     """
     from npukit.measure.cases import first_cases
     from npukit.measure.memory import check_memory
@@ -232,12 +234,15 @@ def run(
     folder: Folder,
     *,
     on: str | None = None,
-    inputs: Path | str | None = None,
+    inputs: Inputs | None = None,
     faults: Path | str | None = None,
     debugger: Debugger | None = None,
     progress: Progress | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The outputs of all cases, one array an output with a leading axis of cases. `faults` as for `validate`."""
+    """The outputs of all cases, one array an output with a leading axis of cases. `inputs`, `faults` as for `validate`.
+
+    >>> npukit.run("out/digits", inputs=image[np.newaxis])[0].argmax()
+    """
     from npukit.measure.cases import rounds, stack
     from npukit.measure.memory import check_memory
     from npukit.measure.target import Emulation, open_target
@@ -290,13 +295,13 @@ def trace(
     return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output), name)
 
 
-def report(folder: Folder, *, compare: Folder | None = None, output: Path | None = None) -> Path:
+def write_report(folder: Folder, *, compare: Folder | None = None, output: Path | None = None) -> Path:
     """Write the page about a build with all that is known of it; with `compare`, one of both builds side by side."""
     from npukit.report.compare import write_comparison
-    from npukit.report.page import write_report
+    from npukit.report.page import write_report as write
 
     if compare is None:
-        return write_report(load(folder))
+        return write(load(folder))
     return write_comparison(load(folder), load(compare), output)
 
 
@@ -476,8 +481,8 @@ def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:
     return load_fault_plan(Path(path)) if path else None
 
 
-def _cases(built: Build, net: Net, inputs: Path | str | None, expect: str | None) -> Cases:
+def _cases(built: Build, net: Net, inputs: Inputs | None, expect: str | None) -> Cases:
     from npukit.measure.cases import load_cases
     from npukit.project.build_folder import GOLDEN
 
-    return load_cases(Path(inputs) if inputs else built.folder / GOLDEN, net, expect)
+    return load_cases(built.folder / GOLDEN if inputs is None else inputs, net, expect)

@@ -49,7 +49,7 @@ def test_measured_figures_stand_where_both_builds_have_them(builds: tuple[Build,
 
 
 def test_the_verb_writes_where_it_is_told(builds: tuple[Build, Build], tmp_path: Path) -> None:
-    page = api.report(builds[0].folder, compare=builds[1].folder, output=tmp_path / "both.html")
+    page = api.write_report(builds[0].folder, compare=builds[1].folder, output=tmp_path / "both.html")
     assert page.read_text().startswith("<!doctype html>")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from npukit.net.reference import evaluate
 from npukit.quantize.calibration import labels_of
 
 GOLDEN_CASES = 3
+
+Inputs: TypeAlias = Path | str | np.ndarray | Mapping[str, np.ndarray]
+"""Cases of a user: an npz file, its arrays by name, or the array of the first input alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +75,9 @@ def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) ->
     return zlib.crc32(np.ascontiguousarray(part).tobytes())
 
 
-def load_cases(path: Path, net: Net, expect: str | None) -> Cases:
+def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
     """`in0`, `in1`, ... of an npz, and `out0`, ... or the array `expect` names, where they are there."""
-    arrays = load_arrays(path)
+    path, arrays = _named_arrays(given)
     inputs = tuple(_input(arrays, path, net, i) for i in range(len(net.inputs)))
     if expect and expect not in arrays:
         raise NpukitError(f"{path} has no array {expect}", tries=[f"one of: {', '.join(sorted(arrays))}"])
@@ -86,7 +90,15 @@ def load_cases(path: Path, net: Net, expect: str | None) -> Cases:
     return Cases(inputs, expected, labels_of(arrays, path, count))
 
 
-def _expected(array: np.ndarray, name: str, path: Path, net: Net, index: int, count: int) -> np.ndarray:
+def _named_arrays(given: Inputs) -> tuple[str, Mapping[str, np.ndarray]]:
+    """The arrays by name, and what errors call where they are from."""
+    if isinstance(given, str | Path):
+        return str(given), load_arrays(Path(given))
+    named = given if isinstance(given, Mapping) else {"in0": given}
+    return "what was given", {name: np.asarray(array) for name, array in named.items()}
+
+
+def _expected(array: np.ndarray, name: str, path: str, net: Net, index: int, count: int) -> np.ndarray:
     tensor = net.tensor(net.outputs[index])
     if array.ndim == 0 or array.size != count * tensor.elements:
         raise NpukitError(
@@ -96,7 +108,7 @@ def _expected(array: np.ndarray, name: str, path: Path, net: Net, index: int, co
     return array.reshape(count, *tensor.shape)
 
 
-def _input(arrays: dict[str, np.ndarray], path: Path, net: Net, index: int) -> np.ndarray:
+def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) -> np.ndarray:
     tensor, name = net.tensor(net.inputs[index]), f"in{index}"
     if name not in arrays:
         raise NpukitError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -73,7 +73,7 @@ def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: Wanted) 
     return array.reshape(len(array), *wanted.shape).astype(wanted.dtype)
 
 
-def labels_of(arrays: dict[str, np.ndarray], path: Path, count: int) -> np.ndarray | None:
+def labels_of(arrays: Mapping[str, np.ndarray], path: Path | str, count: int) -> np.ndarray | None:
     """The labels of the cases, if the file has any. Text is names of cases, not labels."""
     labels = arrays.get(LABELS)
     if labels is None or labels.dtype.kind in "SU":

@@ -26,6 +26,6 @@ def report(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        page = api.report(build, compare=compare, output=output)
+        page = api.write_report(build, compare=compare, output=output)
         terminal.result({"report": str(page)})
         terminal.print(str(page))
