@@ -37,6 +37,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             "docs/adding-an-op",
             "docs/firmware",
             "docs/accelerators",
+            "docs/coming-from-tvm",
         ),
         *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8", "vector16")),
     ),
