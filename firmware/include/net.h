@@ -74,7 +74,7 @@ struct net_control {
     uint32_t fault_pc;
     uint32_t fault_address;
     uint32_t events; /* where struct net_events lies; 0: none are written */
-    uint32_t reserved;
+    volatile uint32_t kept; /* not 0: states are as the last frame left them; else they begin anew, also by the root */
 };
 
 /* What an observed frame leaves behind of each layer. Counters that do not fit stay at their largest value. */
@@ -83,6 +83,15 @@ struct net_record {
     uint32_t cycles;
     uint32_t instructions;
     uint32_t asleep;
+};
+
+/* A part of a state, which stays here from frame to frame: `bytes` of it, which begin as `initial`, or if that is 0 as
+ * `fill` each. */
+struct net_state {
+    uint8_t *data;
+    const uint8_t *initial;
+    uint32_t bytes;
+    uint32_t fill;
 };
 
 /* What happened here and when, in builds that trace: a step of the frame began, or (NET_FRAME_END) the frame was over. */
@@ -103,6 +112,7 @@ struct net_events {
 _Static_assert(sizeof(struct net_event) == 8 && sizeof(struct net_events) == 8, "the protocol says so");
 _Static_assert(sizeof(struct net_control) == 64, "the plan counts on it");
 _Static_assert(sizeof(struct net_record) == 16, "the plan counts on it");
+_Static_assert(sizeof(void *) != 4 || sizeof(struct net_state) == 16, "the plan counts on it");
 
 /* A step of a frame, in programs that are a table of steps. What computes says in `flag` how many layers further the
  * next one is, as a signed byte: 0 if both are pieces of one layer. */
@@ -114,6 +124,7 @@ enum net_step_kind {
     NET_SIGNALS, /* the same of `count` PEs; the step behind it says which */
     NET_TO,      /* `what`: the list of struct noc_destination */
     NET_PATCH,   /* `what` becomes word `flag` of the command of the next step that is another */
+    NET_RESTORE, /* the `count` parts of states from `what` on */
     NET_RUN,     /* an accelerator's chain, whose first layer is the `count` commands from `what` on */
     NET_SUBMIT,  /* the same, and only start it */
     NET_LINKED,  /* a layer of the chain before */
@@ -172,6 +183,9 @@ static inline int32_t net_observed(void)
 /* Around each layer of an observed frame, or each piece of one: before it begins, and while its output is in place. */
 void net_begin_layer(void);
 void net_end_layer(uint32_t layer);
+
+/* Let these parts of states begin anew, unless they are as the last frame left them. */
+void net_restore(const struct net_state *states, uint32_t count);
 
 /* In builds that trace: before each step, and at the frame's end. */
 void net_event(uint32_t step);

@@ -22,6 +22,23 @@ static void empty_records(void)
     }
 }
 
+static void begin(const struct net_state *state)
+{
+    for (uint32_t i = 0; i < state->bytes; i++) {
+        state->data[i] = state->initial != 0 ? state->initial[i] : (uint8_t)state->fill;
+    }
+}
+
+void net_restore(const struct net_state *states, uint32_t count)
+{
+    if (net_control->kept == 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            begin(&states[i]);
+        }
+        net_control->kept = 1;
+    }
+}
+
 void net_begin_layer(void)
 {
     if (recorded != net_control->frames + 1) {

@@ -52,9 +52,10 @@ static const struct request_kind request_kinds[] = {
     {reset, 0, false, false},
     {0, 4, false, true}, /* rpc_events */
     {rpc_digest, 8, false, true},
+    {0, 0, false, false}, /* rpc_states */
 };
 
-enum { READ_EVENTS = 15, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
+enum { READ_EVENTS = 15, RESET_STATES = 17, REQUEST_KINDS = sizeof request_kinds / sizeof request_kinds[0] };
 
 static const char *const status_texts[RPC_STATUSES] = {
     [RPC_OK] = "",
@@ -191,14 +192,26 @@ static void end_trial(void)
     }
 }
 
+static rpc_handler *handler_of(uint32_t kind)
+{
+    switch (kind) {
+    case READ_EVENTS:
+        return rpc_events;
+    case RESET_STATES:
+        return rpc_states;
+    default:
+        return request_kinds[kind].handler;
+    }
+}
+
 static struct rpc_answer carry_out(uint8_t *packet, uint32_t argument_bytes)
 {
     struct rpc_answer answer = objection(packet, argument_bytes);
     if (answer.status == RPC_OK && packet[1] != RPC_HELLO) {
         end_trial();
     }
-    if (answer.status == RPC_OK) {
-        rpc_handler *handler = packet[1] == READ_EVENTS ? rpc_events : request_kinds[packet[1]].handler;
+    rpc_handler *const handler = answer.status == RPC_OK ? handler_of(packet[1]) : 0;
+    if (handler != 0) { /* else it is refused, or there are no states to reset */
         answer = handler(pe_of(packet), packet + RPC_HEADER_BYTES, argument_bytes, packet + RPC_REPLY_HEADER_BYTES);
     }
     if (answer.status != RPC_OK) {

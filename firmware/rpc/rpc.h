@@ -16,11 +16,13 @@ struct rpc_region {
 struct rpc_answer;
 typedef struct rpc_answer rpc_handler(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload);
 
-/* The generated project provides these three: `rpc_events` is rpc_read_events() in builds that trace, else 0. */
+/* The generated project provides these: `rpc_events` is rpc_read_events() in builds that trace, else 0; `rpc_states` is
+ * rpc_reset_states() in networks that keep something from frame to frame, else 0. */
 extern const struct rpc_region rpc_regions[];
 extern const uint32_t rpc_region_count;
 extern rpc_handler *const rpc_events;
-rpc_handler rpc_read_events;
+extern rpc_handler *const rpc_states;
+rpc_handler rpc_read_events, rpc_reset_states;
 
 /* What was loaded and nothing changes: the program, its constants, what this PE has of its own. */
 enum { RPC_LOADED = 3 };

@@ -58,6 +58,9 @@ void rpc_forget_run(void);
 /* Whether the outputs are those of a single frame that has succeeded. */
 void rpc_outputs_are(bool in_place);
 
+/* Have the states on all PEs begin anew with the next frame. */
+struct rpc_answer rpc_forget_states(void);
+
 /* Run a frame of the run that was started. False if there is none. */
 bool rpc_run_frame(void);
 

@@ -61,7 +61,12 @@ bool rpc_all_run(void)
     return all;
 }
 
-/* --- observation --- */
+/* --- what the next frame shall do --- */
+
+static bool write_word(const struct net_pe *pe, uint32_t member, uint32_t word)
+{
+    return hal_write_pe(pe->pe, pe->control + member, &word, sizeof word);
+}
 
 /* Reading the word back makes sure that it is there before any message of the next frame. */
 static bool tell(const struct net_pe *pe, uint32_t observed)
@@ -71,9 +76,31 @@ static bool tell(const struct net_pe *pe, uint32_t observed)
         net_control->observed = observed;
         return true;
     }
-    return read_control(pe, &control) &&
-           hal_write_pe(pe->pe, pe->control + (uint32_t)offsetof(struct net_control, observed), &observed, sizeof observed) &&
+    return read_control(pe, &control) && write_word(pe, (uint32_t)offsetof(struct net_control, observed), observed) &&
            read_control(pe, &control) && control.observed == observed;
+}
+
+/* Likewise. */
+static bool forget(const struct net_pe *pe)
+{
+    struct net_control control;
+    if (is_root(pe)) {
+        net_control->kept = 0;
+        return true;
+    }
+    return read_control(pe, &control) && write_word(pe, (uint32_t)offsetof(struct net_control, kept), 0) &&
+           read_control(pe, &control) && control.kept == 0;
+}
+
+struct rpc_answer rpc_forget_states(void)
+{
+    for (uint32_t i = 0; i < pe_count(); i++) {
+        const struct net_pe pe = pe_at(i);
+        if (!forget(&pe)) {
+            return rpc_refuse(RPC_NOT_RUNNING, pe.pe);
+        }
+    }
+    return rpc_done(0);
 }
 
 struct rpc_answer rpc_observe(bool observe)

@@ -88,6 +88,13 @@ static struct rpc_answer begin_run(bool started, uint32_t number, uint32_t frame
     return told;
 }
 
+/* Not between the frames of a run: which of them it would be before is chance. */
+struct rpc_answer rpc_reset_states(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
+{
+    (void)pe, (void)arguments, (void)size, (void)payload;
+    return last_run.state == UNDER_WAY ? rpc_refuse(RPC_RUNNING, last_run.number) : rpc_forget_states();
+}
+
 static uint8_t *put_spent(uint8_t *at)
 {
     return put64(put64(put64(at, last_run.spent.cycles), last_run.spent.instructions), last_run.spent.asleep);

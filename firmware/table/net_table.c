@@ -102,6 +102,11 @@ static int32_t do_step(const struct net_step *step)
         return net_join();
     case NET_CALL:
         return core_kernel(step->count);
+    case NET_RESTORE:
+        if (NET_HAS_STATES) {
+            net_restore((const struct net_state *)(uintptr_t)step->what, step->count);
+        }
+        return 0;
     default: /* NET_LINKED, NET_TO: done with the step before */
         return 0;
     }

@@ -207,23 +207,24 @@ def validate(
     inputs: Inputs | None = None,
     expect: str | None = None,
     cases: int | None = None,
+    stream: bool = False,
     faults: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Validation:
     """Run the build as deployed and observed; compare outputs and layers with the integer reference, bit for bit.
 
-    `inputs` are an npz file, its arrays by name, or the array of the first input: cases along the first axis. With
-    `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile. The built-in emulator is strict here: it
-    faults on reading memory that was never written.
+    `inputs` are an npz file, its arrays by name, or the array of the first input: cases along the first axis. Of a
+    network with states every case begins anew, and may have frames of its own along a second axis; with `stream` the
+    cases are the frames of one sequence. With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile.
+    The built-in emulator is strict here: it faults on reading memory that was never written.
     """
-    from npukit.measure.cases import first_cases
     from npukit.measure.memory import check_memory
     from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import validate as compare
 
     built = load(folder)
     net = built.net()
-    chosen = first_cases(_cases(built, net, inputs, expect), cases)
+    chosen = _cases(built, net, inputs, expect, cases, stream=stream)
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
         found = compare(target, net, built.plan(), chosen, progress or Silent())
         check_memory(target.session, built)
@@ -235,11 +236,14 @@ def run(
     *,
     on: str | None = None,
     inputs: Inputs | None = None,
+    stream: bool = False,
     faults: Path | str | None = None,
     debugger: Debugger | None = None,
     progress: Progress | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The outputs of all cases, one array an output with a leading axis of cases. `inputs`, `faults` as for `validate`.
+    """The outputs of all cases, one array an output with the leading axes of the inputs.
+
+    `inputs`, `stream` and `faults` as for `validate`.
 
     >>> npukit.run("out/digits", inputs=image[np.newaxis])[0].argmax()
     """
@@ -250,12 +254,12 @@ def run(
 
     built = load(folder)
     net = built.net()
-    chosen, shown = _cases(built, net, inputs, None), progress or Silent()
+    chosen, shown = _cases(built, net, inputs, None, stream=stream), progress or Silent()
     with open_target(built, on, Emulation(faults=_plan_of_faults(faults), debugger=debugger)) as target:
         each = shown.track(rounds(chosen.count, built.plan().frames_of_all), f"run on {target.name}")
         outputs = [frame for cases in each for frame in run_round(target.session, net, chosen, cases, observe=False)]
         check_memory(target.session, built)
-        return stack(outputs[: chosen.count])
+        return tuple(map(chosen.given, stack(outputs[: chosen.count])))
 
 
 def bench(folder: Folder, *, on: str | None = None, frames: int = 3, progress: Progress | None = None) -> Bench:
@@ -481,8 +485,17 @@ def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:
     return load_fault_plan(Path(path)) if path else None
 
 
-def _cases(built: Build, net: Net, inputs: Inputs | None, expect: str | None) -> Cases:
-    from npukit.measure.cases import load_cases
+def _cases(
+    built: Build,
+    net: Net,
+    inputs: Inputs | None,
+    expect: str | None,
+    count: int | None = None,
+    *,
+    stream: bool = False,
+) -> Cases:
+    from npukit.measure.cases import as_stream, first_cases, load_cases
     from npukit.project.build_folder import GOLDEN
 
-    return load_cases(built.folder / GOLDEN if inputs is None else inputs, net, expect)
+    cases = first_cases(load_cases(built.folder / GOLDEN if inputs is None else inputs, net, expect), count)
+    return as_stream(cases, net) if stream else cases

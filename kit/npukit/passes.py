@@ -13,6 +13,7 @@ from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.passes.dead_channels import without_dead_channels
+from npukit.net.passes.states import with_states_in_place
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
 
@@ -51,6 +52,7 @@ PLACING = (
     Pass("patterns", lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only)),
     Pass("strict", lambda net, wanted: _strict(net) if wanted.strict else net),
     Pass("overlap", lambda net, wanted: in_overlapping_order(net, wanted.engines)),
+    Pass("states", lambda net, wanted: with_states_in_place(net)),
 )
 """The passes after which each op has its engine and its turn."""
 

@@ -29,7 +29,7 @@ from npukit.measure.cases import Cases, golden_cases, rounds
 from npukit.net.cost import macs
 from npukit.net.importer.loops import Kernel, Scheduling, load_kernels, save_kernels, scheduling
 from npukit.net.limits import IMPORT_MEMORY
-from npukit.net.net import Net, Op
+from npukit.net.net import Net, Op, State
 from npukit.net.ops import TvmCode
 from npukit.net.passes.dead_channels import removed_channels
 from npukit.net.store import save_net
@@ -76,7 +76,7 @@ from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
 
 BUILD_ID_BYTES = 16
-TOLD = ("dead_channels", "quantization", "accuracy", "states")
+TOLD = ("dead_channels", "quantization", "accuracy")
 """Keys of the summary that come from the model, and stay when a build is made again from its net."""
 
 
@@ -165,7 +165,6 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     removed = removed_channels(loaded.net, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
-    told |= {"states": [each.to_json() for each in loaded.states]} if loaded.states else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net), *shared)
 
 
@@ -294,6 +293,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "undivided": [op.name for op in compiled.net.ops if isinstance(op.attributes, TvmCode)],
         "inputs": _ends(compiled.net, compiled.net.inputs),
         "outputs": _ends(compiled.net, compiled.net.outputs),
+        "states": [_state(compiled.net, each) for each in compiled.net.states],
         "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
         "regions": [_region(each) for each in fullest_regions(compiled.board, plan)],
@@ -358,8 +358,8 @@ def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
 
 
 def _write_golden(cases: Cases, folder: Path) -> None:
-    arrays = {f"in{i}": array for i, array in enumerate(cases.inputs)}
-    arrays |= {f"out{i}": array for i, array in cases.expected.items()}
+    arrays = {f"in{i}": cases.given(array) for i, array in enumerate(cases.inputs)}
+    arrays |= {f"out{i}": cases.given(array) for i, array in cases.expected.items()}
     np.savez(folder / GOLDEN, **arrays)  # pyright: ignore[reportArgumentType]
 
 
@@ -432,6 +432,12 @@ def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
     """The inputs or outputs of the network."""
     tensors = [net.tensor(name) for name in names]
     return [{"name": each.name, "type": each.dtype, "shape": list(each.shape), **_meaning(each)} for each in tensors]
+
+
+def _state(net: Net, state: State) -> dict[str, Any]:
+    """A tensor that the network keeps: the name of what becomes of it, and its first value."""
+    (told,) = _ends(net, (state.input,))
+    return {**told, "becomes": state.output, "begins": state.begins}
 
 
 def _meaning(tensor: Tensor) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from tflite_models import Model
+from tflite_models import Model, ring
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
-from npukit.net.reference import run_reference
+from npukit.net.reference import evaluate, run_reference
 from npukit.quantize.models import load_model
 
 VALID = tflite.Padding.VALID
@@ -41,46 +41,24 @@ def test_scales_of_a_bias_lie_along_its_one_axis_whatever_the_file_says(axis: in
     assert np.array_equal(*results)
 
 
-def ring(*, begins: int, changes: bool = True) -> Model:
-    """A streaming layer: what was there and what comes are joined, and a part of it is kept in a variable."""
-    model, once = Model(), Model()
-    once.constant("zero", np.full((1, 2, 3), begins, np.int8), 0.05, -3)
-    once.op("ASSIGN_VARIABLE", [once.handle("handle", "kept"), "zero"], [])
-    model.op("CALL_ONCE", [], [], "CallOnce", InitSubgraphIndex=model.subgraph(once))
-    model.handle("handle", "kept")
-    model.input("x", (1, 1, 3), 0.05, -3)
-    model.tensor("kept", (1, 2, 3), 0.05, -3)
-    model.tensor("all", (1, 3, 3), 0.05, -3)
-    model.op("READ_VARIABLE", ["handle"], ["kept"])
-    model.op("CONCATENATION", ["kept", "x"], ["all"], "Concatenation", Axis=1)
-    model.constant("begin", np.array([0, 1, 0], np.int32))
-    model.constant("size", np.array([1, 2, 3], np.int32))
-    model.tensor("next", (1, 2, 3), 0.05, -3)
-    model.op("SLICE", ["all", "begin", "size"], ["next"])
-    if changes:
-        model.op("ASSIGN_VARIABLE", ["handle", "next"], [])
-    return model
-
-
-def test_variables_go_from_frame_to_frame_as_inputs_and_outputs(tmp_path: Path) -> None:
+def test_variables_go_from_frame_to_frame(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(ring(begins=5).bytes(["all"]))
-    interpreter = litert(path)
-    loaded = load_model(path)
-    (state,) = loaded.states
-    assert state.to_json() == {"input": "in1", "output": "out1", "initial": 5}
-    kept, random = state.initial, np.random.default_rng(1)
+    interpreter, net = litert(path), load_model(path).net
+    (state,) = net.states
+    assert (net.inputs, state.begins) == (("x",), 5)
+    values, random = None, np.random.default_rng(1)
     for _ in range(3):
         frame = random.integers(-128, 128, (1, 1, 3), np.int8)
-        got, kept = run_reference(loaded.net, [frame, kept])
-        assert np.array_equal(got, answer(interpreter, frame))
+        values = evaluate(net, [frame], values)
+        assert np.array_equal(values[net.outputs[0]], answer(interpreter, frame))
 
 
 def test_a_variable_that_nothing_changes_is_a_constant(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(ring(begins=-7, changes=False).bytes(["all"]))
     frame, loaded = np.array([[[1, 2, 3]]], np.int8), load_model(path)
-    assert not loaded.states
+    assert not loaded.net.states
     assert np.array_equal(run_reference(loaded.net, [frame])[0], answer(litert(path), frame))
 
 

@@ -258,3 +258,24 @@ def run_litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+def ring(*, begins: int, changes: bool = True) -> Model:
+    """A streaming layer: what was there and what comes are joined, and a part of it is kept in a variable."""
+    model, once = Model(), Model()
+    once.constant("zero", np.full((1, 2, 3), begins, np.int8), 0.05, -3)
+    once.op("ASSIGN_VARIABLE", [once.handle("handle", "kept"), "zero"], [])
+    model.op("CALL_ONCE", [], [], "CallOnce", InitSubgraphIndex=model.subgraph(once))
+    model.handle("handle", "kept")
+    model.input("x", (1, 1, 3), 0.05, -3)
+    model.tensor("kept", (1, 2, 3), 0.05, -3)
+    model.tensor("all", (1, 3, 3), 0.05, -3)
+    model.op("READ_VARIABLE", ["handle"], ["kept"])
+    model.op("CONCATENATION", ["kept", "x"], ["all"], "Concatenation", Axis=1)
+    model.constant("begin", np.array([0, 1, 0], np.int32))
+    model.constant("size", np.array([1, 2, 3], np.int32))
+    model.tensor("next", (1, 2, 3), 0.05, -3)
+    model.op("SLICE", ["all", "begin", "size"], ["next"])
+    if changes:
+        model.op("ASSIGN_VARIABLE", ["handle", "next"], [])
+    return model

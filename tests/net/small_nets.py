@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from npukit.net.net import Net, Op
+from npukit.net.net import Net, Op, State
 from npukit.net.ops import Add, Attributes, Conv2d, Dense, Softmax
 from npukit.net.tensor import Quantization, Tensor
 
@@ -71,3 +71,22 @@ def image_net() -> Net:
         ],
         {weights: values.astype(np.int8)},
     )
+
+
+def remembering_net(size: int = 64) -> Net:
+    """Two states: one that is written once it is read, one that its own op reads, so that it takes a copy."""
+    random, tensors = np.random.default_rng(3), {}
+    for name, width in (("x", 16), *((name, size) for name in ("fast", "slow", "a", "b", "sum", "y", "z", "mixed"))):
+        tensors[name] = quantized(name, (1, width), 0.05, 3)
+    weights = {"wide": (size, size), "narrow": (size, 16)}
+    values = {name: random.integers(-127, 128, shape).astype(np.int8) for name, shape in weights.items()}
+    tensors |= {name: quantized(name, shape, 0.01) for name, shape in weights.items()}
+    dense = {"a": ("fast", "wide"), "b": ("x", "narrow"), "y": ("sum", "wide"), "z": ("slow", "wide")}
+    ops = [Op(name, Dense(), dense[name], (name,)) for name in ("a", "b")]
+    ops += [Op("sum", Add(), ("a", "b"), ("sum",)), Op("y", Dense(), dense["y"], ("y",))]
+    ops += [Op("z", Dense(), dense["z"], ("z",)), Op("mixed", Add(), ("slow", "y"), ("mixed",))]
+    ops += [Op("last", Add(), ("z", "mixed"), ("last",))]
+    tensors["last"] = quantized("last", (1, size), 0.05, 3)
+    begins = random.integers(-128, 128, (1, size)).astype(np.int8)
+    states = State("fast", "sum", np.full((1, size), 3, np.int8)), State("slow", "mixed", begins)
+    return Net("remembering", ("x",), ("last",), tuple(ops), tensors, values, states)

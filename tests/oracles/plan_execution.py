@@ -26,6 +26,7 @@ from npukit.plan.ir.plan import (
     Message,
     PePlan,
     Plan,
+    Restore,
     Send,
     View,
     Wait,
@@ -70,6 +71,7 @@ class Execution:
         self._pes = {pe.pe: _new_pe(pe) for pe in plan.pes}
         self._dram = _new_pe(PePlan(DRAM, 0, (), plan.dram, MemoryUse(0, 0, 0, 0, 0)))
         self._flights: list[_Flight] = []
+        self._reset_at = 0
         self.results: dict[str, list[tuple[Box, np.ndarray]]] = {}
         for buffer in plan.dram:
             if not buffer.tensor:
@@ -146,6 +148,18 @@ class Execution:
                 self._flights.append(_Flight(message, pe, list(message.landings)))
             case Wait(flag, count):
                 pe.flags[flag] -= count
+            case Restore(buffers):
+                for name in buffers if pe.frames == self._reset_at else ():
+                    self._restore(pe, pe.buffers[name])
+
+    def _restore(self, pe: _Pe, buffer: Buffer) -> None:
+        state = next(state for state in self.net.states if state.input == buffer.tensor)
+        whole = tuple(map(slice, buffer.box.start, buffer.box.stop))
+        self._write(pe, View(buffer.name, buffer.box), state.initial[whole])
+
+    def reset(self) -> None:
+        """The next frame begins with the states' first values."""
+        self._reset_at = next(iter(self._pes.values())).frames
 
     def _start(self, pe: _Pe, step: Compute) -> None:
         before = pe.plan.steps[pe.step - 1]

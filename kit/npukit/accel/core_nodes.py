@@ -49,12 +49,12 @@ class _Builder:
         self._places: dict[str, int] = {}
 
     def built(self) -> CoreNodes:
-        for name in self._net.inputs:
+        for name in self._net.begins:
             self._places[name] = self._add(_opaque(self._net, name), (INPUT,))
         for op in self._net.ops:
             if self._homes[op.outputs[0]] == op.outputs[0]:
                 self._add_op(op)
-        self._add(_opaque(self._net, self._net.outputs[0]), tuple(self._place(name) for name in self._net.outputs))
+        self._add(_opaque(self._net, self._net.ends[0]), tuple(self._place(name) for name in self._net.ends))
         reasons = {name: layer for name, layer in self._layers.items() if isinstance(layer, str) and layer}
         return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons, self._homes)
 
@@ -102,7 +102,7 @@ class _Builder:
 
     def _dense_tensors(self) -> set[str]:
         """The tensors that ops without kernels write or read."""
-        dense = {*self._net.inputs, *self._net.outputs}
+        dense = {*self._net.begins, *self._net.ends}
         for op in self._net.ops:
             if isinstance(self._layers[op.name], str) and self._homes[op.outputs[0]] == op.outputs[0]:
                 dense |= {*op.outputs, *self._net.activations(op)}
@@ -110,7 +110,7 @@ class _Builder:
 
 
 def _homes(net: Net) -> dict[str, str]:
-    homes = {name: name for name in net.inputs}
+    homes = {name: name for name in net.begins}
     for op in net.ops:
         for name in op.outputs:
             same = isinstance(op.attributes, Reshape) and _shape(net, name) == _shape(net, op.inputs[0])

@@ -122,7 +122,7 @@ class _Uses:
     def _only_for(self, maker: Op, group: set[str]) -> bool:
         """True if what an op makes is read by these alone."""
         return all(
-            name not in self.net.outputs and self._readers.get(name, set()) <= group and name in self._readers
+            name not in self.net.ends and self._readers.get(name, set()) <= group and name in self._readers
             for name in maker.outputs
         )
 

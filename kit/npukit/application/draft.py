@@ -78,7 +78,8 @@ class Draft:
         )
         for old, new in names.items():
             self.tensors[new] = replace(self.tensors.pop(old), name=new)
-        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names))
+        states = tuple(replace(s, output=names.get(s.output, s.output)) for s in self.net.states)
+        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names), states=states)
 
     def replace_reads(self, old: str, new: str) -> None:
         """Makes every reader of `old` read `new`."""

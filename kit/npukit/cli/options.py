@@ -124,6 +124,11 @@ Inputs = Annotated[
 ]
 
 
+Stream = Annotated[
+    bool, typer.Option("--stream", help="Of a network with states: the cases are the frames of one sequence.")
+]
+
+
 def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """NAME:1x3x96x96 as name and shape; a name may hold colons itself."""
     return tuple(_shape(text) for text in given or ())

@@ -52,10 +52,10 @@ def _ends(ends: list[dict[str, Any]]) -> str:
 
 
 def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Prints the states that the application carries from frame to frame."""
-    pairs = [f"{state['output']} to {state['input']}" for state in summary.get("states", ())]
-    if pairs:
-        terminal.print(f"the model remembers: give each frame, from the one before, {', '.join(pairs)}")
+    """Prints what the network keeps from frame to frame."""
+    states = summary.get("states", [])
+    if states:
+        terminal.print(f"remembers {_ends(states)}: give it frames in their order; a reset makes it forget")
 
 
 def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:

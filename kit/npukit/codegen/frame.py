@@ -29,6 +29,7 @@ from npukit.codegen.tvm_door import (
 
 NAME = "net_run"
 BEGIN, END = "net_begin_layer", "net_end_layer"
+RESTORE = "net_restore"
 EVENT, FRAME_END = "net_event", "net_end_frame"
 
 
@@ -169,7 +170,27 @@ class TableStep:
         return TableStep(value.symbol)
 
 
-FrameStep = TableStep | KernelStep | ChainStep | JoinStep | SendStep | WaitStep
+@dataclass(frozen=True)
+class RestoreStep:
+    """Let so many parts of states, in a table of that symbol, begin anew if they shall."""
+
+    symbol: str
+    count: int
+
+    @property
+    def code(self) -> object:
+        return "restore", self.count
+
+    def operands(self) -> tuple[Operand, ...]:
+        return (Operand(Address(self.symbol), "const struct net_state *"),)
+
+    def with_operands(self, values: Sequence[Address | int | str]) -> RestoreStep:
+        (value,) = values
+        assert isinstance(value, Address)
+        return RestoreStep(value.symbol, self.count)
+
+
+FrameStep = TableStep | RestoreStep | KernelStep | ChainStep | JoinStep | SendStep | WaitStep
 
 
 def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
@@ -219,7 +240,7 @@ def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
                 yield from (symbol for _, commands in step.layers for symbol in commands)
             case KernelStep():
                 yield from (a.symbol for call in step.calls for a in call.arguments if isinstance(a, Address))
-            case SendStep():
+            case SendStep() | RestoreStep():
                 yield step.symbol
 
 
@@ -232,6 +253,10 @@ def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
             yield from (value for value in (step.flag, step.count) if isinstance(value, str))
 
 
+def _may_fail(step: FrameStep) -> bool:
+    return step.checked if isinstance(step, KernelStep) else not isinstance(step, RestoreStep)
+
+
 class _Writer:
     def __init__(self, values: Mapping[str, Any], observable: bool, traces: bool) -> None:
         self._values = values
@@ -241,7 +266,7 @@ class _Writer:
         self._observed: Local | None = None
 
     def write(self, steps: Sequence[FrameStep]) -> None:
-        if any(not isinstance(step, KernelStep) or step.checked for step in steps):
+        if any(map(_may_fail, steps)):
             self._status = Local("status", "int32", 0)
         for number, step in enumerate(steps):
             if self._traces:
@@ -259,6 +284,8 @@ class _Writer:
                 self._kernel(step)
             case JoinStep():
                 self._join(step)
+            case RestoreStep():
+                do(call(RESTORE, self._values[step.symbol].address(0), step.count))
             case SendStep():
                 self._checked("noc_send", step.symbol)
             case WaitStep():

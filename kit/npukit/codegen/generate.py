@@ -82,15 +82,16 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
     root, *workers = (pe.pe for pe in plan.pes)
     control = "(uint32_t)&net_activations" if len(plan.chips) > 1 else "0"
     pes = [PeRow(root, control), *(PeRow(pe, f"(uint32_t){foreign_arena(pe)}") for pe in workers)]
-    tensors = plan.frames_of_all * max(len(net.inputs), len(net.outputs))
-    if tensors > MOST_TENSORS:
+    count = plan.frames_of_all * max(len(net.inputs), len(net.outputs))
+    if count > MOST_TENSORS:
         raise DoesNotFit(
-            f"a run on {plan.pes_used} PEs takes {tensors:,} inputs, and the link counts up to {MOST_TENSORS:,}",
+            f"a run on {plan.pes_used} PEs takes {count:,} inputs, and the link counts up to {MOST_TENSORS:,}",
             tries=["fewer PEs: --pes N"],
         )
-    count = board.mesh.pes.count
-    chips = [ChipRow((chip - plan.home) * count, chip) for chip in plan.chips]
-    return Ends(input_rows(net, plan, program), output_rows(net, plan, program), pes, plan.frames, chips)
+    pes_of_chip = board.mesh.pes.count
+    chips = [ChipRow((chip - plan.home) * pes_of_chip, chip) for chip in plan.chips]
+    tensors = input_rows(net, plan, program), output_rows(net, plan, program)
+    return Ends(*tensors, pes, plan.frames, chips, remembers=bool(net.states))
 
 
 def _calls_libm(part: Part) -> bool:

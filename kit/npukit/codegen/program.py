@@ -8,14 +8,15 @@ from functools import cached_property
 
 from npukit.accel.interface import Accelerator, Call, ConstantArray, Operand, Routine, Routines
 from npukit.codegen.constants import Record
-from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, SendStep, TableStep, WaitStep
+from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.operands import Arena
 from npukit.codegen.parts import Part, chain_records, commands_of, lower_parts
+from npukit.codegen.states import STATES, state_arrays, state_records
 from npukit.codegen.table import TABLE, Long, Piece
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layer_places, likes_of
-from npukit.plan.ir.plan import Compute, Join, PePlan, Plan, Send, Step, Wait
+from npukit.plan.ir.plan import Compute, Join, PePlan, Plan, Restore, Send, Step, Wait
 from npukit.plan.ir.purposes import Purposes
 from npukit.plan.predict.memory import control_bytes, is_table
 
@@ -97,8 +98,8 @@ def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator])
         arena=arena,
         parts=tuple(parts),
         layers=tuple(arena.operand(each.output) for each in pe.tiles),
-        arrays=tuple(array for part in parts for array in part.lowered.constants),
-        records=records,
+        arrays=(*(array for part in parts for array in part.lowered.constants), *state_arrays(net, pe, arena)),
+        records=(*records, *state_records(net, pe, arena)),
         steps=steps,
         spans=spans,
         headers=_headers(pe, parts),
@@ -190,6 +191,8 @@ def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, st
         return WaitStep(first.flag, first.count, purpose)
     if isinstance(first, Join):
         return JoinStep(waits[first.engine])
+    if isinstance(first, Restore):
+        return RestoreStep(STATES, len(first.buffers))
     if isinstance(first, Send):
         return SendStep(descriptors.first(first.message), purpose)
     return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else _kernel_step(first)

@@ -17,6 +17,7 @@ from npukit.codegen.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.places import OWN, Places
 from npukit.codegen.roles import Role, foreign_pes
+from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
@@ -60,6 +61,8 @@ class Ends:
     frames: int = 1
     """The frames that a run takes on each chip."""
     chips: Sequence[ChipRow] = ()
+    remembers: bool = False
+    """The network keeps something from frame to frame."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,7 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
         "first_step": _places(role).address(first.symbol),
         "kernel_steps": [_frame([step], role, observable=False) for step in rest],
         "form": next((part.engine.commands for part in parts if part.chained), None),
+        "restores": any(record.symbol == STATES for record in role.first.records),
         "waits": sorted({wait for part in parts if (wait := part.engine.abilities.wait)}),
     }
 

@@ -14,13 +14,14 @@ from npukit.codegen.constants import Fields, Number, Record, Value
 from npukit.codegen.frame import SendStep, WaitStep
 from npukit.codegen.messages import Descriptors
 from npukit.codegen.parts import Part, chain_records, commands_of
+from npukit.codegen.states import STATES
 from npukit.plan.emit.replay import Stretch, stretches
-from npukit.plan.ir.plan import Join, Send, Step, Wait
+from npukit.plan.ir.plan import Join, Restore, Send, Step, Wait
 from npukit.plan.predict.memory import STEP_BYTES
 
 TABLE = "net_steps"
 
-Piece = Part | Join | Send | Wait
+Piece = Part | Join | Restore | Send | Wait
 """A step of the plan, computes as parts. Runs of them are started together: chains of commands, of messages."""
 
 
@@ -171,6 +172,8 @@ def _rows(
         yield _row("NET_WAIT", flag=first.flag, count=first.count)
     elif isinstance(first, Join):
         yield _row("NET_JOIN")
+    elif isinstance(first, Restore):
+        yield _row("NET_RESTORE", count=len(first.buffers), what=Number(Address(STATES)))
     elif isinstance(first, Send):
         yield from _messages([piece.message for piece in run if isinstance(piece, Send)], descriptors)
     elif first.chained:

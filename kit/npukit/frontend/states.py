@@ -14,27 +14,21 @@ ATTRIBUTE = "npukit.states"
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """A variable: an input, by number, the output that becomes it in the next frame, and what it is in the first."""
+class StatePair:
+    """A state: an input, by number, the output that becomes it in the next frame, and what it is in the first."""
 
     input: int
     output: int
     initial: np.ndarray
 
-    def to_json(self) -> dict[str, Any]:
-        """The state as `in2`, `out1`, and the value, one number where all are the same."""
-        same = np.all(self.initial == self.initial.flat[0])
-        begins = self.initial.flat[0].item() if same else self.initial.tolist()
-        return {"input": f"in{self.input}", "output": f"out{self.output}", "initial": begins}
 
-
-def with_states(module: IRModule, states: Sequence[State]) -> IRModule:
+def with_states(module: IRModule, states: Sequence[StatePair]) -> IRModule:
     """The module, which then tells of its states."""
     told = [[each.input, each.output, tvm.runtime.tensor(np.ascontiguousarray(each.initial))] for each in states]
     return module.with_attr(ATTRIBUTE, told) if told else module
 
 
-def states_of(module: Any) -> tuple[State, ...]:
+def states_of(module: Any) -> tuple[StatePair, ...]:
     """The states that the module declares."""
     told = module.attrs[ATTRIBUTE] if module.attrs and ATTRIBUTE in module.attrs else ()
-    return tuple(State(int(input), int(output), initial.numpy()) for input, output, initial in told)
+    return tuple(StatePair(int(input), int(output), initial.numpy()) for input, output, initial in told)

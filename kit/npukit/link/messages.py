@@ -309,6 +309,12 @@ class Reset(_Done):
     kind, does = 14, "reset the board"
 
 
+class ResetStates(_Done):
+    """Have what the network keeps from frame to frame begin anew with the next one."""
+
+    kind, does = 17, "reset the states"
+
+
 def _pe_state(pe: int, running: int, layers: int, frames: int, cycles: int, instructions: int, *rest: int) -> PeState:
     asleep, status, fault_status, fault_pc, fault_address = rest
     return PeState(

@@ -30,6 +30,7 @@ from npukit.link.messages import (
     ReadPes,
     Request,
     Reset,
+    ResetStates,
     Run,
     RunResult,
     Status,
@@ -179,6 +180,10 @@ class Session:
             if refused.status != Status.NO_SESSION:  # else it has restarted, and the reply was lost
                 raise
         return self.open()
+
+    def reset_states(self) -> None:
+        """Have what the network keeps from frame to frame begin anew with the next frame."""
+        self._conversation.ask(ResetStates())
 
     def _next_run(self) -> int:
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF

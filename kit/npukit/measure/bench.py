@@ -15,7 +15,7 @@ from npukit.display import table
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, rounds
+from npukit.measure.cases import Cases, sequences
 from npukit.measure.energy import estimated_nanojoules
 from npukit.measure.on_messages import sends, waits
 from npukit.measure.ports import port_cycles
@@ -131,17 +131,19 @@ def bench(
     Where the plan takes several frames together, a round stands for one, and there are as many rounds as it takes.
     With the `timeline` of a frame, layers take what they take there. Outputs that the cases do not expect are an error:
     figures of a frame that computes something else are worth nothing. The frame before those that are measured is of
-    other cases, so that none of them finds its own results in memory.
+    other cases, so that none of them finds its own results in memory. Of a network with states they are the frames of
+    the first sequence.
     """
     together = plan.frames_of_all
-    session, count, chosen = target.session, -(-frames // together), rounds(cases.count, together)[0]
-    check = partial(_check, target, net, cases)
-    others = tuple((case + 1) % cases.count for case in chosen)
+    session, count, (sequence, *_) = target.session, -(-frames // together), sequences(cases, together)
+    check, chosen = partial(_check, target, net, cases), sequence[0]
+    others = tuple((case + cases.length) % cases.count for case in chosen)
     check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
     runs = list[_Run]()
-    for _ in progress.track(range(count), f"bench on {target.name}"):
-        runs.append(_measured_run(session, cases, chosen))
-        check(chosen, read_outputs(session, net, together), DEPLOYED)
+    for number in progress.track(range(count), f"bench on {target.name}"):
+        measured = sequence[number % len(sequence)]
+        runs.append(_measured_run(session, cases, measured))
+        check(measured, read_outputs(session, net, together), DEPLOYED)
     slowest = max(runs, key=lambda run: run.result.cycles)
     interval = _interval(session, cases, chosen, slowest.result.cycles, count)
     check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -20,7 +20,8 @@ from npukit.net.ops import Quantize
 from npukit.net.reference import evaluate
 from npukit.quantize.calibration import labels_of
 
-GOLDEN_CASES = 3
+GOLDEN_CASES, GOLDEN_FRAMES = 3, 4
+"""Cases of noise, and the frames of each if the network has states."""
 
 Inputs: TypeAlias = Path | str | np.ndarray | Mapping[str, np.ndarray]
 """Cases of a user: an npz file, its arrays by name, or the array of the first input alone."""
@@ -30,16 +31,33 @@ Inputs: TypeAlias = Path | str | np.ndarray | Mapping[str, np.ndarray]
 class Cases:
     """One array an input and one an expected output, each with a leading axis of cases.
 
-    `expected` may lack outputs that are not known. `labels` say what each case is.
+    `expected` may lack outputs that are not known. `labels` say what each case is. Of a network with states so many
+    cases in a row are the frames of a `sequence`: the first of them begins with the states as the model has them.
     """
 
     inputs: tuple[np.ndarray, ...]
     expected: dict[int, np.ndarray]
     labels: np.ndarray | None = None
+    sequence: int | None = None
+    in_time: bool = False
+    """The arrays that were given had an axis of time behind that of cases."""
 
     @property
     def count(self) -> int:
         return len(self.inputs[0])
+
+    @property
+    def length(self) -> int:
+        """Cases that follow from each other: one, if there are no states."""
+        return self.sequence or 1
+
+    def begins(self, case: int) -> bool:
+        """True if the states begin anew with a case."""
+        return self.sequence is not None and case % self.sequence == 0
+
+    def given(self, output: np.ndarray) -> np.ndarray:
+        """What all cases give, with the leading axes that their inputs had."""
+        return output.reshape(-1, self.length, *output.shape[1:]) if self.in_time else output
 
 
 def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
@@ -49,22 +67,52 @@ def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
 
 def golden_cases(net: Net) -> Cases:
     """Inputs of noise, the same wherever they are made, and the reference's outputs."""
-    inputs = tuple(_noise(net, name) for name in net.inputs)
-    expected = [evaluate(net, [array[case] for array in inputs]) for case in range(GOLDEN_CASES)]
-    outputs = {i: np.stack([values[name] for values in expected]) for i, name in enumerate(net.outputs)}
-    return Cases(inputs, outputs)
+    frames = GOLDEN_FRAMES if net.states else None
+    count = GOLDEN_CASES * (frames or 1)
+    cases = Cases(tuple(_noise(net, name, count) for name in net.inputs), {}, None, frames, frames is not None)
+    outputs: dict[int, list[np.ndarray]] = {i: [] for i in range(len(net.outputs))}
+    for values in reference_of(net, cases):
+        for i, name in enumerate(net.outputs):
+            outputs[i].append(values[name])
+    return replace(cases, expected={i: np.stack(values) for i, values in outputs.items()})
+
+
+def reference_of(net: Net, cases: Cases) -> Iterator[dict[str, np.ndarray]]:
+    """The reference's values of every case in turn."""
+    values: dict[str, np.ndarray] | None = None
+    for case in range(cases.count):
+        before = None if cases.begins(case) else values
+        yield (values := evaluate(net, [array[case] for array in cases.inputs], before))
+
+
+def sequences(cases: Cases, frames: int) -> list[list[tuple[int, ...]]]:
+    """The cases in batches of so many, those together that follow from each other."""
+    every = rounds(cases.count, frames)
+    return [every[first : first + cases.length] for first in range(0, len(every), cases.length)]
 
 
 def first_cases(cases: Cases, count: int | None) -> Cases:
     """The first `count` cases, or all."""
     if count is not None and count < 1:
         raise NpukitError(f"{count} cases are none to run", tries=["--cases 1"])
+    end = None if count is None else count * cases.length
     return replace(
         cases,
-        inputs=tuple(array[:count] for array in cases.inputs),
-        expected={index: array[:count] for index, array in cases.expected.items()},
-        labels=None if cases.labels is None else cases.labels[:count],
+        inputs=tuple(array[:end] for array in cases.inputs),
+        expected={index: array[:end] for index, array in cases.expected.items()},
+        labels=None if cases.labels is None else cases.labels[:end],
     )
+
+
+def as_stream(cases: Cases, net: Net) -> Cases:
+    """The cases as the frames of one sequence."""
+    if not net.states:
+        raise NpukitError(f"{net.name} keeps nothing from frame to frame: its cases are no stream")
+    if cases.in_time:
+        raise NpukitError(
+            f"each case is a stream of {cases.length} frames already", tries=["leave --stream out", "one axis less"]
+        )
+    return replace(cases, sequence=cases.count)
 
 
 def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) -> int:
@@ -78,7 +126,11 @@ def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) ->
 def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
     """`in0`, `in1`, ... of an npz, and `out0`, ... or the array `expect` names, where they are there."""
     path, arrays = _named_arrays(given)
-    inputs = tuple(_input(arrays, path, net, i) for i in range(len(net.inputs)))
+    timed = [_input(arrays, path, net, i) for i in range(len(net.inputs))]
+    times = {time for _, time in timed}
+    if len(times) > 1:
+        raise NpukitError(f"{path}: its inputs have not the same number of frames in time")
+    inputs, (time,) = tuple(array for array, _ in timed), times
     if expect and expect not in arrays:
         raise NpukitError(f"{path} has no array {expect}", tries=[f"one of: {', '.join(sorted(arrays))}"])
     names = {0: expect} if expect else {i: f"out{i}" for i in range(len(net.outputs))}
@@ -87,7 +139,8 @@ def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
         if len(array) != count:
             raise NpukitError(f"{path} has {count} cases of in0 and {len(array)} of in{index}")
     expected = {i: _expected(arrays[name], name, path, net, i, count) for i, name in names.items() if name in arrays}
-    return Cases(inputs, expected, labels_of(arrays, path, count))
+    sequence = (time or 1) if net.states else None
+    return Cases(inputs, expected, labels_of(arrays, path, count), sequence, time is not None)
 
 
 def _named_arrays(given: Inputs) -> tuple[str, Mapping[str, np.ndarray]]:
@@ -108,7 +161,8 @@ def _expected(array: np.ndarray, name: str, path: str, net: Net, index: int, cou
     return array.reshape(count, *tensor.shape)
 
 
-def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) -> np.ndarray:
+def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) -> tuple[np.ndarray, int | None]:
+    """An input case by case; and the frames of each case, if the array has an axis of time."""
     tensor, name = net.tensor(net.inputs[index]), f"in{index}"
     if name not in arrays:
         raise NpukitError(
@@ -119,14 +173,16 @@ def _input(arrays: Mapping[str, np.ndarray], path: str, net: Net, index: int) ->
         raise NpukitError(f"{name} in {path} is {array.dtype}, the model's input {tensor.name} is {tensor.dtype}")
     if array.ndim == 0 or not len(array):
         raise NpukitError(f"{path} has no cases of {name}: its shape is {array.shape}", tries=["cases first: (N, ...)"])
+    if net.states and array.ndim == len(tensor.shape) + 2 and array[0, 0].size == tensor.elements:
+        return array.reshape(-1, *tensor.shape), array.shape[1]
     if array[0].size != tensor.elements:
         raise NpukitError(
             f"{name} in {path} has cases of shape {array.shape[1:]}, the model's input has {tensor.shape}"
         )
-    return array.reshape(len(array), *tensor.shape)
+    return array.reshape(len(array), *tensor.shape), None
 
 
-def _noise(net: Net, name: str) -> np.ndarray:
+def _noise(net: Net, name: str, count: int) -> np.ndarray:
     """Any integers; floats from -8 to 8, or of the range that the net quantises them to.
 
     0 or 1 where integers stand for nothing else, and so may be places.
@@ -134,8 +190,8 @@ def _noise(net: Net, name: str) -> np.ndarray:
     tensor = net.tensor(name)
     counts = tensor.quantization is None and tensor.dtype in ("bool", "int32", "int64")
     drawn = np.dtype("uint8" if counts else "int16" if tensor.dtype == "float32" else tensor.dtype)
-    raw = hashlib.shake_128(f"{net.name} {name}".encode()).digest(GOLDEN_CASES * tensor.elements * drawn.itemsize)
-    values = np.frombuffer(raw, drawn).reshape(GOLDEN_CASES, *tensor.shape)
+    raw = hashlib.shake_128(f"{net.name} {name}".encode()).digest(count * tensor.elements * drawn.itemsize)
+    values = np.frombuffer(raw, drawn).reshape(count, *tensor.shape)
     if tensor.dtype == "float32":
         return _within(net, name, values / 4096).astype(np.float32)
     return (values & 1).astype(tensor.dtype) if counts else values

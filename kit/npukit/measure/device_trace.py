@@ -13,8 +13,8 @@ from npukit.link.session import Session
 from npukit.measure.calls import FRAME
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import write_inputs
-from npukit.plan.ir.plan import Compute, Join, PePlan, Send, Step, Wait
-from npukit.plan.predict.timeline import CORE, SEND, WAIT, Slice, Timeline
+from npukit.plan.ir.plan import Compute, Join, PePlan, Restore, Send, Step, Wait
+from npukit.plan.predict.timeline import CORE, RESTORE, SEND, WAIT, Slice, Timeline
 from npukit.project.build_folder import Build
 
 _NO_MORE = 0xFFFF_FFFF
@@ -124,5 +124,7 @@ def _title(step: Step) -> str:
             return WAIT
         case Join():
             return f"{step.engine}_wait"
+        case Restore():
+            return RESTORE
         case Compute():
             return step.op

@@ -12,7 +12,7 @@ import numpy as np
 from npukit.display import table
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.measure.cases import Cases, rounds, tile_digest
+from npukit.measure.cases import Cases, sequences, tile_digest
 from npukit.measure.target import Target
 from npukit.measure.tiles import recorded_tiles
 from npukit.net.net import Net
@@ -80,7 +80,7 @@ class Validation:
 
 
 def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:
-    """Feed every case to a deployed frame, then to an observed one.
+    """Feed every case to a deployed frame, then to an observed one; of a network with states every sequence of them.
 
     The outputs of both are compared with the reference and with what the cases expect, and all tiles' digests with the
     reference. The deployed frame comes first: the observed one leaves every tensor of the case in memory, where a
@@ -89,24 +89,28 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
     found: list[Mismatch] = []
     paths_equal, answers = True, dict[int, int]()
     steps = [step for pe in plan.pes for step in pe.tiles]
-    every = rounds(cases.count, plan.frames_of_all)
-    _forget_earlier_runs(target.session, net, cases, len(every[0]))
-    for chosen in progress.track(every, f"validate on {target.name}"):
-        reference = {case: evaluate(net, [array[case] for array in cases.inputs]) for case in dict.fromkeys(chosen)}
-        deployed = run_round(target.session, net, cases, chosen, observe=False)
-        observed = run_round(target.session, net, cases, chosen, observe=True)
-        found += _differing_tiles(target, net, plan, chosen, reference)
-        for path, outputs in ((OBSERVED, observed), (DEPLOYED, deployed)):
-            found += differing_outputs(net, cases, chosen, outputs, path, reference)
-        paths_equal = paths_equal and all(map(_same_outputs, deployed, observed))
-        answers |= {case: answer(got[0]) for case, got in zip(chosen, deployed, strict=True)}
+    every = sequences(cases, plan.frames_of_all)
+    _forget_earlier_runs(target.session, net, cases, len(every[0][0]))
+    for sequence in progress.track(every, f"validate on {target.name}"):
+        before = [run_round(target.session, net, cases, chosen, observe=False) for chosen in sequence]
+        values: dict[str, np.ndarray] | None = None
+        for chosen, deployed in zip(sequence, before, strict=True):
+            inputs = {case: [array[case] for array in cases.inputs] for case in dict.fromkeys(chosen)}
+            reference = {case: evaluate(net, given, values) for case, given in inputs.items()}
+            values = reference[chosen[0]] if cases.sequence else None
+            observed = run_round(target.session, net, cases, chosen, observe=True)
+            found += _differing_tiles(target, net, plan, chosen, reference)
+            for path, outputs in ((OBSERVED, observed), (DEPLOYED, deployed)):
+                found += differing_outputs(net, cases, chosen, outputs, path, reference)
+            paths_equal = paths_equal and all(map(_same_outputs, deployed, observed))
+            answers |= {case: answer(got[0]) for case, got in zip(chosen, deployed, strict=True)}
     return Validation(
         engine=target.name,
         cases=cases.count,
         outputs_equal=all(mismatch.box for mismatch in found),
         mismatches=tuple(found[:LISTED_MISMATCHES]),
         layers_checked=len({step.op for step in steps}) * cases.count,
-        tiles_checked=len(steps) * len(plan.chips) * len(every),
+        tiles_checked=len(steps) * len(plan.chips) * sum(map(len, every)),
         paths_equal=paths_equal,
         accuracy=_accuracy(cases, answers),
     )
@@ -151,6 +155,9 @@ def run_case(session: Session, net: Net, cases: Cases, case: int, *, observe: bo
 
 
 def write_inputs(session: Session, cases: Cases, chosen: Sequence[int]) -> None:
+    """Put the inputs of a case for each frame in place, and have states begin anew with the first one of a sequence."""
+    if cases.begins(chosen[0]):
+        session.reset_states()
     for frame, case in enumerate(chosen):
         for index, array in enumerate(cases.inputs):
             session.write_input(frame * len(cases.inputs) + index, array[case].tobytes())

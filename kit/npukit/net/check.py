@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
@@ -13,12 +14,13 @@ from npukit.net.c_function import check_code
 from npukit.net.cost import total_macs
 from npukit.net.extents import check_extent
 from npukit.net.limits import MACS, check_shape
-from npukit.net.net import Fused, Net, Op, fuse
+from npukit.net.net import Fused, Net, Op, State, fuse
 from npukit.net.ops import TvmCode
 from npukit.net.ranges import check_range
 from npukit.net.specs.spec import Scales
 from npukit.net.specs.table import SPECS, output_shape
 from npukit.net.tensor import Quantization, Tensor
+from npukit.net.text import print_tensor
 
 TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
@@ -31,12 +33,15 @@ def check_net(net: Net) -> Net:
     for name, tensor in net.tensors.items():
         with _named(f"{net.name}: tensor {name!r}"):
             _check_tensor(net, name, tensor)
-    known = {*net.inputs, *net.constants}
+    known = {*net.begins, *net.constants}
     _check_ops(net, net.ops, known)
     MACS.check(total_macs(net), net.name)
     known |= {name for op in net.ops for name in op.outputs}
     with _named(net.name):
         _check_ends(net, known)
+    for state in net.states:
+        with _named(f"{net.name}: state {state.input!r}"):
+            _check_state(net, state)
     return net
 
 
@@ -202,8 +207,17 @@ def _check_weights(net: Net, op: Op) -> None:
 def _check_ends(net: Net, known: set[str]) -> None:
     if not net.outputs:
         raise NpukitError("it has no output")
-    for name in (*net.inputs, *net.outputs):
+    for name in (*net.begins, *net.ends):
         if name not in net.tensors or name not in known:
             raise NpukitError(f"nothing writes {name!r}")
-    if len(set(net.inputs)) != len(net.inputs) or set(net.inputs) & set(net.constants):
-        raise NpukitError("an input is named twice, or is a constant")
+    if len(set(net.begins)) != len(net.begins) or set(net.begins) & set(net.constants):
+        raise NpukitError("an input or a state is named twice, or is a constant")
+
+
+def _check_state(net: Net, state: State) -> None:
+    """What a frame leaves must be what the next one reads, integer for integer."""
+    before, after = net.tensor(state.input), net.tensor(state.output)
+    if replace(after, name=before.name) != before:
+        raise NpukitError(f"it becomes {print_tensor(after)}, and is {print_tensor(before)}")
+    if (state.initial.shape, str(state.initial.dtype)) != (before.shape, before.dtype):
+        raise NpukitError(f"it begins as {state.initial.dtype}{list(state.initial.shape)}")

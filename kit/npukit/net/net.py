@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,11 +74,30 @@ def fuse(parts: Sequence[Op], *, whole: bool = False) -> Op:
     return Op(parts[-1].name, Fused(tuple(part.placed(CORE) for part in parts), whole), inputs, parts[-1].outputs)
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """A tensor that the network keeps from frame to frame.
+
+    Ops read it under the name `input`; what the frame leaves in `output` is its value in the next one, and `initial` in
+    the first.
+    """
+
+    input: str
+    output: str
+    initial: np.ndarray
+
+    @property
+    def begins(self) -> Any:
+        """The initial value for people: one number where all are the same."""
+        same = np.all(self.initial == self.initial.flat[0])
+        return self.initial.flat[0].item() if same else self.initial.tolist()
+
+
 @dataclass(frozen=True)
 class Net:
     """Ops in an order in which they can run; tensors and constants by name.
 
-    Activations are NHWC. `inputs` and `outputs` are in the model's order.
+    Activations are NHWC. `inputs` and `outputs` are in the model's order; `states` are neither.
     """
 
     name: str
@@ -87,6 +106,17 @@ class Net:
     ops: tuple[Op, ...]
     tensors: Mapping[str, Tensor]
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+    states: tuple[State, ...] = ()
+
+    @property
+    def begins(self) -> tuple[str, ...]:
+        """The activations that are there when a frame begins: the inputs, and the states."""
+        return (*self.inputs, *(state.input for state in self.states))
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The tensors that something outside the frame reads: the outputs, and what becomes a state."""
+        return (*self.outputs, *(state.output for state in self.states))
 
     def __str__(self) -> str:
         from npukit.net.text import print_net

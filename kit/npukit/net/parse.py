@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from npukit.errors import NpukitError
-from npukit.net.net import CORE, Fused, Net, Op
+from npukit.net.net import CORE, Fused, Net, Op, State
 from npukit.net.ops import KINDS, Attributes
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
@@ -99,11 +99,13 @@ class _Parser:
     """The parts of the next fused op."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
 
     def net(self) -> Net:
         if self.parts:
             raise NpukitError(f"the net has no fused op for its part {self.parts[0].name!r}")
-        return Net(self.name, tuple(self.inputs), tuple(self.outputs), tuple(self.ops), self.tensors, self.constants)
+        ends = tuple(self.inputs), tuple(self.outputs)
+        return Net(self.name, *ends, tuple(self.ops), self.tensors, self.constants, tuple(self.states))
 
     def line(self, tokens: _Tokens) -> None:
         if tokens.done:
@@ -114,6 +116,7 @@ class _Parser:
             "part": self._part,
             "op": self._op,
             "output": self._output,
+            "state": self._state,
             "constant": self._constant,
         }
         readers[tokens.name()](tokens)
@@ -128,6 +131,16 @@ class _Parser:
 
     def _output(self, tokens: _Tokens) -> None:
         self.outputs.append(tokens.name())
+
+    def _state(self, tokens: _Tokens) -> None:
+        name = self._tensor(tokens)
+        tokens.expect("becomes")
+        output = tokens.name()
+        tokens.expect("begins")
+        tensor = self.tensors[name]
+        initial = np.asarray(self._known(tokens, name), tensor.dtype)
+        whole = np.full(tensor.shape, initial) if initial.ndim == 0 else initial.reshape(tensor.shape)
+        self.states.append(State(name, output, whole))
 
     def _tensor(self, tokens: _Tokens) -> str:
         name = tokens.name()

@@ -7,12 +7,13 @@
     part add_0: int8[1,8,8,4] scale 0.05 zero -128 = add(conv2d_1, conv2d_0)
     op add_0: int8[1,8,8,4] scale 0.05 zero -128 = fused(conv2d_0, conv2d_1_weights, conv2d_0) on mac_array
     output conv2d_0
+    state held: int8[1,8] scale 0.05 zero -128 becomes add_1 begins -128
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
     constant conv2d_0_bias: int32[4] = [0, 0, 0, 0]
 
-The parts of a fused op stand before it. Attributes that have their default are left out. Numbers parse back to the
-same bits. Long constants and long vectors of scales stand as a digest; their values travel beside the text
-(`stored_values`).
+The parts of a fused op stand before it. A state begins as one number in all its elements, or as a list. Attributes
+that have their default are left out. Numbers parse back to the same bits. Long constants and long vectors of scales
+stand as a digest; their values travel beside the text (`stored_values`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from npukit.net.net import CORE, Fused, Net, Op
+from npukit.net.net import CORE, Fused, Net, Op, State
 from npukit.net.ops import Attributes
 from npukit.net.tensor import Quantization, Tensor
 
@@ -42,6 +43,7 @@ def print_net(net: Net) -> str:
 def stored_values(net: Net) -> dict[str, np.ndarray]:
     """The values that the text names by digest only: long constants, and long scale vectors as `NAME scales`."""
     values = {name: value for name, value in net.constants.items() if value.size > INLINE_VALUES}
+    values |= {state.input: state.initial for state in net.states if _is_stored(state)}
     for name, tensor in net.tensors.items():
         if tensor.quantization and len(tensor.quantization.scales) > INLINE_SCALES:
             values[scales_key(name)] = np.array(tensor.quantization.scales)
@@ -67,8 +69,15 @@ def _lines(net: Net) -> Iterator[str]:
         yield f"op {print_op(net, op)}"
     for name in net.outputs:
         yield f"output {quoted(name)}"
+    for state in net.states:
+        begins = digest(state.initial) if _is_stored(state) else _literal(state.begins)
+        yield f"state {print_tensor(net.tensor(state.input))} becomes {quoted(state.output)} begins {begins}"
     for name, value in net.constants.items():
         yield f"constant {print_tensor(net.tensor(name))} = {_value(value)}"
+
+
+def _is_stored(state: State) -> bool:
+    return isinstance(state.begins, list) and state.initial.size > INLINE_VALUES
 
 
 def quoted(name: str) -> str:

@@ -23,6 +23,7 @@ from npukit.plan.planner import (
     plan_network,
     plan_with_pins,
     resident_on_one_pe,
+    sequential,
 )
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
@@ -57,6 +58,7 @@ def plan_with_kernels(
 
     Advice is taken for what is to be fast, where it fits.
     """
+    objective = sequential(net, objective)
     taken = NO_ADVICE if objective == "memory" else advice
     if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
         for kernels in _choices(net, objective, taken.preference):

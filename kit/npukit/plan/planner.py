@@ -46,6 +46,12 @@ def plan_network(
     return plan
 
 
+def sequential(net: Net, objective: str) -> str:
+    """The objective of a network on a stream: each frame of one with states needs what the one before it left, so that
+    it has the best throughput by latency."""
+    return "latency" if net.states and objective == "throughput" else objective
+
+
 def closest_plan(
     net: Net,
     board: Board,
@@ -58,6 +64,7 @@ def closest_plan(
     """The best plan; if none fits, the one that comes closest."""
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
+    objective = sequential(net, objective)
     search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines, tell=tell)
     if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
         return _on_each_chip(net, board, engines, chips)

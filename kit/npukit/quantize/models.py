@@ -19,10 +19,12 @@ from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
 from npukit.frontend.shapes import InputShapes
-from npukit.frontend.states import State, states_of
+from npukit.frontend.states import StatePair, states_of
+from npukit.net.check import check_net
 from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.net import Net
+from npukit.net.passes.states import Pair, with_states
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import choose
@@ -39,11 +41,10 @@ CUT = {"minmax": 0.0, "percentile": 1e-4}
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model as a Net; `report` if npukit quantised it, `states` if it keeps anything from frame to frame."""
+    """A model as a Net; `report` if npukit quantised it."""
 
     net: Net
     report: Report | None = None
-    states: tuple[State, ...] = ()
 
 
 def load_model(
@@ -66,14 +67,26 @@ def load_model(
     dumped("relax.py", module.script)
     layout = layout_of(path)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)
-    net = applied(loaded.net, declared, layout, _ends(module, layout) if in_file_types else AS_NET)
-    return replace(loaded, net=net, states=states_of(module))
+    states = states_of(module)
+    net = with_states(loaded.net, [_as_the_net_has_it(loaded.net, each) for each in states])
+    net = applied(check_net(net), declared, layout, _ends(module, layout, states) if in_file_types else AS_NET)
+    return replace(loaded, net=net)
 
 
-def _ends(module: IRModule, layout: Layout) -> Ends:
+def _as_the_net_has_it(net: Net, state: StatePair) -> Pair:
+    """A state, what it begins as quantised if the network has it so."""
+    quantization, initial = net.tensor(net.inputs[state.input]).quantization, state.initial
+    if quantization is not None and initial.dtype == np.float32:
+        initial = quantised(initial, quantization)
+    return state.input, state.output, initial
+
+
+def _ends(module: IRModule, layout: Layout, states: Sequence[StatePair]) -> Ends:
     """The types that the file says; the format that has channels last rounds as TensorFlow Lite does."""
-    inputs, results = (tuple(map(dtype_of, each)) for each in (parameters(module), outputs(module)))
-    return Ends(inputs, results, away=layout == "NHWC")
+    kept, left = {state.input for state in states}, {state.output for state in states}
+    inputs = (dtype_of(each) for place, each in enumerate(parameters(module)) if place not in kept)
+    results = (dtype_of(each) for place, each in enumerate(outputs(module)) if place not in left)
+    return Ends(tuple(inputs), tuple(results), away=layout == "NHWC")
 
 
 def _loaded(

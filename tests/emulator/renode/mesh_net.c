@@ -34,6 +34,7 @@ struct net_record *const net_records = activations.records;
 struct net_events *const net_events = 0;
 const uint32_t net_event_capacity = 0;
 rpc_handler *const rpc_events = 0;
+rpc_handler *const rpc_states = 0;
 const uint32_t net_sign = 0x4E4F;
 const uint32_t net_layer_count = 1;
 const uint16_t *const net_layer_numbers = 0;

@@ -19,6 +19,7 @@ struct net_record *const net_records = net_activations.records;
 struct net_events *const net_events = 0;
 const uint32_t net_event_capacity = 0;
 rpc_handler *const rpc_events = 0;
+rpc_handler *const rpc_states = 0;
 
 __attribute__((section(".constants"), aligned(16), used)) static const uint8_t flip[16] = {0};
 

@@ -34,6 +34,7 @@ static struct {
 struct net_events *const net_events = &events.head;
 const uint32_t net_event_capacity = EVENTS;
 rpc_handler *const rpc_events = rpc_read_events;
+rpc_handler *const rpc_states = 0;
 const struct net_description net_description = {
     .model = "model", .board = "board", .input_count = 1, .output_count = 1, .frame_count = 1, .pe_count = 2,
     .chip_count = 1, .link_bytes = 256, .chips = chips,

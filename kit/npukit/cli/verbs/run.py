@@ -17,6 +17,7 @@ from npukit.cli.options import (
     On,
     PluginsOf,
     Quiet,
+    Stream,
     Verbose,
     open_terminal,
 )
@@ -36,6 +37,7 @@ def run(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.npz", help="Where out0, out1, ... go.")],
     network: Network = None,
     on: On = None,
+    stream: Stream = False,
     faults: Faults = None,
     gdb: Annotated[int | None, typer.Option("--gdb", metavar="PORT", help="Wait for gdb on this port.")] = None,
     gdb_pe: Annotated[
@@ -57,7 +59,9 @@ def run(
         built = api.load(chosen_network(build, network), modified=modified)
         show_modified(terminal, built)
         debugger = _debugger(built, gdb, gdb_pe, terminal) if gdb is not None else None
-        outputs = api.run(built, on=on, inputs=inputs, faults=faults, debugger=debugger, progress=terminal)
+        outputs = api.run(
+            built, on=on, inputs=inputs, stream=stream, faults=faults, debugger=debugger, progress=terminal
+        )
         arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
         with new_file(output) as path:
             np.savez(path, **arrays)

@@ -18,6 +18,7 @@ from npukit.cli.options import (
     On,
     PluginsOf,
     Quiet,
+    Stream,
     Verbose,
     open_terminal,
 )
@@ -38,6 +39,7 @@ def validate(
         str | None, typer.Option("--expect", metavar="ARRAY", help="Compare with this array of the inputs' file.")
     ] = None,
     cases: Annotated[int | None, typer.Option("--cases", min=1, metavar="N", help="Only the first N cases.")] = None,
+    stream: Stream = False,
     faults: Faults = None,
     modified: Modified = False,
     board: PluginsOf = None,
@@ -54,13 +56,15 @@ def validate(
 
         build = chosen_network(build, network)
         if networks := api.load_networks(build, modified=modified):
-            refuse_for_several(build, "--inputs, --expect and --faults", inputs, expect, faults)
+            refuse_for_several(build, "--inputs, --expect, --stream and --faults", inputs, expect, stream, faults)
             show_modified(terminal, *networks.values())
             _validate_networks(networks, on, cases, terminal)
             return
         built = api.load(build, modified=modified)
         show_modified(terminal, built)
-        found = api.validate(built, on=on, inputs=inputs, expect=expect, cases=cases, faults=faults, progress=terminal)
+        found = api.validate(
+            built, on=on, inputs=inputs, expect=expect, cases=cases, stream=stream, faults=faults, progress=terminal
+        )
         terminal.result({**found.to_json(), **told_of(built)})
         keep_in_report(terminal, built, validation=found.to_json())
         _show(terminal, found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.frontend.states import State
+from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import Options
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.limits import OPS, TENSORS
@@ -145,7 +145,7 @@ class _Flat:
             if variable not in changed:
                 self.tensors[begins] = replace(self.tensors[begins], value=self._held_first(variable, begins))
         states = tuple(
-            State(begins, self.current[each], self._held_first(each, begins)) for each, begins in changed.items()
+            StatePair(begins, self.current[each], self._held_first(each, begins)) for each, begins in changed.items()
         )
         inputs = (*(numbers[index] for index in main.inputs), *(state.input for state in states))
         outputs = (*(self._numbered(index, numbers) for index in main.outputs), *(state.output for state in states))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.frontend.states import State
+from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import Options
 from npukit.net.tensor import Quantization
 
@@ -43,7 +43,7 @@ class TfliteModel:
     ops: tuple[TfliteOp, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    states: tuple[State, ...] = ()
+    states: tuple[StatePair, ...] = ()
 
 
 def check_numbers(model: TfliteModel) -> None:

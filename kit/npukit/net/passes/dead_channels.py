@@ -1,7 +1,7 @@
 """Channels that are constant whatever the input, or that are not read, taken out of a net. Exact for every input.
 
 A constant that a layer reads becomes part of its bias; under padding that holds only for the zero point itself.
-Inputs and outputs of the net keep all of theirs.
+Inputs, outputs and states of the net keep all of theirs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, 
 def _read(net: Net, name: str, layers: Mapping[str, _Layer], kept: _Kept, ranges: Mapping[str, Range]) -> np.ndarray:
     """The channels of a tensor that its readers, or those of the net's outputs, cannot do without."""
     channels = net.tensor(name).shape[-1]
-    needed = np.full(channels, name in net.outputs)
+    needed = np.full(channels, name in net.ends)
     for op in net.ops:
         if name in op.inputs:
             layer = layers.get(op.name)

@@ -44,7 +44,7 @@ def merge_moves(net: Net) -> Net:
     for op in net.ops:
         merged = replace(op, inputs=tuple(same.get(name, name) for name in op.inputs))
         merged = _after(made.get(merged.inputs[0]), merged)
-        if _does_nothing(net, merged) and op.output not in net.outputs:
+        if _does_nothing(net, merged) and op.output not in net.ends:
             same[op.output] = merged.inputs[0]
         else:
             made[op.output] = merged
@@ -75,7 +75,7 @@ def moves_nothing(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 def _without_unread(net: Net) -> Net:
     """The net of what an output depends on, and the inputs."""
-    read, ops = {*net.outputs, *net.inputs}, []
+    read, ops = {*net.ends, *net.begins}, []
     for op in reversed(net.ops):
         if read & set(op.outputs):
             ops.append(op)

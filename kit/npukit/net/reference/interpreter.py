@@ -47,16 +47,28 @@ KERNELS: Mapping[str, Kernel] = {
 }
 
 
+Held = Mapping[str, np.ndarray]
+"""The values of all activations of a frame by name, its states among them."""
+
+
 def run_reference(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The net's outputs for its inputs; with a leading axis of cases if the inputs have one."""
     values = evaluate(net, inputs)
     return [values[name] for name in net.outputs]
 
 
-def evaluate(net: Net, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Every activation of the net by name; with a leading axis of cases if the inputs have one."""
+def evaluate(net: Net, inputs: Sequence[np.ndarray], before: Held | None = None) -> dict[str, np.ndarray]:
+    """Every activation of the net by name; with a leading axis of cases if the inputs have one.
+
+    The states are as the frame `before` left them, else as they begin.
+    """
     batched = has_cases(net, inputs)
     values = {name: value if batched else value[None] for name, value in zip(net.inputs, inputs, strict=True)}
+    cases = len(next(iter(values.values()), [None]))
+    for state in net.states:
+        initial = np.broadcast_to(state.initial, (cases, *state.initial.shape))
+        held = before[state.output] if before is not None else initial
+        values[state.input] = held if before is None or batched else held[None]
     for op in (part for each in net.ops for part in each.parts):
         operands = [net.constants[name] if name in net.constants else values[name] for name in op.inputs]
         values[op.output] = KERNELS[op.kind](net, op, operands)

@@ -37,7 +37,7 @@ from npukit.plan.batch.weight_tiles import (
 )
 from npukit.plan.emit.allocate import finished
 from npukit.plan.emit.emitter import Emitter
-from npukit.plan.emit.messages import SIGNAL, UsualFlags, signal
+from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.emit.pe_program import Block
 from npukit.plan.emit.regions import Ends, in_frame
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
@@ -151,7 +151,7 @@ class _BatchEmitter:
         return replace(plan, frames=frames, dram=tuple(self.dram()))
 
     def emit(self) -> None:
-        self._go()
+        self.emitter.go()
         for frame in self._places[0].frames:
             self.emitter.bring_inputs(frame)
         for number, place in enumerate(self._places):
@@ -219,15 +219,6 @@ class _BatchEmitter:
     def _send(self, frame: int, turn: Turn) -> None:
         for tensor, chosen in self._due.after(turn):
             self.emitter.send(frame, tensor, chosen)
-
-    def _go(self) -> None:
-        """The root starts all PEs."""
-        root, *others = self._traffic.programs
-        go = Block("go", SIGNAL)
-        if others:
-            self._traffic.send([signal(root, go, others)])
-        for pe in others:
-            self._traffic.wait_for(pe, go)
 
     def _weight_tiles(self) -> Iterator[WeightTile]:
         """The weight tiles in the order in which they are computed."""

@@ -118,7 +118,7 @@ def _pairs(graph: Graph) -> Iterator[tuple[Op, Op]]:
 def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
     """True if no other op reads the tensor between them, whose channels stay apart."""
     shape = graph.shape(first.output)
-    if CORE in (first.engine, second.engine) or len(shape) != 4 or first.output in graph.outputs:
+    if CORE in (first.engine, second.engine) or len(shape) != 4 or first.output in graph.outlasting:
         return False
     if graph.consumers[first.output] != (graph.ops.index(second),) or graph.sources(second) != [first.output]:
         return False

@@ -36,7 +36,7 @@ class SendAfter:
     def _readers(self, tensor: str) -> Iterator[int]:
         """The readers of a tensor by number; the end of the frame counts as one that reads the outputs."""
         yield from self._graph.consumers[tensor]
-        if tensor in self._graph.outputs:
+        if tensor in self._graph.outlasting:
             yield len(self._graph.ops)
 
     def _after(self, tensor: str, reader: int) -> int:

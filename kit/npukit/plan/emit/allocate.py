@@ -20,6 +20,7 @@ from npukit.plan.emit.replicas import plan_of_all, with_uses_of_all
 from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.ir.plan import Buffer, Compute, Join, MemoryUse, Orders, PePlan, Plan, Send, Step
 from npukit.plan.predict.memory import (
+    CODE_OF_STATES,
     STACK_BYTES,
     WORKER_STACK_BYTES,
     Lifetime,
@@ -89,6 +90,7 @@ def _fitted(
         pieces = sum(command for command, *_ in program.pieces.values())
         descriptors = program.signal_bytes + sum(program.descriptors.values())
         orders = Orders(sum(program.commands.values()) + pieces, descriptors)
+    code += CODE_OF_STATES if program.kept else 0
     constants = aligned(sum(program.constants.values()) + orders.bytes)
     memory = memory_use(board, constants, control_bytes(layers) + activations, code, stack)
     return replace(pe, memory=memory, orders=orders)
@@ -166,10 +168,12 @@ def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
-    offsets = _packed_in_waves(wanted, {}, frames)
-    shares = _shares(graph, program, wanted)
+    kept = _kept(program, wanted)
+    offsets = _packed_in_waves(wanted, kept, frames)
+    shares = {i: o for i, o in _shares(graph, program, wanted).items() if i not in kept and o not in kept.values()}
     if shares:
-        offsets = min(offsets, _packed_in_waves(wanted, shares, frames), key=lambda each: extent(lifetimes, each))
+        shared = _packed_in_waves(wanted, {**shares, **kept}, frames)
+        offsets = min(offsets, shared, key=lambda each: extent(lifetimes, each))
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
         shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
@@ -203,6 +207,14 @@ def _packed_in_waves(
 def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
     """PEs that do the same on other frames have the same lifetimes."""
     return pack(lifetimes)
+
+
+def _kept(program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
+    """The buffers of states, each with that of what becomes of it, which has the same place."""
+    indices = {held: index for index, (held, _) in enumerate(wanted)}
+    found = {indices[state]: indices[made] for state, made in program.kept.items()}
+    assert all(wanted[i][1].last < wanted[o][1].first for i, o in found.items()), "a state is written while it is read"
+    return found
 
 
 def _shares(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:

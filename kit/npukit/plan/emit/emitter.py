@@ -11,12 +11,13 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
-from npukit.plan.emit.pe_program import Block, Program
+from npukit.plan.emit.pe_program import Block, Held, Program
 from npukit.plan.emit.regions import Ends, Region, in_frame, regions_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.ir.plan import Compute, View
+from npukit.plan.ir.plan import Compute, Restore, View
+from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
 from npukit.plan.tensors.problem import Problem
 
 Chosen = Callable[[Transfer], bool]
@@ -68,18 +69,57 @@ class Emitter:
         }
 
     def emit_frame(self, frame: int) -> None:
+        if self.graph.kept:
+            self.go()
         self.bring_inputs(frame)
         for index, op in enumerate(self.graph.ops):
             for tile in self.assignments[frame][op.name]:
                 self.compute(frame, index, tile)
             self.send(frame, op.output)
 
+    def go(self) -> None:
+        """The root starts all PEs."""
+        root, *others = self.traffic.programs
+        go = Block("go", SIGNAL)
+        if others:
+            self.traffic.send([signal(root, go, others)])
+        for pe in others:
+            self.traffic.wait_for(pe, go)
+
     def bring_inputs(self, frame: int) -> None:
-        """Send the inputs from where they lie; from DRAM each PE fetches its own."""
+        """Send inputs and states from where they lie; from DRAM each PE fetches its own inputs."""
+        self._restore(frame)
         for name in self.graph.net.inputs:
             if self.ends.inputs != DRAM:
                 self._program(self.ends.inputs).use(self._held(frame, self.ends.inputs, name)[0], 0)
             self.send(frame, name)
+        for name in self.graph.kept:
+            self.send(frame, name)
+
+    def _restore(self, frame: int) -> None:
+        """Each PE looks whether the states that it keeps shall begin anew."""
+        for pe, program in self.traffic.programs.items():
+            kept = self._kept_on(frame, pe)
+            if kept:
+                step = self.traffic.step(pe, Restore(tuple(state.name for state, _ in kept)))
+                for state, becomes in kept:
+                    program.use(state, 0)
+                    program.use(state, step)
+                    program.kept[state] = becomes
+                    program.hold(state, STATE_BYTES + self._initial_bytes(state))
+
+    def _initial_bytes(self, region: Region) -> int:
+        initial = next(state.initial for state in self.graph.net.states if state.input == region.tensor)
+        return initial_bytes(initial[tuple(map(slice, region.box.start, region.box.stop))])
+
+    def _kept_on(self, frame: int, pe: int) -> list[tuple[Region, Region]]:
+        """The part of each state that a PE keeps, and what the frame makes of that."""
+        every = self.graph.kept.items()
+        pairs = ((self._owned(frame, pe, state), self._owned(frame, pe, made)) for state, made in every)
+        return [(state, made) for state, made in pairs if state and made]
+
+    def _owned(self, frame: int, pe: int, tensor: str) -> Region | None:
+        return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
 
     def fetch_part(self, frame: int, part: int, parts: int) -> None:
         """One of so many parts of what `bring_inputs` fetches from DRAM, the first part first."""
@@ -116,9 +156,6 @@ class Emitter:
     def is_last(self, tensor: str) -> bool:
         return tensor in self.graph.outputs and not self.graph.consumers[tensor]
 
-    def is_output(self, tensor: str) -> bool:
-        return tensor in self.graph.outputs
-
     def _all_parcels(self, frame: int, tensor: str, chosen: Chosen = every) -> list[Parcel]:
         if (frame, tensor) not in self._transfers:
             found = transfers_of(self.graph, self.regions[frame], tensor, apart=self._low_memory)
@@ -148,7 +185,7 @@ class Emitter:
         reads = (*dict.fromkeys(sources), *([block] if block else []))
         held = self._held(frame, pe, op.output)
         (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
-        self.traffic.overlap(pe, op.engine, reads, (target,))
+        self.traffic.overlap(pe, op.engine, reads, self._overwritten(pe, target))
         self.traffic.wait_for(pe, *reads)
         self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
@@ -172,10 +209,14 @@ class Emitter:
         lain_on = next(
             (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile)), None
         )
-        if lain_on and not self.is_output(lain_on.tensor):
+        if lain_on and lain_on.tensor not in self.graph.outlasting and lain_on not in program.kept:
             program.upon[lain_on] = target
         if engine.abilities.wait:
-            self.traffic.started(pe, op.engine, step, reads, (target,))
+            self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
+
+    def _overwritten(self, pe: int, target: Region) -> list[Held]:
+        """A tile that is written, and the state in whose place it lies."""
+        return [target, *(state for state, made in self._program(pe).kept.items() if made == target)]
 
     def cost(self, op: Op, box: Box) -> Cost:
         """The cost of a tile or a piece of one, computed once for all frames and groups of PEs."""
@@ -225,19 +266,36 @@ class Emitter:
         )
         outputs = [region for region in held if any(reader == end for reader, _ in region.needs)]
         self.traffic.wait_for(root.pe, *outputs)
+        self._report_to_the_root()
         for pe in self.traffic.programs:
             self.traffic.wait_until_sent(pe)
         for region in outputs:
             root.use(region, max(len(root.steps) - 1, 0))
+        for program in self.traffic.programs.values():
+            for made in program.kept.values():
+                program.use(made, len(program.steps) - 1)
         assert not any(program.expected for program in self.traffic.programs.values()), "something is not waited for"
         self._check_that_the_root_knows_the_end()
 
+    def _report_to_the_root(self) -> None:
+        """PEs that make a part of a state after all that others need of them say that they are done."""
+        root = self.ends.outputs
+        late = [each.pe for each in self.traffic.programs.values() if each.pe != root and not self._has_ended(each)]
+        done = Block("done", SIGNAL)
+        if late and self.graph.kept:
+            self.traffic.send([signal(pe, done, [root]) for pe in late])
+            self.traffic.wait_for(root, done)
+
+    def _has_ended(self, program: Program) -> bool:
+        """True if the root knows that a PE has computed all that it computes in the frame."""
+        last = max((step for step, _ in program.costs), default=-1)
+        return self.traffic.known_to(self.ends.outputs).of(program.pe) > last
+
     def _check_that_the_root_knows_the_end(self) -> None:
         """Checks that no PE reads or writes after the frame: the root's outputs follow from every compute step."""
-        known = self.traffic.known_to(self.ends.outputs)
         for program in self.traffic.programs.values():
-            last = max((step for step, _ in program.costs), default=-1)
-            assert known.of(program.pe) > last or program.pe == self.ends.outputs, f"PE {program.pe} may not have ended"
+            ended = program.pe == self.ends.outputs or self._has_ended(program)
+            assert ended, f"PE {program.pe} may not have ended"
 
 
 def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:

@@ -108,6 +108,9 @@ class Program:
     upon: dict[Held, Held] = field(default_factory=dict)
     """Things read for the last time by a tile that may lie on them, and that tile."""
 
+    kept: dict[Held, Held] = field(default_factory=dict)
+    """The parts of states that the PE keeps, each with what the frame makes of it in the same place."""
+
     running: dict[str, Running] = field(default_factory=dict)
     """The running work by accelerator."""
     scratch_until: dict[int, int] = field(default_factory=dict)

@@ -95,7 +95,8 @@ def regions_of(
     *,
     low_memory: bool = False,
 ) -> Regions:
-    """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end.
+    """Every tensor's regions in one frame. Inputs and outputs are held whole where they begin and end, states by the
+    PEs that make them.
 
     Of tensors `between` ops that take turns each band of channels has regions of its own. Where memory is short,
     `compact`, a tile that is a small part of what its PE needs lies apart from that: it is there before it.
@@ -105,7 +106,8 @@ def regions_of(
         found.own(ends.inputs, name, Box.whole(graph.shape(name)))
     for op in graph.ops:
         for tile in assignment[op.name]:
-            found.own(tile.pe, op.output, tile.box)
+            for name in (op.output, *(state for state, becomes in graph.kept.items() if becomes == op.output)):
+                found.own(tile.pe, name, tile.box)
     for index, op in enumerate(graph.ops):
         for tile in assignment[op.name]:
             for home, box in graph.needs_of(op, tile.box):
@@ -121,6 +123,7 @@ class _Regions:
     def __init__(self, graph: Graph, frame: int, between: Collection[str], *, low_memory: bool) -> None:
         self._frame, self._between, self._low_memory = frame, between, low_memory
         self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
+        self._kept = {*graph.kept, *graph.kept.values()}
 
     def own(self, pe: int, tensor: str, box: Box) -> None:
         found = self.by_tensor[tensor]
@@ -143,6 +146,8 @@ class _Regions:
         found[pe] = (*regions, new)
 
     def _may_share(self, region: Region, box: Box) -> bool:
+        if region.owned and region.tensor in self._kept:
+            return region.box.contains(box)
         ends = (region.box.start[-1:], region.box.stop[-1:])
         if region.tensor in self._between and ends != (box.start[-1:], box.stop[-1:]):
             return False

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE
-from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Send, Step, View, Wait
+from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Restore, Send, Step, View, Wait
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,8 @@ def _like(plan: Plan, pe: int, place: int, step: Step) -> Hashable:
             return "wait", flag, count
         case Join(engine):
             return "join", engine
+        case Restore(buffers):
+            return "restore", buffers
         case Send(number):
             return _like_message(plan, plan.messages[number])
         case Compute():

@@ -57,7 +57,7 @@ def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> s
 
 def useful(graph: Graph, assignment: Assignment) -> Assignment:
     """The assignment without tiles that are not read, as a cropping window leaves them."""
-    needed: dict[str, list[Box]] = {name: [Box.whole(graph.shape(name))] for name in graph.outputs}
+    needed: dict[str, list[Box]] = {name: [Box.whole(graph.shape(name))] for name in graph.outlasting}
     kept: dict[str, tuple[Tile, ...]] = {}
     for op in reversed(graph.ops):
         kept[op.name] = _met(assignment[op.name], needed.get(op.output, []))

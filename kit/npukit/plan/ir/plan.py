@@ -5,6 +5,9 @@ PE) starts a frame when the host asks, with the net's inputs in place, and ends 
 root the buffer named like an input or output tensor holds it whole. A PE that is not the root starts its next frame
 at once and stops at the first `Wait`.
 
+A state lies in one buffer of each PE that makes a part of it, from frame to frame: what a frame makes of it is written
+where the frame before left it, once nothing reads that any more.
+
 Everything a step reads is in place when the step starts, and nothing is overwritten that is still to be read; the
 waits in the plan are all that is needed for that. There is no flow control besides them: a message is sent only
 when it follows from what its sender has waited for that the bytes it lands in are free (`vector_clocks.py` proves it
@@ -109,7 +112,14 @@ class Join:
     engine: str
 
 
-Step = Compute | Join | Send | Wait
+@dataclass(frozen=True)
+class Restore:
+    """Put their first values into the buffers of states: in the first frame, and in the next one after a reset."""
+
+    buffers: tuple[str, ...]
+
+
+Step = Compute | Join | Restore | Send | Wait
 
 
 def streamed_name(op: str, box: Box, form: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from npukit.board.noc import DRAM
-from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Send, Step, Wait
+from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Restore, Send, Step, Wait
 from npukit.plan.ir.purposes import Purposes
 
 
@@ -68,6 +68,8 @@ def _step_row(index: int, step: Step, purpose: str) -> Sequence[str]:
             )
         case Join():
             return str(index), f"wait for {step.engine}", step.engine, "", ""
+        case Restore():
+            return str(index), "begin states if they were reset", "", ", ".join(step.buffers), ""
         case Send():
             return str(index), f"send message {step.message}", "", purpose, ""
         case Wait():

@@ -45,6 +45,12 @@ CODE_OF_THE_LOOP = 5 << 8
 LAYER_BYTES = 24
 """`struct net_layer` of the firmware."""
 
+STATE_BYTES = 16
+"""`struct net_state` of the firmware."""
+
+CODE_OF_STATES = 192
+"""Bytes of what lets states begin anew, and of the host's request for it."""
+
 LAYER_NUMBER_BYTES = 2
 """Bytes of a layer's number in `net_layer_numbers`."""
 
@@ -202,6 +208,12 @@ def _lowest_place(size: int, taken: Sequence[tuple[int, int]]) -> int:
 def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:
     """Bytes from offset 0 to the end of the last buffer."""
     return max((aligned(o + life.bytes) for o, life in zip(offsets, lifetimes, strict=True)), default=0)
+
+
+def initial_bytes(value: np.ndarray) -> int:
+    """The bytes of constants that a part of a state begins as: none where it is one byte again and again."""
+    data = value.tobytes()
+    return 0 if data == data[:1] * len(data) else len(data)
 
 
 def control_bytes(layers: int) -> int:

@@ -15,7 +15,7 @@ from itertools import count
 from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
-from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Send, Step, Wait
+from npukit.plan.ir.plan import SENT_FLAG, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait
 from npukit.plan.predict.memory import MANY_TOLD, is_table
 from npukit.plan.predict.noc import Network
 from npukit.plan.predict.packets import Packet, packets_of
@@ -24,6 +24,7 @@ from npukit.plan.predict.timeline import SEND, WAIT, Timeline
 from npukit.plan.tensors.core_cycles import (
     CHAIN_CYCLES,
     PATCH_CYCLES,
+    RESTORE_CYCLES,
     ROW_CYCLES,
     SEND_CYCLES,
     SIGNAL_CYCLES,
@@ -137,6 +138,9 @@ class _Simulation:
                 self._compute(pe, step, time)
             case Join():
                 self._join(pe, time)
+            case Restore():
+                pe.step += 1
+                self._after(pe, time + RESTORE_CYCLES)
             case Send():
                 self._send(pe, time)
             case Wait() as step:

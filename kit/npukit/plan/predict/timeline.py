@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 CORE = "core"
-WAIT, SEND = "noc_wait", "noc_send"
+WAIT, SEND, RESTORE = "noc_wait", "noc_send", "net_restore"
 """The firmware's functions that wait for messages and start them."""
 COUNTED_FRAME = "frame"
 """The name of the slice of a frame as the firmware counts it: `net_run`, its call, and what keeps the accounts."""

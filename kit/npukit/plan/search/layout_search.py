@@ -62,11 +62,12 @@ class _State:
 class LatencySearch:
     """The search for one net on the PEs of an order, its tables kept between prices.
 
-    Inputs come from the root; or are `fetched` by each PE before they are needed, at no cost; or, `from_dram`, when the
-    frame begins. `room`: bytes that the inputs and the output of a tile may take, with so many small `weight tiles` of
-    its constants; or, if a `weight_tile_size` is given, all tensors of a PE that live at once, with weight tiles of
-    that size. `moves_weigh` so many times what they are estimated to cost: other weights find other assignments, for
-    who compares them by simulation.
+    States lie where they are needed, as far as the search knows. Inputs come from the root; or are `fetched` by
+    each PE before they are needed, at no cost; or, `from_dram`, when the frame begins. `room`: bytes that the
+    inputs and the output of a tile may take, with so many small `weight tiles` of its constants; or, if a
+    `weight_tile_size` is given, all tensors of a PE that live at once, with weight tiles of that size.
+    `moves_weigh` so many times what they are estimated to cost: other weights find other assignments, for who
+    compares them by simulation.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class LatencySearch:
         weight_tile_size: int = 0,
         moves_weigh: float = 1.0,
     ) -> None:
-        self._free = problem.net.inputs if fetched else ()
+        self._free = (*problem.graph.kept, *(problem.net.inputs if fetched else ()))
         self._in_dram = problem.net.inputs if fetched or from_dram else ()
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
@@ -134,7 +135,7 @@ class LatencySearch:
 
     def best_found(self, price: float = 0.0) -> Found:
         """The splits of the best assignment, and what they are expected to take."""
-        states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.inputs): _State(0, 0, ())}
+        states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.begins): _State(0, 0, ())}
         for index in range(len(self._graph.ops)):
             states = self._after(index, self._kept(states, price), price)
         finished = {layout: self._gathered(layout, state) for layout, state in states.items()}

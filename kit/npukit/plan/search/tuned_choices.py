@@ -71,7 +71,7 @@ def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> 
     It depends on the ops and their readers, every figure of the board, the PEs, and whether it is a frame's or a
     batch's.
     """
-    places = {name: str(index) for index, name in enumerate((*net.inputs, *(o for op in net.ops for o in op.outputs)))}
+    places = {name: str(index) for index, name in enumerate((*net.begins, *(o for op in net.ops for o in op.outputs)))}
     reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
     pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
     whole = ["batches"] if objective == "throughput" else []

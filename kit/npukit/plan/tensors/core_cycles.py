@@ -20,5 +20,8 @@ ROW_CYCLES = 40
 SIGNAL_CYCLES = 77
 """Cycles to signal one PE, in a program that is a table."""
 
+RESTORE_CYCLES = 20
+"""Cycles to see that states go on as they are."""
+
 PATCH_CYCLES = 45
 """Cycles to set a field of a command in which the pieces of a layer that share it differ."""

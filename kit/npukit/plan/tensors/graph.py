@@ -30,7 +30,7 @@ class Graph:
     @cached_property
     def homes(self) -> dict[str, str]:
         """The tensor whose bytes each activation lies on: itself, or what it is a reshape of."""
-        homes = {name: name for name in self.net.inputs}
+        homes = {name: name for name in self.net.begins}
         for op in self.net.ops:
             for name in op.outputs:
                 homes[name] = homes[op.inputs[0]] if op.kind == "reshape" else name
@@ -40,6 +40,21 @@ class Graph:
     def outputs(self) -> tuple[str, ...]:
         """The tensors with bytes of their own that the net's outputs lie on, each once."""
         return tuple(dict.fromkeys(self.homes[name] for name in self.net.outputs))
+
+    @cached_property
+    def kept(self) -> dict[str, str]:
+        """The tensor that each state becomes at the end of a frame, in whose place that lies."""
+        return {state.input: self.homes[state.output] for state in self.net.states}
+
+    @cached_property
+    def outlasting(self) -> frozenset[str]:
+        """The tensors that must be there when a frame ends: outputs, and what becomes of states."""
+        return frozenset((*self.outputs, *self.kept.values()))
+
+    @cached_property
+    def maker_of(self) -> dict[str, Op]:
+        """The op that makes each tensor with bytes of its own."""
+        return {op.output: op for op in self.ops}
 
     @cached_property
     def consumers(self) -> dict[str, tuple[int, ...]]:
@@ -133,8 +148,8 @@ class Graph:
 
     def live_after(self) -> list[tuple[str, ...]]:
         """The tensors that are live after each op, made by then and read later, in the order in which they are made."""
-        ends = {name: len(self.ops) for name in self.outputs}
-        read = (name for name in self.net.inputs if name in ends or self.consumers[name])
+        ends = dict.fromkeys(self.outlasting, len(self.ops))
+        read = (name for name in self.net.begins if name in ends or self.consumers[name])
         live, found = dict.fromkeys(read), list[tuple[str, ...]]()
         for index, op in enumerate(self.ops):
             live[op.output] = None

@@ -20,6 +20,6 @@ def upon(graph: Graph, engines: Mapping[str, Accelerator]) -> Upon:
         may = engines[op.engine].cost(graph.net, op, Box.whole(shape)).aliases
         names = (sources[i] for i in may if sources.count(sources[i]) == 1 and graph.shape(sources[i]) == shape)
         found[op.name] = tuple(
-            name for name in names if graph.consumers[name][-1] == index and name not in graph.outputs
+            name for name in names if graph.consumers[name][-1] == index and name not in graph.outlasting
         )
     return found

@@ -17,7 +17,7 @@ def in_overlapping_order(net: Net, engines: Engines) -> Net:
     As it is where that makes no difference, so that a net for one engine keeps the order of its model.
     """
     schedule, readers = _Schedule(net, engines), dict[str, list[int]]()
-    missing = [set(net.activations(op)) - set(net.inputs) for op in net.ops]
+    missing = [set(net.activations(op)) - set(net.begins) for op in net.ops]
     for index, names in enumerate(missing):
         for name in names:
             readers.setdefault(name, []).append(index)
@@ -48,7 +48,7 @@ class _Schedule:
     """The engine that made each tensor, and the time."""
 
     def __post_init__(self) -> None:
-        self.made.update(dict.fromkeys(self.net.inputs, ("", 0)))
+        self.made.update(dict.fromkeys(self.net.begins, ("", 0)))
 
     def rank(self, op: Op) -> tuple[int, bool]:
         """The earliest first, and of those what the core need not wait for."""

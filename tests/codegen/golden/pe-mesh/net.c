@@ -92,4 +92,5 @@ const struct rpc_region rpc_regions[] = {
     { .start = (uint8_t *)(uintptr_t)&net_constants, .size = sizeof net_constants, .writable = false },
 };
 rpc_handler *const rpc_events = 0;
+rpc_handler *const rpc_states = 0;
 const uint32_t rpc_region_count = sizeof rpc_regions / sizeof rpc_regions[0];

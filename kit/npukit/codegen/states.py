@@ -1,0 +1,45 @@
+"""The parts of states that a PE keeps, as constants: where each lies, and how it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from npukit.accel.interface import Address, ConstantArray
+from npukit.codegen.constants import Fields, Record
+from npukit.codegen.operands import Arena
+from npukit.net.net import Net
+from npukit.plan.ir.plan import PePlan, Restore
+from npukit.plan.predict.memory import STATE_BYTES, WORD, initial_bytes
+
+STATES = "net_states"
+
+
+def state_arrays(net: Net, pe: PePlan, arena: Arena) -> Iterator[ConstantArray]:
+    """The bytes that states begin as, where these differ."""
+    for symbol, value in _begins(net, pe, arena):
+        if initial_bytes(value):
+            values = np.frombuffer(value.tobytes(), np.uint8)
+            yield ConstantArray(symbol, values, comment=f"what {symbol.removesuffix('_begins')} begins as")
+
+
+def state_records(net: Net, pe: PePlan, arena: Arena) -> Iterator[Record]:
+    """The table of all parts, if there are any."""
+    rows = tuple(_row(place, value) for place, value in _begins(net, pe, arena))
+    if rows:
+        yield Record(STATES, "net_state", rows, WORD, STATE_BYTES, "what is kept from frame to frame", listed=True)
+
+
+def _begins(net: Net, pe: PePlan, arena: Arena) -> Iterator[tuple[str, np.ndarray]]:
+    """The C name of each part, and what it begins as."""
+    initial = {state.input: state.initial for state in net.states}
+    for name in (name for step in pe.steps if isinstance(step, Restore) for name in step.buffers):
+        buffer = arena.buffers[name]
+        box = tuple(map(slice, buffer.box.start, buffer.box.stop))
+        yield f"{arena.place(buffer)}_begins", initial[buffer.tensor][box]
+
+
+def _row(symbol: str, value: np.ndarray) -> Fields:
+    begins = ("initial", Address(symbol)) if initial_bytes(value) else ("fill", value.tobytes()[0])
+    return ("data", Address(symbol.removesuffix("_begins"))), ("bytes", value.nbytes), begins

@@ -1,0 +1,134 @@
+"""States as the planner wants them: each is written, in place, by an op that follows all that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op, State
+from npukit.net.ops import Attributes, Requantize, Reshape, Slice
+from npukit.net.tensor import Tensor
+
+Pair = tuple[int, int, np.ndarray]
+"""The number of an input, that of the output that it is in the next frame, and its value in the first."""
+
+
+def with_states(net: Net, pairs: Sequence[Pair]) -> Net:
+    """The net that keeps some of its inputs itself. What becomes of them is no output any more, unless it is the only
+    one."""
+    inputs, outputs = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+    made = net
+    for pair in pairs:
+        made = _with_state(made, net.inputs[pair[0]], net.outputs[pair[1]], pair[2])
+    left = tuple(name for place, name in enumerate(net.outputs) if place not in outputs)
+    kept = tuple(name for place, name in enumerate(net.inputs) if place not in inputs)
+    return replace(made, inputs=kept, outputs=left or net.outputs[:1])
+
+
+def _with_state(net: Net, name: str, becomes: str, initial: np.ndarray) -> Net:
+    before, after = net.tensor(name), net.tensor(becomes)
+    if before.shape != after.shape:
+        raise NpukitError(
+            f"{net.name}: state {name!r} has the shape {list(before.shape)}, what becomes of it {list(after.shape)}"
+        )
+    if replace(after, name=name) != before:
+        if before.quantization is None or after.quantization is None:
+            raise NpukitError(f"{net.name}: state {name!r} is {before.dtype}, what becomes of it {after.dtype}")
+        net, becomes = _added(net, f"{name}_next", Requantize(), becomes, before)
+    state = State(name, becomes, np.ascontiguousarray(initial, before.dtype).reshape(before.shape))
+    return replace(net, states=(*net.states, state))
+
+
+def with_states_in_place(net: Net) -> Net:
+    """The net in which each state may lie in one place before and after, by copies where the model has no such op."""
+    for state in net.states:
+        net = _read_once_it_is_taken(net, state)
+    for state in net.states:
+        net = _given_before_it_changes(net, state)
+    for number in range(len(net.states)):
+        net = _in_place(net, number)
+    return net
+
+
+def _read_once_it_is_taken(net: Net, state: State) -> Net:
+    """A state that becomes what another one was takes it before anything changes."""
+    home = _home(net, state.output)
+    if home not in {each.input for each in net.states}:
+        return net
+    added, name = _added(net, f"{state.input}_taken", _whole(net, state.output), state.output, first=True)
+    others = (replace(each, output=name) if each is state else each for each in added.states)
+    return replace(added, states=tuple(others))
+
+
+def _given_before_it_changes(net: Net, state: State) -> Net:
+    """An output that is the state as the frame found it is a copy."""
+    for name in net.outputs:
+        if _home(net, name) == state.input:
+            added, copy = _added(net, f"{name}_given", _whole(net, name), name)
+            net = replace(added, outputs=tuple(copy if each == name else each for each in net.outputs))
+    return net
+
+
+def _in_place(net: Net, number: int) -> Net:
+    state = net.states[number]
+    home = _home(net, state.output)
+    taken = {_home(net, each.output) for each in net.states[:number]}
+    if home in taken or not _follows_all_reads(net, home, state.input):
+        net, output = _added(net, f"{state.input}_next", _whole(net, state.output), state.output)
+        return _with(net, number, replace(state, output=output))
+    if home == state.output:
+        return net
+    shape, held = net.tensor(home).shape, f"{state.input}_held"
+    tensors = {**net.tensors, held: replace(net.tensor(home), name=held)}
+    shown = Op(state.input, Reshape(), (held,), (state.input,))
+    net = replace(net, tensors=tensors, ops=(shown, *net.ops))
+    return _with(net, number, State(held, home, state.initial.reshape(shape)))
+
+
+def _with(net: Net, number: int, state: State) -> Net:
+    return replace(net, states=(*net.states[:number], state, *net.states[number + 1 :]))
+
+
+def _follows_all_reads(net: Net, home: str, state: str) -> bool:
+    """True if an op makes the tensor, and no op reads the state then or later."""
+    maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
+    seen = set(_shown(net, state))
+    return maker > max((place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)), default=-1)
+
+
+def _shown(net: Net, state: str) -> Iterator[str]:
+    """The state, and its reshapes."""
+    return (name for name in net.tensors if name not in net.constants and _home(net, name) == state)
+
+
+def _home(net: Net, name: str) -> str:
+    """The tensor whose bytes it has: itself, or what it is a reshape of."""
+    makers = {op.output: op for op in net.ops if isinstance(op.attributes, Reshape)}
+    while name in makers:
+        name = makers[name].inputs[0]
+    return name
+
+
+def _whole(net: Net, name: str) -> Slice:
+    """All of a tensor, as an op of its own."""
+    shape = net.tensor(name).shape
+    return Slice(tuple(0 for _ in shape), shape, tuple(1 for _ in shape))
+
+
+def _added(
+    net: Net, name: str, attributes: Attributes, source: str, like: Tensor | None = None, *, first: bool = False
+) -> tuple[Net, str]:
+    """The net with one more op, behind all others or before them, and what that makes: a tensor like its source."""
+    made = replace(like or net.tensor(source), name=_free(name, net.tensors))
+    op = Op(made.name, attributes, (source,), (made.name,))
+    ops = (op, *net.ops) if first else (*net.ops, op)
+    return replace(net, ops=ops, tensors={**net.tensors, made.name: made}), made.name
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

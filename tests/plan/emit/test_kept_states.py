@@ -1,0 +1,84 @@
+"""States on a mesh: each PE keeps its part, whatever the split and however PEs and messages take turns."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from net.small_nets import remembering_net
+from npukit.accel.engines import plugins_of, with_core
+from npukit.board.board import load_board
+from npukit.net.box import Box
+from npukit.net.net import Net
+from npukit.net.receptive import cuttable_axes
+from npukit.net.reference import evaluate
+from npukit.passes import PLACING, Wanted, run_passes
+from npukit.plan.core_plan import plan_with_kernels
+from npukit.plan.emit.allocate import emit_plan
+from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.plan import Plan, Restore
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+from oracles.plan_execution import Execution
+
+BOARD = load_board("pe-mesh")
+ENGINES = with_core(plugins_of(BOARD))
+NET = run_passes(remembering_net(), PLACING, Wanted(ENGINES))
+FRAMES = np.random.default_rng(9).integers(-128, 128, (6, 1, 16)).astype(np.int8)
+
+
+def drawn(graph: Graph, seed: int) -> Assignment:
+    """Each op on one, two or four of four PEs, cut along its channels where it can be."""
+    chance, found = random.Random(seed), {}
+    for op in graph.ops:
+        channels = graph.shape(op.output)[-1]
+        parts = chance.choice([1, 2, 4]) if 1 in cuttable_axes(graph.net, op) else 1
+        step, pes = channels // parts, chance.sample(range(4), parts)
+        boxes = [Box((0, begin), (1, begin + step)) for begin in range(0, channels, step)]
+        found[op.name] = tuple(map(Tile, pes, boxes))
+    return found
+
+
+def check(net: Net, plan: Plan, seed: int) -> None:
+    """Six frames, after three of which the states begin anew."""
+    execution, values = Execution(net, plan, seed), None
+    for number, frame in enumerate(FRAMES):
+        if number == 3:
+            execution.reset()
+        values = evaluate(net, [frame], None if number == 3 else values)
+        assert np.array_equal(execution.run([frame])[0], values[net.outputs[0]]), number
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None:
+    graph = Graph(NET)
+    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
+    for turn in range(3):
+        check(NET, plan, turn)
+
+
+def test_a_state_lies_where_it_was_read() -> None:
+    graph = Graph(NET)
+    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, 1), "latency")
+    for pe in plan.pes:
+        kept = [name for step in pe.steps if isinstance(step, Restore) for name in step.buffers]
+        for before, after in ((pe.buffer(name), pe.buffer(graph.kept[name])) for name in kept):
+            assert (before.box, before.offset) == (after.box, after.offset)
+            assert before.last < after.first
+            assert after.last == len(pe.steps) - 1
+    assert any(isinstance(step, Restore) for pe in plan.pes[1:] for step in pe.steps)
+
+
+def test_throughput_of_a_stream_is_that_of_frames_one_by_one() -> None:
+    latency, throughput = (plan_with_kernels(NET, BOARD, ENGINES, each, 4).plan for each in ("latency", "throughput"))
+    assert throughput.frames == 1
+    assert [pe.steps for pe in throughput.pes] == [pe.steps for pe in latency.pes]
+
+
+def test_without_the_signals_at_the_end_a_frame_would_begin_too_soon() -> None:
+    """The property test would find it: some order of turns gives other numbers."""
+    graph = Graph(NET)
+    plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, 1), "latency")
+    assert any(message.source.buffer == "done" for message in plan.messages)
