@@ -22,6 +22,7 @@ from npukit.link.messages import (
     ReadPes,
     Request,
     Reset,
+    ResetStates,
     Run,
     Status,
     Table,
@@ -55,6 +56,7 @@ REQUESTS: list[Request | tuple[Request, ...]] = [
     ReadRun(4),
     ReadEvents(10),
     ReadDigest(0x2000_1000, 4),
+    ResetStates(),
     Reset(),
 ]
 
@@ -87,7 +89,7 @@ def test_the_host_sends_the_requests_of_the_document() -> None:
 def test_every_request_has_a_vector() -> None:
     asked = {packet[1] for frames, _ in vectors() for packet in FrameDecoder().feed(frames)}
     documented = re.findall(r"^\| (\d+) \| [A-Z_]+ \|", DOCUMENT.read_text(), re.MULTILINE)
-    assert asked == {int(kind) for kind in documented} == set(range(1, 17))
+    assert asked == {int(kind) for kind in documented} == set(range(1, 18))
 
 
 def test_the_device_answers_as_in_the_document(pipes: Pipes) -> None:

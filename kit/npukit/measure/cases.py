@@ -56,7 +56,7 @@ class Cases:
         return self.sequence is not None and case % self.sequence == 0
 
     def given(self, output: np.ndarray) -> np.ndarray:
-        """What all cases give, with the leading axes that their inputs had."""
+        """An output of all cases, with the leading axes that their inputs had."""
         return output.reshape(-1, self.length, *output.shape[1:]) if self.in_time else output
 
 

@@ -215,7 +215,7 @@ def _check_ends(net: Net, known: set[str]) -> None:
 
 
 def _check_state(net: Net, state: State) -> None:
-    """What a frame leaves must be what the next one reads, integer for integer."""
+    """The tensor that a frame leaves must be like the one that the next reads."""
     before, after = net.tensor(state.input), net.tensor(state.output)
     if replace(after, name=before.name) != before:
         raise NpukitError(f"it becomes {print_tensor(after)}, and is {print_tensor(before)}")

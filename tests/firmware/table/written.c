@@ -2,7 +2,7 @@
 #include "net_table.h"
 #include "noc.h"
 
-enum called { WAIT, SEND, SIGNAL, SIGNALS, COMMAND, CHAIN, SUBMIT, JOIN, KERNEL, BEGIN, END, EVENT };
+enum called { WAIT, SEND, SIGNAL, SIGNALS, COMMAND, CHAIN, SUBMIT, JOIN, KERNEL, BEGIN, END, EVENT, RESTORE };
 
 struct call {
     uint32_t who;
@@ -72,6 +72,11 @@ int32_t net_join(void)
 int32_t core_kernel(uint32_t number)
 {
     return write_down(KERNEL, number, 0, 0);
+}
+
+void net_restore(const struct net_state *states, uint32_t parts)
+{
+    (void)write_down(RESTORE, address_of(states), parts, 0);
 }
 
 void net_begin_layer(void)

@@ -48,7 +48,7 @@ static struct {
 struct net_events *const net_events = &events.head;
 const uint32_t net_event_capacity = EVENTS;
 rpc_handler *const rpc_events = rpc_read_events;
-rpc_handler *const rpc_states = 0;
+rpc_handler *const rpc_states = rpc_reset_states;
 const struct net_description net_description = {
     .model = "shifter",
     .board = "pipes",
