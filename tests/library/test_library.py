@@ -13,7 +13,8 @@ from unittest import mock
 
 import pytest
 
-from end_to_end.builds import shared_build
+from end_to_end.builds import build, shared_build
+from frontend.tflite_models import ring
 from helpers import CHECKOUT
 from npukit import api
 from npukit.accel.core_kernels import CostPreference
@@ -59,6 +60,21 @@ def test_the_example_notices_a_wrong_weight(accelerated: Build, tmp_path: Path) 
     file.write_text(f"{before}wanted_{declaration}{{\n{values.replace(first, str(int(first) ^ 1), 1)}")
     sources = [name for name in exported.files if name.endswith(".c")]
     subprocess.run([*host_compiler(), *STRICT, *sources, "-lm", "-o", "example"], cwd=tmp_path / "lib", check=True)
+    assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 2
+
+
+@pytest.mark.parametrize("board", ["pe-mesh", "mps2-an386"])
+def test_a_library_remembers_until_it_is_reset(board: str, tmp_path: Path) -> None:
+    """The example is a stream, run twice."""
+    (tmp_path / "ring.tflite").write_bytes(ring(begins=5).bytes(["all"]))
+    built = build(tmp_path / "ring.tflite", tmp_path / "out", board, engine="cpu", pes=1)
+    exported = api.export(built.folder, tmp_path / "lib", portable=True)
+    command = [*host_compiler(), *STRICT, *(name for name in exported.files if name.endswith(".c")), "-lm"]
+    subprocess.run([*command, "-o", "example"], cwd=tmp_path / "lib", check=True)
+    assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 0
+    file = tmp_path / "lib" / EXAMPLE
+    file.write_text(file.read_text().replace("ring_reset();", ""))
+    subprocess.run([*command, "-o", "example"], cwd=tmp_path / "lib", check=True)
     assert subprocess.run([tmp_path / "lib/example"], check=False).returncode == 2
 
 

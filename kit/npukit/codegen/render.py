@@ -120,7 +120,7 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
     parts = role.first.parts
     return {
-        "first_step": _places(role).address(first.symbol),
+        "first_step": places_of(role).address(first.symbol),
         "kernel_steps": [_frame([step], role, observable=False) for step in rest],
         "form": next((part.engine.commands for part in parts if part.chained), None),
         "restores": any(record.symbol == STATES for record in role.first.records),
@@ -146,7 +146,7 @@ def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: 
     function = frame_function([renamed(step, names) for step in steps], observable=observable, traces=traces)
     numbers = {word.name: f"{OWN}.{word.name}" for word in role.words if not word.is_address}
     which = f"on PE {role.first.pe}: " if len(role.pes) > 1 else ""
-    return with_purposes(frame_as_c(function, _places(role).address, numbers), steps, which)
+    return with_purposes(frame_as_c(function, places_of(role).address, numbers), steps, which)
 
 
 def _kernels(role: Role) -> tuple[list[CFunction], dict[str, str]]:
@@ -164,7 +164,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "kernels": kernels,
         "calls_math": any(math_functions(kernel.body) for kernel in kernels),
         "has_bool": any("bool " in f"{kernel.signature} {kernel.body}" for kernel in kernels),
-        "members": list(_members(role, _places(role))),
+        "members": list(_members(role, places_of(role))),
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(role)),
     }
@@ -172,7 +172,8 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
     return {name: _environment().get_template(f"{name}.j2").render(**known, **values) for name in chosen}
 
 
-def _places(role: Role) -> Places:
+def places_of(role: Role) -> Places:
+    """The references of the role's C to places in memory."""
     pointers = frozenset(word.name for word in role.words if word.is_address)
     return Places(role.constants.homes, role.constants.single_structs, pointers)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,12 +17,15 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.engines import assign_engines
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
+from npukit.codegen.frame import RestoreStep
 from npukit.codegen.names import LONGEST, c_string, comment_text
-from npukit.codegen.program import gather
-from npukit.codegen.render import library_frame, render_library
+from npukit.codegen.program import Program, gather
+from npukit.codegen.render import library_frame, places_of, render_library
 from npukit.codegen.roles import Role, alone
+from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.errors import NpukitError
+from npukit.measure.cases import GOLDEN_FRAMES
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.net.tensor import Tensor
@@ -58,11 +61,31 @@ class Library:
 def library(build: Build, portable: bool) -> Library:
     """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
     net, plan, engines = _portable(build) if portable else _as_built(build)
-    role = alone(gather(net, plan, plan.pes[0], engines))
+    program = gather(net, plan, plan.pes[0], engines)
+    role = alone(_without_states(program))
     name = _plain(net.name, "network")
     values = _values(build, net, plan, role, name, PORTABLE if portable else CORTEX_M)
+    values["states"] = list(_states(program, role))
     own = {file: _render(template, values) for template, file in _templates(name).items()}
     return Library(name, values["kind"], {**render_library(role, name), **own}, role.arena_bytes, role.constants.bytes)
+
+
+def _without_states(program: Program) -> Program:
+    """The program without the step that has states begin anew: in a library that is a function of its own."""
+    steps = tuple(step for step in program.steps if not isinstance(step, RestoreStep))
+    return replace(program, steps=steps, records=tuple(each for each in program.records if each.symbol != STATES))
+
+
+def _states(program: Program, role: Role) -> Iterator[dict[str, Any]]:
+    """Each state: its place, its bytes, and what it begins as, one byte or an array of constants."""
+    places = places_of(role)
+    rows = (dict(row) for record in program.records if record.symbol == STATES for row in record.rows)
+    for row in rows:
+        yield {
+            **row,
+            "data": places.field(row["data"]),
+            "initial": places.field(row["initial"]) if "initial" in row else "",
+        }
 
 
 def _templates(name: str) -> dict[str, str]:
@@ -146,6 +169,7 @@ def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str
         "frame": library_frame(role),
         "inputs": inputs,
         "outputs": outputs,
+        "frames": GOLDEN_FRAMES if net.states else 1,
         "given": [_listed(golden[f"in{i}"][0]) for i in range(len(inputs))],
         "wanted": [_listed(golden[f"out{i}"][0]) for i in range(len(outputs))],
     }
