@@ -52,7 +52,7 @@ class Model:
     origin: str
     name: str
     file: Path
-    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -74,7 +74,13 @@ def collected(folder: Path, pythons: Mapping[str, str | None]) -> Iterator[Model
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.is_file():
                 path.write_bytes(data)
-            yield Model(origin, name, path, source.get("shapes", {}), source.get("values", {}))
+            yield Model(
+                origin,
+                name,
+                path,
+                {key: tuple(sizes) for key, sizes in source.get("shapes", {}).items()},
+                source.get("values", {}),
+            )
     for kind, python in pythons.items():
         yield from _generated(folder, kind, python) if python else ()
 

@@ -288,7 +288,7 @@ def _begins(net: Any, state: Mapping[str, Any]) -> np.ndarray:
 
 
 def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> None:
-    """The first case on the reference."""
+    """The first case on the reference; of a model that remembers all, one after the other."""
     shapes = dict(given.shapes)
     try:
         loaded = load_model(given.path, input_shapes=shapes, in_file_types=True)
@@ -297,12 +297,16 @@ def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> 
             raise
         found.how = "--float"
         loaded = load_model(given.path, input_shapes=shapes, in_file_types=True, in_float=True)
-    found.read, net = True, loaded.net
+    found.read, net, got = True, loaded.net, list[Arrays]()
     states = [state.to_json() for state in loaded.states]
     held = [_begins(net, state)[0] for state in states]
-    inputs = [_as_taken(net, place, value) for place, value in enumerate(cases[0])]
-    outputs = run_reference(net, [*inputs, *held])
-    compare(runtime, cases[:1], [list(outputs[: len(outputs) - len(states)])], net, bool(states), found)
+    cases = cases if states else cases[:1]
+    for case in cases:
+        inputs = [_as_taken(net, place, value) for place, value in enumerate(case)]
+        outputs = run_reference(net, [*inputs, *held])
+        got.append(list(outputs[: len(outputs) - len(states)]))
+        held = [outputs[int(state["output"][3:])] for state in states]
+    compare(runtime, cases, got, net, bool(states), found)
 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:

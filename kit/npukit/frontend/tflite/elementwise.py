@@ -10,6 +10,7 @@ import tflite
 from tvm import relax
 
 from npukit.errors import NpukitError
+from npukit.frontend.tflite import wide
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated, finite, padding_of, strides_of, window_of
@@ -85,6 +86,10 @@ def requantize(emitter: Emitter, op: TfliteOp) -> None:
     """QUANTIZE and DEQUANTIZE: the same numbers, stored as the output tensor says; float16 is for constants."""
     if emitter.tensor(op.inputs[0]).dtype == "float16":
         emitter.fold(op.outputs[0], emitter.constant(op.inputs[0]).astype(np.float32))
+        return
+    kinds = {emitter.tensor(index).dtype for index in (op.inputs[0], op.outputs[0])}
+    if "float32" not in kinds and not kinds <= {"int8", "uint8"}:
+        wide.requantize(emitter, op)
         return
     emitter.define_real(op.outputs[0], emitter.real(op.inputs[0]))
 

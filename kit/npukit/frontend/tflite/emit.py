@@ -40,6 +40,13 @@ class Emitter:
             raise NpukitError("it lacks one of its inputs or outputs")
         return self.model.tensors[index]
 
+    def scale(self, index: int) -> Quantization:
+        """The one scale and zero point of an activation."""
+        quantization = self.tensor(index).quantization
+        if quantization is None or quantization.axis is not None:
+            raise NpukitError(f"{self.tensor(index).name!r} lacks a scale, or has one for each channel")
+        return quantization
+
     def known(self, index: int) -> np.ndarray | None:
         """The value of a tensor if it is known at build time: a constant, or computed from shapes."""
         return self.folded.get(index, self.tensor(index).value)

@@ -15,6 +15,8 @@ from npukit.net.limits import OPS, TENSORS
 
 Variable = tuple[bytes, bytes]
 """A container and a name in it."""
+SVDF_STATE = 4
+"""The number of the input that an SVDF keeps from frame to frame."""
 ABSENT = -1
 DEEPEST = 8
 """Levels of branches within branches."""
@@ -65,6 +67,8 @@ class _Flat:
                 self._branches(moved, depth)
             elif op.kind in _VARIABLES:
                 _VARIABLES[op.kind](self, moved)
+            elif op.kind == "SVDF":
+                self.ops.append(self._remembering(moved))
             else:
                 self.ops.append(moved)
 
@@ -131,6 +135,18 @@ class _Flat:
     def assign_variable(self, op: TfliteOp) -> None:
         self.current[self.handles[op.inputs[0]]] = op.inputs[1]
 
+    def _remembering(self, op: TfliteOp) -> TfliteOp:
+        """An SVDF whose state is a variable that it reads, and its new state a result."""
+        state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
+        variable, new = (b"SVDF", str(state).encode()), len(self.tensors)
+        if variable in self.current or not filters:
+            raise NpukitError(f"{self._place(op)} has another op's state, or no filters")
+        held = replace(self.tensors[state], shape=kept_shape(self.tensors[state].shape, filters), value=None)
+        self.tensors[state] = held
+        self.tensors.append(replace(held, name=f"{held.name}_new"))
+        self.begins[variable], self.current[variable] = state, new
+        return replace(op, outputs=(*op.outputs, new))
+
     def _alike(self, first: int, second: int) -> bool:
         one, other = self.tensors[first], self.tensors[second]
         return (one.dtype, one.shape, one.quantization) == (other.dtype, other.shape, other.quantization)
@@ -155,10 +171,16 @@ class _Flat:
         """The value of a variable before the first frame: what it is given once, else zero bytes."""
         tensor, given = self.tensors[begins], self.initial.get(variable)
         if given is None or given.value is None:
-            return np.zeros(tensor.shape, tensor.dtype)
+            zero = tensor.quantization.zero_point if tensor.quantization and tensor.dtype == "int8" else 0
+            return np.full(tensor.shape, zero, tensor.dtype)
         if (given.dtype, given.shape) != (tensor.dtype, tensor.shape):
             raise NpukitError(f"{self.name}: a variable begins as {list(given.shape)}, not {list(tensor.shape)}")
         return given.value
+
+
+def kept_shape(shape: tuple[int, ...], filters: int) -> tuple[int, ...]:
+    """The shape of an SVDF's state here, a row for each frame; TFLite keeps the frames of each filter together."""
+    return (*shape[:-1], shape[-1] // filters, 1, filters)
 
 
 def _variable(op: TfliteOp) -> Variable:

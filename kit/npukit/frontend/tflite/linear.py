@@ -49,13 +49,17 @@ def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
 
 def _depthwise_weights(emitter: Emitter, op: TfliteOp) -> relax.Expr:
     """1HWO as OHW1, which Relax's grouped convolution wants."""
-    tensor = emitter.tensor(op.inputs[1])
-    moved = relax.const(np.ascontiguousarray(emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0)))
-    if tensor.quantization is None:
-        return moved
+    return dequantized_as(emitter, op.inputs[1], emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0))
+
+
+def dequantized_as(emitter: Emitter, index: int, moved: np.ndarray) -> relax.Expr:
+    """The real numbers of a constant that is moved, the axis of its scales to the front."""
+    tensor, value = emitter.tensor(index), relax.const(np.ascontiguousarray(moved))
+    if tensor.quantization is None or moved.dtype == np.float32:
+        return value
     given = tensor.quantization
     axis = None if given.axis is None else 0
-    return emitter.emit(dequantize(moved, Quantization(given.scales, given.zero_points, axis), tensor.dtype))
+    return emitter.emit(dequantize(value, Quantization(given.scales, given.zero_points, axis), tensor.dtype))
 
 
 def _convolve(
@@ -80,18 +84,18 @@ def _finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
     """Bias, activation, result of a convolution or dense op."""
     result = emitter.emit(product)
     if len(op.inputs) > 2 and op.inputs[2] >= 0:
-        result = emitter.emit(operators.add(result, _bias(emitter, op)))
+        result = emitter.emit(operators.add(result, bias_of(emitter, *op.inputs[:3])))
     emitter.define_real(op.outputs[0], activated(op, result))
 
 
-def _bias(emitter: Emitter, op: TfliteOp) -> relax.Expr:
-    """The bias in real numbers; its scale is the product of the input's and the weights', stated or not."""
-    data, weights, bias = (emitter.tensor(index) for index in op.inputs[:3])
+def bias_of(emitter: Emitter, *operands: int) -> relax.Expr:
+    """The bias of data and weights in real numbers; its scale is the product of theirs, stated or not."""
+    data, weights, bias = (emitter.tensor(index) for index in operands)
     if bias.dtype == "float32" or data.quantization is None or weights.quantization is None:
-        return emitter.value(op.inputs[2])
+        return emitter.value(operands[2])
     scales = tuple(data.quantization.scale * scale for scale in weights.quantization.scales)
     quantization = Quantization(scales, (0,) * len(scales), None if len(scales) == 1 else 0)
-    return emitter.emit(dequantize(emitter.value(op.inputs[2]), quantization, bias.dtype))
+    return emitter.emit(dequantize(emitter.value(operands[2]), quantization, bias.dtype))
 
 
 def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:

@@ -10,6 +10,7 @@ from npukit.frontend.tflite import elementwise, further, linear, movement, recur
 from npukit.frontend.tflite.elementwise import Converter, binary, clip, pool, unary
 from npukit.frontend.tflite.emit import operators
 from npukit.frontend.tflite.further import of_truth, reduction
+from npukit.frontend.tflite.svdf import svdf
 
 CONVERTERS: Mapping[str, Converter] = {
     "ABS": unary(operators.abs),
@@ -98,6 +99,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "STRIDED_SLICE": movement.strided_slice,
     "SUB": binary("subtract"),
     "SUM": reduction("sum"),
+    "SVDF": svdf,
     "TANH": unary(operators.tanh),
     "TILE": further.tile,
     "TOPK_V2": further.top_k,

@@ -40,9 +40,11 @@ from npukit.net.tensor import Quantization, Tensor
 
 IN_FLOAT = "the model computes it in float"
 """Why an op is none in integers whose result is not quantised."""
+IN_INTEGERS = "TVM makes code of its integers"
 AT_RUN_TIME = "the model quantises at run time"
 AS_ASKED = "as asked"
 BYTES = ("int8", "uint8")
+NARROW = (*BYTES, "int16")
 
 
 @dataclass
@@ -189,7 +191,8 @@ def net_and_views(
 
 def is_float(module: IRModule) -> bool:
     """True if no activation is quantised, neither beforehand nor at run time; constants may be."""
-    return not any(_is_quantisation(value) or _sums_integers(value) for value in _values(module))
+    kinds = (_is_quantisation, _sums_integers, _computes_integers)
+    return not any(kind(value) for kind in kinds for value in _values(module))
 
 
 def is_dynamic(module: IRModule) -> bool:
@@ -235,6 +238,11 @@ def _read_in_float(module: IRModule) -> frozenset[Any]:
 def _is_quantisation(value: Any) -> bool:
     """True if an activation is quantised here, or was before; constants alone say nothing."""
     return callee(value) == "quantize" or (callee(value) == "dequantize" and isinstance(value.args[0], relax.Var))
+
+
+def _computes_integers(value: Any) -> bool:
+    """True if these are loops over quantised integers."""
+    return callee(value) == "call_tir" and any(dtype_of(each) in NARROW for each in (value, *value.args[1].fields))
 
 
 def _sums_integers(value: Any) -> bool:
@@ -284,6 +292,8 @@ def _bind(walk: Walk, binding: Any) -> None:
         elif _casts_index(walk, binding.value):
             searched = resolve(binding.value.args[0], walk.definitions)
             walk.views[binding.var] = argmax(walk, searched, dtype_of(binding.value))
+        elif callee(binding.value) == "call_tir" and dtype_of(binding.value) in NARROW:
+            walk.views[binding.var] = walk.islands.tensor(binding.var, IN_INTEGERS)
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             _move(walk, binding)
     except NpukitError as error:
@@ -319,7 +329,7 @@ def _move(walk: Walk, binding: Any) -> None:
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> View:
     """`as_asked`: computed in float."""
     dtype = str(call.attrs.out_dtype)
-    if dtype not in (*BYTES, "int16"):
+    if dtype not in NARROW:
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
     quantization = as_int8(quantization_of(call, walk.definitions), dtype)
     if quantization.axis is not None:
