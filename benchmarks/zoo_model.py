@@ -32,7 +32,7 @@ import tflite
 
 from npukit import api
 from npukit.errors import NpukitError
-from npukit.net.reference import run_reference
+from npukit.net.reference import evaluate
 from npukit.options import Options
 from npukit.quantize.models import load_model
 
@@ -265,26 +265,20 @@ def _examine(given: Given, found: Found) -> None:
         found.built = found.read = True
         found.seconds = perf_counter() - began
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
-        states = build.manifest.summary.get("states", [])
-        compare(runtime, cases, ran(build, cases, states, folder), build.net(), bool(states), found)
+        net = build.net()
+        compare(runtime, cases, ran(build, cases), net, bool(net.states), found)
 
 
-def ran(build: Any, cases: Sequence[Arrays], states: Sequence[Mapping[str, Any]], folder: Path) -> list[Arrays]:
+def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
     """The outputs of all cases on the emulator; of a model that remembers, each begins where the one before ended."""
-    net, found = build.net(), list[Arrays]()
-    held = {state["input"]: _begins(net, state) for state in states}
-    for case in cases:
-        arrays = {f"in{place}": _as_taken(net, place, value)[None] for place, value in enumerate(case)}
-        np.savez(folder / "inputs.npz", **arrays, **held)  # pyright: ignore[reportArgumentType]
-        outputs = api.run(build, inputs=folder / "inputs.npz")
-        held = {state["input"]: outputs[int(state["output"][3:])] for state in states}
-        found.append([each[0] for each in outputs[: len(outputs) - len(states)]])
-    return found
-
-
-def _begins(net: Any, state: Mapping[str, Any]) -> np.ndarray:
-    tensor = net.tensor(net.inputs[int(state["input"][2:])])
-    return np.broadcast_to(np.array(state["initial"], tensor.dtype), tensor.shape)[None]
+    net = build.net()
+    columns = zip(*cases, strict=True)
+    arrays = {
+        f"in{place}": np.stack([_as_taken(net, place, value) for value in column])
+        for place, column in enumerate(columns)
+    }
+    outputs = api.run(build, inputs=arrays, stream=bool(net.states))
+    return [[each[case] for each in outputs] for case in range(len(cases))]
 
 
 def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> None:
@@ -297,16 +291,12 @@ def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> 
             raise
         found.how = "--float"
         loaded = load_model(given.path, input_shapes=shapes, in_file_types=True, in_float=True)
-    found.read, net, got = True, loaded.net, list[Arrays]()
-    states = [state.to_json() for state in loaded.states]
-    held = [_begins(net, state)[0] for state in states]
-    cases = cases if states else cases[:1]
+    found.read, net, frame, got = True, loaded.net, None, list[Arrays]()
+    cases = cases if net.states else cases[:1]
     for case in cases:
-        inputs = [_as_taken(net, place, value) for place, value in enumerate(case)]
-        outputs = run_reference(net, [*inputs, *held])
-        got.append(list(outputs[: len(outputs) - len(states)]))
-        held = [outputs[int(state["output"][3:])] for state in states]
-    compare(runtime, cases, got, net, bool(states), found)
+        frame = evaluate(net, [_as_taken(net, place, value) for place, value in enumerate(case)], frame)
+        got.append([frame[name] for name in net.outputs])
+    compare(runtime, cases, got, net, bool(net.states), found)
 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:

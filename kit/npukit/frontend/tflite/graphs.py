@@ -15,8 +15,8 @@ from npukit.net.limits import OPS, TENSORS
 
 Variable = tuple[bytes, bytes]
 """A container and a name in it."""
-SVDF_STATE = 4
-"""The number of the input that an SVDF keeps from frame to frame."""
+SVDF, SVDF_STATE = b"SVDF", 4
+"""The container of what SVDFs keep from frame to frame, and the number of the input that each keeps."""
 ABSENT = -1
 DEEPEST = 8
 """Levels of branches within branches."""
@@ -138,7 +138,7 @@ class _Flat:
     def _remembering(self, op: TfliteOp) -> TfliteOp:
         """An SVDF whose state is a variable that it reads, and its new state a result."""
         state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
-        variable, new = (b"SVDF", str(state).encode()), len(self.tensors)
+        variable, new = (SVDF, str(state).encode()), len(self.tensors)
         if variable in self.current or not filters:
             raise NpukitError(f"{self._place(op)} has another op's state, or no filters")
         held = replace(self.tensors[state], shape=kept_shape(self.tensors[state].shape, filters), value=None)
@@ -168,10 +168,10 @@ class _Flat:
         return TfliteModel(tuple(self.tensors), tuple(self.ops), inputs, outputs, states)
 
     def _held_first(self, variable: Variable, begins: int) -> np.ndarray:
-        """The value of a variable before the first frame: what it is given once, else zero bytes."""
+        """The value of a variable before the first frame: what it is given once, else zeros, or zero bytes."""
         tensor, given = self.tensors[begins], self.initial.get(variable)
         if given is None or given.value is None:
-            zero = tensor.quantization.zero_point if tensor.quantization and tensor.dtype == "int8" else 0
+            zero = tensor.quantization.zero_point if tensor.quantization and variable[0] == SVDF else 0
             return np.full(tensor.shape, zero, tensor.dtype)
         if (given.dtype, given.shape) != (tensor.dtype, tensor.shape):
             raise NpukitError(f"{self.name}: a variable begins as {list(given.shape)}, not {list(tensor.shape)}")

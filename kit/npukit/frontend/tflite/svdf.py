@@ -34,7 +34,7 @@ def svdf(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _in_reals(emitter: Emitter, op: TfliteOp) -> None:
-    """In float, or with a state of 8 bits: a dense layer and a convolution."""
+    """Emits a dense layer and a convolution: in float, or with a state of 8 bits."""
     data, features, frames, _, state = op.inputs
     fresh = emitter.emit(operators.matmul(emitter.real(data), operators.permute_dims(emitter.real(features), [1, 0])))
     row = emitter.emit(operators.reshape(fresh, (1, 1, 1, -1)))
@@ -83,7 +83,7 @@ def _check_activation(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
-    """With a state of 16 bits, as no other kernel computes it."""
+    """Emits loops over integers: with a state of 16 bits, as no other kernel computes it."""
     _check_activation(emitter, op)
     into, weight, filter_, held = (emitter.scale(op.inputs[place]) for place in (0, 1, 2, SVDF_STATE))
     result, frames = emitter.scale(op.outputs[0]), emitter.tensor(op.inputs[2])
