@@ -20,6 +20,7 @@ from npukit.project.build_folder import Build, load_build
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+    from tvm.ir import IRModule
 
     from npukit.emulator.debugged import Debugger
     from npukit.emulator.fault_plan import FaultPlan
@@ -62,8 +63,8 @@ __all__ = [
     "write_report",
 ]
 
-Model: TypeAlias = "Path | str | ExportedProgram"
-"""A model file, or a program of `torch.export`."""
+Model: TypeAlias = "Path | str | ExportedProgram | IRModule"
+"""A model file, a program of `torch.export`, or a Relax module: float, or in QDQ form."""
 
 Folder: TypeAlias = Path | str | Build
 """A build folder, or what `load` read of it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tvm.ir import IRModule
+from tvm.ir import IRModule, save_json
 
 from npukit.application.declared import Layout
 from npukit.errors import NpukitError, extra_packages
@@ -37,6 +37,8 @@ def name_of(path: Path) -> str:
 def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> IRModule:
     """The model as a Relax module in QDQ form, whichever format the file has."""
     path, shapes = Path(path), input_shapes or {}
+    if path in _HELD:
+        return _HELD[path]
     data = _read(path)
     if is_tflite(data) or path.suffix == ".tflite":
         return emit_module(read_tflite(data, path.name), CONVERTERS, path.name, shapes)
@@ -54,14 +56,31 @@ def layout_of(path: Path) -> Layout:
     return "NHWC" if path.suffix == ".tflite" or is_tflite(_read(path)[:8]) else "NCHW"
 
 
+_HELD: dict[Path, IRModule] = {}
+"""Modules that a caller of the Python API gave, by the file that stands for each. The file is never read back: TVM's
+JSON can name any object of TVM's, so that of a stranger's file is not loaded."""
+
+
 @contextmanager
 def model_file(model: Any) -> Iterator[Path]:
-    """The file of a model: a path as it is, a program of `torch.export` saved for as long as this lasts."""
+    """The file of a model: a path as it is; a program of `torch.export` or a Relax module as long as this lasts."""
     if isinstance(model, str | PathLike):
         yield Path(model)
         return
     with TemporaryDirectory() as folder:
-        yield save_program(model, Path(folder) / "model.pt2")
+        if isinstance(model, IRModule):
+            yield from _held(model, Path(folder) / "module.relax")
+        else:
+            yield save_program(model, Path(folder) / "model.pt2")
+
+
+def _held(module: IRModule, path: Path) -> Iterator[Path]:
+    path.write_text(save_json(module), encoding="utf-8")
+    _HELD[path] = module
+    try:
+        yield path
+    finally:
+        del _HELD[path]
 
 
 def _read(path: Path) -> bytes:
