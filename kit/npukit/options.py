@@ -31,6 +31,11 @@ class Options:
     toolchain: str | None = None
     input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """The shapes of inputs that the model leaves open, by name."""
+    states: tuple[tuple[str, str], ...] = ()
+    """Pairs of an input and the output that it is in the next frame: the network keeps them itself, zero at first.
+
+    Names are the model's; `in1` and `out1` count them.
+    """
     calibration: Path | None = None
     """Data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
     io: str = "file"

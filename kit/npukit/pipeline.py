@@ -187,6 +187,7 @@ def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Sche
         loaded = load_model(
             model,
             input_shapes=dict(options.input_shapes),
+            states=options.states,
             calibration=options.calibration,
             ranges=options.ranges,
             declared=declared_for(model, options.preprocess, options.postprocess),

@@ -78,6 +78,12 @@ InputShapes = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME:1x96x96x3", help="The shape of an input that the model leaves open."),
 ]
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", metavar="IN=OUT", help="An input that the network keeps itself, as OUT of the frame before."
+    ),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(
@@ -139,6 +145,14 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not name or not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes):
         raise NpukitError(f"--input {text} is not a name and a shape", tries=["--input image:1x3x96x96"])
     return name, tuple(int(size) for size in sizes.split("x"))
+
+
+def parsed_states(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """Pairs of names, each given as IN=OUT."""
+    wrong = next((text for text in given or () if not all(text.partition("="))), None)
+    if wrong:
+        raise NpukitError(f"--state {wrong} is not an input and an output", tries=["--state h0=hn", "--state in1=out1"])
+    return tuple((text.partition("=")[0], text.partition("=")[2]) for text in given or ())
 
 
 @contextmanager

@@ -27,9 +27,11 @@ from npukit.cli.options import (
     Ranges,
     Rate,
     SelfTests,
+    States,
     Strict,
     Traces,
     parsed_shapes,
+    parsed_states,
 )
 from npukit.options import Options
 
@@ -48,6 +50,7 @@ class Wishes:
     trace: Traces = False
     self_test: SelfTests = False
     shapes: InputShapes = None
+    states: States = None
     calibration: Calibration = None
     ranges: ActivationRanges = Ranges.MINMAX
     preprocess: Preprocess = None
@@ -69,6 +72,7 @@ class Wishes:
             self_test=self.self_test,
             toolchain=toolchain,
             input_shapes=parsed_shapes(self.shapes),
+            states=parsed_states(self.states),
             calibration=self.calibration,
             ranges=self.ranges,
             preprocess=tuple(self.preprocess or ()),

@@ -10,7 +10,7 @@ import numpy as np
 import tvm
 from tvm.ir import IRModule
 
-ATTRIBUTE = "npukit.states"
+ATTRIBUTE, OUTPUTS = "npukit.states", "npukit.outputs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,3 +32,13 @@ def states_of(module: Any) -> tuple[StatePair, ...]:
     """The states that the module declares."""
     told = module.attrs[ATTRIBUTE] if module.attrs and ATTRIBUTE in module.attrs else ()
     return tuple(StatePair(int(input), int(output), initial.numpy()) for input, output, initial in told)
+
+
+def with_output_names(module: IRModule, names: Sequence[str]) -> IRModule:
+    """The module, which then tells what the file calls its outputs."""
+    return module.with_attr(OUTPUTS, list(names))
+
+
+def output_names(module: Any) -> list[str]:
+    """The names of outputs in the file, as far as the module tells them."""
+    return [str(name) for name in module.attrs[OUTPUTS]] if module.attrs and OUTPUTS in module.attrs else []

@@ -23,13 +23,17 @@ AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 """Pools keep their input's scale."""
 
 
-def choose(points: Points, ranges: Mapping[Any, Range]) -> dict[Any, Quantization]:
-    """The quantisation of each of the points' quantised variables."""
+def choose(
+    points: Points, ranges: Mapping[Any, Range], given: Mapping[Any, Quantization] = {}
+) -> dict[Any, Quantization]:
+    """The quantisation of each of the points' quantised variables; of some it is given."""
     chosen: dict[Any, Quantization] = {}
     ranges = _alike(ranges)
     for variable in ranges:
         name = callee(points.values.get(points.core(variable)))
-        if name in AS_INPUT:
+        if variable in given:
+            chosen[variable] = given[variable]
+        elif name in AS_INPUT:
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
             chosen[variable] = FIXED.get(name) or _of_parts(points, variable, chosen) or of_activation(ranges[variable])

@@ -27,13 +27,13 @@ from npukit.net.net import Net
 from npukit.net.passes.states import Pair, with_states
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
 from npukit.quantize.canonical import canonical
-from npukit.quantize.choose import choose
 from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import Range, extremes, percentiles, runner
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
 from npukit.quantize.scales import quantised
+from npukit.quantize.states import Names, choose_tied, with_held, with_named_states
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
 """The fraction of all values that a range leaves out at either end."""
@@ -51,6 +51,7 @@ def load_model(
     path: Path,
     *,
     input_shapes: InputShapes | None = None,
+    states: Names = (),
     calibration: Path | None = None,
     ranges: str = "minmax",
     declared: Declared = NOTHING,
@@ -63,13 +64,13 @@ def load_model(
     `in_file_types`: what the file takes and gives in float, the network does too. A float model is quantised with the
     calibration data, which are what the network then takes, or computed in float.
     """
-    module = import_model(path, input_shapes=input_shapes)
+    module = with_named_states(import_model(path, input_shapes=input_shapes), states, path.name)
     dumped("relax.py", module.script)
     layout = layout_of(path)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)
-    states = states_of(module)
-    net = with_states(loaded.net, [_as_the_net_has_it(loaded.net, each) for each in states])
-    net = applied(check_net(net), declared, layout, _ends(module, layout, states) if in_file_types else AS_NET)
+    kept = states_of(module)
+    net = with_states(loaded.net, [_as_the_net_has_it(loaded.net, each) for each in kept])
+    net = applied(check_net(net), declared, layout, _ends(module, layout, kept) if in_file_types else AS_NET)
     return replace(loaded, net=net)
 
 
@@ -110,7 +111,9 @@ def _loaded(
         return Loaded(net_from_relax(canonical(module), name, in_float=True))
     if in_float:
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
-    wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in parameters(module)]
+    kept = {state.input for state in states_of(module)}
+    given = (each for place, each in enumerate(parameters(module)) if place not in kept)
+    wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in given]
     return quantize_module(module, name, _sensed(calibration, wanted, *sensed, name), CUT[ranges], keep_float)
 
 
@@ -143,10 +146,11 @@ def quantize_module(
 
     The layers named in `keep_float`, as the int8 network calls them, stay in float.
     """
-    points = Points(canonical(module)).find()
+    states, points = states_of(module), Points(canonical(module)).find()
+    data = with_held(points.module, data, states)
     order = points.in_order()
     run = runner(points.module, [*order, outputs(points.module)[0]])
-    chosen = choose(points, dict(zip(order, _ranges(run, data, cut), strict=False)))
+    chosen = choose_tied(points, dict(zip(order, _ranges(run, data, cut), strict=False)), states)
     net, layers = _network(points, chosen, name, order)
     if keep_float:
         net, layers = _network(points, chosen, name, order, _named(layers, keep_float, name))

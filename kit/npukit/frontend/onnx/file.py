@@ -19,6 +19,7 @@ from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
+from npukit.frontend.states import with_output_names
 
 PER_CHANNEL_OPSET = 13
 """The first in which scales may differ by channel."""
@@ -36,7 +37,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     model = rewritten(folded(model, shapes, path.name), path.name)
     _check_ops(model, path.name)
-    return relax_of(model, path.name, shapes)
+    return with_output_names(relax_of(model, path.name, shapes), [value.name for value in model.graph.output])
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:

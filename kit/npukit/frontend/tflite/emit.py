@@ -13,7 +13,7 @@ from tvm.ir import IRModule
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
-from npukit.frontend.states import StatePair, with_states
+from npukit.frontend.states import StatePair, with_output_names, with_states
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
@@ -140,7 +140,8 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
         raise fault
     first, last = (len(ends) - len(model.states) for ends in (model.inputs, model.outputs))
     states = [StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states)]
-    return with_states(builder.finalize(), states)
+    named = with_output_names(builder.finalize(), [model.tensors[index].name for index in model.outputs])
+    return with_states(named, states)
 
 
 def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> relax.Expr:

@@ -1,0 +1,81 @@
+"""States that a user names, and what they hold while a float model runs through calibration data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tvm.ir import IRModule
+
+from npukit.errors import NpukitError
+from npukit.frontend.states import StatePair, output_names, states_of, with_states
+from npukit.net.importer.expressions import dtype_of, shape_of
+from npukit.net.tensor import Quantization
+from npukit.quantize.calibration import Calibration
+from npukit.quantize.choose import choose
+from npukit.quantize.function import outputs, parameters
+from npukit.quantize.observe import Range, runner
+from npukit.quantize.points import Points
+
+Names = Sequence[tuple[str, str]]
+"""Pairs of an input and the output that becomes it, as the model calls them, or `in1` and `out1` by number."""
+
+
+def with_named_states(module: IRModule, names: Names, model: str) -> IRModule:
+    """The module with the states that a user names, each zero at first. `model` is what errors call the file."""
+    inputs, known = parameters(module), output_names(module)
+    results = [known[place] if place < len(known) else "" for place in range(len(outputs(module)))]
+    pairs = list(states_of(module))
+    for given, becomes in names:
+        said = f"{model}: --state {given}={becomes}"
+        place = _numbered(given, "in", [each.name for each in inputs], said)
+        begins = np.zeros(shape_of(inputs[place]), dtype_of(inputs[place]))
+        pairs.append(StatePair(place, _numbered(becomes, "out", results, said), begins))
+    if len({pair.input for pair in pairs}) < len(pairs):
+        raise NpukitError(f"{model}: an input is named twice as a state")
+    return with_states(module, pairs)
+
+
+def _numbered(name: str, stem: str, names: Sequence[str], said: str) -> int:
+    """The number of an input or output, by its name or as `in0`."""
+    known = {each or f"{stem}{place}": place for place, each in enumerate(names)}
+    numbered = {f"{stem}{place}": place for place in range(len(names))}
+    if name not in (known | numbered):
+        raise NpukitError(f"{said}: the model has no {stem}put {name!r}", tries=["one of: " + ", ".join(known)])
+    return known.get(name, numbered.get(name, 0))
+
+
+def with_held(module: IRModule, data: Calibration, states: Sequence[StatePair]) -> Calibration:
+    """The data of all inputs of a float module, given those of the inputs that are no states.
+
+    Each state holds what the frame before left in it, all cases being one stream.
+    """
+    if not states:
+        return data
+    run = runner(module, [outputs(module)[state.output] for state in states])
+    seen = list(_frames(run, data, states, len(parameters(module))))
+    return replace(data, inputs=tuple(map(np.stack, zip(*seen, strict=True))))
+
+
+def _frames(run: Any, data: Calibration, states: Sequence[StatePair], count: int) -> Iterator[list[np.ndarray]]:
+    """The inputs of each frame."""
+    held = [state.initial for state in states]
+    for case in data.cases():
+        given = iter(case)
+        kept = {state.input: value for state, value in zip(states, held, strict=True)}
+        frame = [kept[place] if place in kept else next(given) for place in range(count)]
+        yield frame
+        held = run(frame)
+
+
+def choose_tied(points: Points, ranges: Mapping[Any, Range], states: Sequence[StatePair]) -> dict[Any, Quantization]:
+    """The quantisation of each variable, that of a state the one of what becomes of it."""
+    inputs, results = parameters(points.module), outputs(points.module)
+    pairs = [(inputs[state.input], points.origin(results[state.output])) for state in states]
+    known = [(before, after) for before, after in pairs if before in ranges and after in ranges]
+    joined = {each: ranges[before].joined(ranges[after]) for before, after in known for each in (before, after)}
+    chosen = choose(points, {**ranges, **joined})
+    tied = {before: chosen[after] for before, after in known}
+    return choose(points, {**ranges, **joined}, tied) if tied else chosen
