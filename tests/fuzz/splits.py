@@ -30,7 +30,7 @@ from npukit.link.session import Session
 from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
-from npukit.net.net import CORE, Net
+from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
@@ -163,7 +163,7 @@ def _assignment(random: np.random.Generator, net: Net, pes: Sequence[int]) -> As
     for op in Graph(net).ops:
         shape = net.tensor(op.output).shape
         parts = [1] * len(shape)
-        axes = () if op.engine == CORE else cuttable_axes(net, op)
+        axes = cuttable_axes(net, op)
         for axis in random.permutation(np.array(axes, int)).tolist():
             parts[axis] = int(random.integers(1, min(shape[axis], len(pes) // int(np.prod(parts))) + 1))
         boxes = to_boxes(grid(shape, tuple(parts), (1,) * len(shape)))

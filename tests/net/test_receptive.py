@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codegen.random_ops import MAKERS, Bundle, random_inputs
 from npukit.net.box import Box
 from npukit.net.net import Net, Op, fuse
 from npukit.net.receptive import cuttable_axes, input_rules, needs, needs_of_many
-from npukit.net.reference.interpreter import KERNELS, evaluate, run_reference
-from npukit.plan.tensors.tile import tile_net
+from npukit.net.reference.interpreter import evaluate
+from oracles.tiles import tile_values
 from plan.networks import Builder
 
 
@@ -53,10 +54,8 @@ def part(name: str, box: Box) -> np.ndarray:
 @given(data=st.data())
 def test_a_tile_computes_its_part_of_the_output_from_what_it_needs(op: Op, data: st.DataObject) -> None:
     box = random_box(data, NET, op)
-    tile = tile_net(NET, op, box)
-    operands = [part(name, need)[None] for name, need in zip(NET.activations(op), needs(NET, op, box), strict=True)]
-    operands += [tile.constants[name] for name in op.inputs if name in tile.constants]
-    assert np.array_equal(KERNELS[op.kind](tile, tile.ops[0], operands)[0], part(op.output, box))
+    operands = [part(name, need) for name, need in zip(NET.activations(op), needs(NET, op, box), strict=True)]
+    assert np.array_equal(tile_values(NET, op, box, operands), part(op.output, box))
 
 
 @settings(max_examples=50)
@@ -95,7 +94,7 @@ def test_a_tile_of_a_fused_op_computes_its_part_too(of_itself: bool, data: st.Da
     assert cuttable_axes(net, op) == (1, 2, 3)
     box = random_box(data, net, op)
     operands = [cut(name, need) for name, need in zip(net.activations(op), needs(net, op, box), strict=True)]
-    assert np.array_equal(run_reference(tile_net(net, op, box), operands)[0], cut(op.output, box))
+    assert np.array_equal(tile_values(net, op, box, operands), cut(op.output, box))
 
 
 def test_a_fused_op_that_is_to_stay_whole_is_not_cut() -> None:
@@ -105,7 +104,26 @@ def test_a_fused_op_that_is_to_stay_whole_is_not_cut() -> None:
     assert needs(net, op, Box((0, 0, 0, 0), (1, 1, 1, 1))) == (Box.whole((1, 9, 7, 6)),) * 2
 
 
-def test_a_kind_without_a_rule_needs_everything_and_is_not_cut() -> None:
+def test_a_softmax_of_one_row_needs_all_of_it_and_is_not_cut() -> None:
     (softmax,) = [op for op in NET.ops if op.kind == "softmax"]
     assert cuttable_axes(NET, softmax) == ()
     assert needs(NET, softmax, Box((0, 2), (1, 3))) == (Box((0, 0), (1, 7)),)
+
+
+@pytest.mark.parametrize("kind", sorted(set(MAKERS) - {"total"}))
+@settings(max_examples=40)
+@given(seed=st.integers(0, 1 << 16), data=st.data())
+def test_a_tile_of_any_kind_needs_no_more_than_its_rules_say(kind: str, seed: int, data: st.DataObject) -> None:
+    bundle = Bundle(np.random.default_rng(seed))
+    MAKERS[kind](bundle)
+    net = bundle.net()
+    (op,) = net.ops
+    given_inputs = random_inputs(net, np.random.default_rng(seed))
+    found = evaluate(net, given_inputs)
+    box = random_box(data, net, op)
+    operands = [
+        found[name][tuple(slice(a, b) for a, b in zip(need.start, need.stop, strict=True))]
+        for name, need in zip(net.activations(op), needs(net, op, box), strict=True)
+    ]
+    want = found[op.output][tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
+    assert np.array_equal(tile_values(net, op, box, operands), want)

@@ -6,8 +6,10 @@ This module says which constants a kernel gets and in which order its arguments 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from npukit.net.ops import (
     Add,
     ArgMax,
     AveragePool,
+    Concat,
     Conv2d,
     Dense,
     DepthwiseConv2d,
@@ -44,6 +47,7 @@ from npukit.net.ops import (
     Multiply,
     Prelu,
     Quantize,
+    Requantize,
     ResizeBilinear,
     ResizeNearest,
     Softmax,
@@ -54,6 +58,7 @@ from npukit.net.ops import (
     TransposeConv2d,
     TvmCode,
 )
+from npukit.net.receptive import needs
 from npukit.net.reference.softmax import exp_table
 from npukit.net.requantize import output_channel_axis, quantization, requantization
 from npukit.net.specs.table import SPECS
@@ -124,18 +129,28 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
             named = zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True)
             return tuple(_array(prefix, role, net.constants[name], "of each channel") for role, name in named)
         case Quantize():
-            offset, step = (net.constants[name] for name in op.inputs[1:])
+            offset, step = (_part(net.constants[name], operand_box(net, op, name, output)) for name in op.inputs[1:])
             return (
                 _array(prefix, "offset", offset, "taken away before dividing"),
                 _array(prefix, "step", step, "of the quantised numbers"),
             )
         case ResizeNearest() | ResizeBilinear():
             what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
+            (held,) = needs(net, op, output)
             return tuple(
-                _array(prefix, name, np.array(places, np.int16), f"for each of the output's, the input's {what}")
-                for name, places in (("rows", attributes.rows), ("columns", attributes.columns))
+                _array(
+                    prefix, name, _resized(places, axis, output, held), f"for each of the output's, the input's {what}"
+                )
+                for axis, name, places in ((1, "rows", attributes.rows), (2, "columns", attributes.columns))
             )
     return _constant_operands(net, op, output, prefix)
+
+
+def _resized(places: Sequence[Any], axis: int, output: Box, held: Box) -> np.ndarray:
+    """The positions along an axis of an input of which a box of the output is made, counted in what is held of it."""
+    chosen = np.array(places[output.start[axis] : output.stop[axis]], np.int16)
+    chosen.reshape(len(chosen), -1)[:, :2] -= held.start[axis]
+    return chosen
 
 
 def _constant_operands(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantArray, ...]:
@@ -150,7 +165,14 @@ def _constant_operands(net: Net, op: Op, output: Box, prefix: str) -> tuple[Cons
 def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
     """The part of an operand that a box of the output needs: what broadcasts to it, or all of the operand."""
     shape = net.tensor(name).shape
-    if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu | Quantize):
+    if isinstance(op.attributes, Concat):
+        whole, axis = Box.whole(shape), op.attributes.axis
+        starts, stops = (
+            (*box[:axis], end[axis], *box[axis + 1 :])
+            for box, end in ((output.start, whole.start), (output.stop, whole.stop))
+        )
+        return Box(starts, stops)
+    if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu | Quantize | Requantize):
         return Box.whole(shape)
     starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
     spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]

@@ -101,19 +101,27 @@ def kernels_as_c(kernels: list[Kernel]) -> tuple[list[CFunction], dict[str, str]
     alike: dict[tuple[str, str], list[Kernel]] = {}
     for each in kernels:
         name = each.tile.name
-        body = bodies[name] if each.function else _body_of_tvm(each)
+        body = _body(each.function, bodies) if each.function else _body_of_tvm(each)
         alike.setdefault((_signature(each).replace(name, "", 1), body), []).append(each)
     functions = [_shared(same, body) for (_, body), same in alike.items()]
     return functions, {each.tile.name: same[0].tile.name for same in alike.values() for each in same}
 
 
+def _body(function: Function, bodies: Mapping[str, str]) -> str:
+    body = bodies[function.name]
+    return _unread((each.name for each in function.parameters), body, "    ") + body
+
+
 def _body_of_tvm(kernel: Kernel) -> str:
-    """TVM reads nothing where it sees the result without: indices of an axis of one place, say."""
     code = kernel.tile.op.attributes
     assert isinstance(code, TvmCode)
     names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
-    unread = [f"  (void){name};\n" for name in names if not re.search(rf"\b{name}\b", code.code)]
-    return tidied_body("".join(unread) + code.code)
+    return tidied_body(_unread(names, code.code, "  ") + code.code)
+
+
+def _unread(names: Iterable[str], body: str, indent: str) -> str:
+    """Statements for the parameters that are not read: of a tile of padding alone, of an axis of one place."""
+    return "".join(f"{indent}(void){name};\n" for name in names if not re.search(rf"\b{name}\b", body))
 
 
 def _shared(same: list[Kernel], body: str) -> CFunction:

@@ -135,7 +135,7 @@ def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
     """The op, which one PE must compute whole, that has more going in or out than any PE holds."""
     room = board.memory_for("activations").size
     for op in graph.ops:
-        if op.engine != CORE and cuttable_axes(graph.net, op):
+        if cuttable_axes(graph.net, op):
             continue
         going_in = sum(graph.net.tensor(name).bytes for name in op.inputs if name not in graph.net.constants)
         largest = max(going_in, graph.net.tensor(op.output).bytes)

@@ -20,7 +20,7 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.box import Box
-from npukit.net.net import CORE, Net, Op
+from npukit.net.net import Net, Op
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.ir.assignment import Assignment, Tile, fault_of
 from npukit.plan.k_split import cut_as_wanted
@@ -104,7 +104,7 @@ def with_sums(net: Net, engines: Mapping[str, Accelerator], source: str) -> Net:
 
 def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
     """The cut that no engine could compute, if any."""
-    allowed = () if op.engine == CORE else cuttable_axes(graph.net, op)
+    allowed = cuttable_axes(graph.net, op)
     for tile in tiles:
         whole = zip(tile.box.shape, graph.shape(op.output), strict=True)
         cut = next((axis for axis, (part, size) in enumerate(whole) if part < size and axis not in allowed), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from npukit.accel.interface import Tile
 from npukit.codegen.tir_ops.strided import Strided, each_element, each_position, in_order
 from npukit.codegen.tvm_door import Array, Expr, Local, cast, let, loop, when
+from npukit.net.box import Box
 from npukit.net.ops import ArgMax, Concat, Pad, Slice, TopK, Transpose
 
 KEY_BITS = 16
@@ -26,9 +27,13 @@ def pad(tile: Tile, source: Array, output: Array) -> None:
     assert isinstance(attributes, Pad)
     with each_element([made]) as (place,):
         output[place] = cast(tile.output.tensor.dtype, attributes.value)
-    with each_position(given.shape) as position:
-        moved = [place + before for place, before in zip(position, attributes.before, strict=True)]
-        output[made.index(moved)] = source[given.index(position)]
+    start = tuple(map(sum, zip(tile.inputs[0].box.start, attributes.before, strict=True)))
+    stop = tuple(map(sum, zip(tile.inputs[0].box.stop, attributes.before, strict=True)))
+    inside = Box(start, stop).intersection(tile.output.box)
+    if not inside.empty:
+        taken, put = given.part(inside, Box(start, stop)), made.part(inside, tile.output.box)
+        with each_position(inside.shape) as position:
+            output[put.index(position)] = source[taken.index(position)]
 
 
 def concat(tile: Tile, *arrays: Array) -> None:
@@ -45,8 +50,12 @@ def concat(tile: Tile, *arrays: Array) -> None:
 def slice_(tile: Tile, source: Array, output: Array) -> None:
     attributes, given, made = tile.op.attributes, Strided.of(tile.inputs[0]), Strided.of(tile.output)
     assert isinstance(attributes, Slice)
+    corners = zip(attributes.begin, tile.output.box.start, attributes.strides, tile.inputs[0].box.start, strict=True)
+    begins = [begin + start * stride - held for begin, start, stride, held in corners]
     with each_position(made.shape) as position:
-        taken = [b + place * s for place, b, s in zip(position, attributes.begin, attributes.strides, strict=True)]
+        taken = [
+            begin + place * stride for place, begin, stride in zip(position, begins, attributes.strides, strict=True)
+        ]
         output[made.index(position)] = source[given.index(taken)]
 
 

@@ -20,13 +20,14 @@ def transpose_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) ->
     finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
     _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
     (stride_y, stride_x), (top, left, *_), start = attributes.strides, attributes.padding, tile.output.box.start
+    held, (_, rows, columns, _) = tile.inputs[0].box.start, tile.inputs[0].tensor.shape
     with each_pixel(made) as (n, y, x):
-        base_y, first_y, end_y = _reached("y", y + start[1] + top, height, stride_y, given.rows)
-        base_x, first_x, end_x = _reached("x", x + start[2] + left, width, stride_x, given.pixels)
+        base_y, first_y, end_y = _reached("y", y + start[1] + top, height, stride_y, rows)
+        base_x, first_x, end_x = _reached("x", x + start[2] + left, width, stride_x, columns)
         with loop("c", 0, made.channels) as c:
             (total,) = sums = finish.start([c])
             with loop("row", first_y, end_y) as row, loop("column", first_x, end_x) as column:
-                pixel = let("pixel", given.index(n, row, column))
+                pixel = let("pixel", given.index(n, row - held[1], column - held[2]))
                 tap_y, tap_x = base_y - row * stride_y, base_x - column * stride_x
                 tap = let("tap", ((c * height + tap_y) * width + tap_x) * depth)
                 with loop("i", 0, depth) as i:

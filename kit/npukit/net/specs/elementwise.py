@@ -7,7 +7,7 @@ from typing import Any
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import Add, Attributes, Lookup, Maximum, Minimum, Multiply, Prelu, Quantize, Requantize, Subtract
-from npukit.net.specs.fields import elementwise, last_axis
+from npukit.net.specs.fields import cuttable_but, elementwise
 from npukit.net.specs.shapes import Shape, broadcast, same, together
 from npukit.net.specs.spec import Example, Names, OpSpec, Scales, names
 
@@ -28,19 +28,26 @@ def _quantize(net: Net, op: Op) -> Shape:
     return shape
 
 
-def _cuttable_sum(net: Net, op: Op) -> tuple[int, ...]:
-    return (1, 2, 3) if len(net.tensor(op.output).shape) == 4 else last_axis(net, op)
+CUTTABLE = cuttable_but(elementwise)
+"""The axes along which what is made element by element may be cut."""
 
 
 def _of_two(attributes: type[Attributes], cycles: tuple[float, float, float], called: Names, **more: Any) -> OpSpec:
     """The spec of a kind of two operands, one of which may be constant."""
     example = Example(f"{attributes.kind}(x, x)")
-    rest = {"operands": (2, 2), "constant_first": True, "elementwise": True, "field": elementwise, **more}
+    rest = {
+        "operands": (2, 2),
+        "constant_first": True,
+        "elementwise": True,
+        "field": elementwise,
+        "cuttable": CUTTABLE,
+        **more,
+    }
     return OpSpec(attributes, broadcast, example, core_cycles=cycles, names=called, **rest)
 
 
 ELEMENTWISE = (
-    _of_two(Add, (48, 0, 0), names("ADD", "Add QLinearAdd"), cuttable=_cuttable_sum),
+    _of_two(Add, (48, 0, 0), names("ADD", "Add QLinearAdd")),
     _of_two(Subtract, (46, 0, 0), names("SUB", "Sub")),
     _of_two(Multiply, (30, 0, 0), names("MUL", "Mul QLinearMul")),
     _of_two(Minimum, (11, 0, 0), names("MINIMUM", "Min"), scales=Scales.EQUAL),
@@ -52,6 +59,7 @@ ELEMENTWISE = (
         operands=(2, 2),
         elementwise=True,
         field=elementwise,
+        cuttable=CUTTABLE,
         names=names("PRELU", "PRelu"),
         core_cycles=(29, 0, 0),
     ),
@@ -62,6 +70,7 @@ ELEMENTWISE = (
         operands=(2, 2),
         elementwise=True,
         field=elementwise,
+        cuttable=CUTTABLE,
         names=names(
             "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
             "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT SQUARE TANH",
@@ -82,6 +91,7 @@ ELEMENTWISE = (
         scales=Scales.FREE,
         elementwise=True,
         field=elementwise,
+        cuttable=CUTTABLE,
         core_cycles=(33, 0, 28),
     ),
     OpSpec(
@@ -90,6 +100,7 @@ ELEMENTWISE = (
         Example("requantize(x)", "int8[1,2,2,4] scale 0.25 zero 0"),
         elementwise=True,
         field=elementwise,
+        cuttable=CUTTABLE,
         names=names("QUANTIZE DEQUANTIZE", "QuantizeLinear DequantizeLinear"),
         core_cycles=(22, 0, 0),
     ),

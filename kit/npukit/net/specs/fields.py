@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,7 +18,8 @@ Index = TypeVar("Index", int, np.ndarray)
 class AxisRule:
     """Along an axis of an input: [start * stride - before, (stop - 1) * stride - before + reach) of output axis `axis`.
 
-    Without an axis, all of it, or `only` from there to there.
+    Or, if `places` says for each position of that axis from where to where, what its positions need together. Without
+    an axis, all of it, or `only` from there to there.
     """
 
     axis: int | None = None
@@ -26,9 +27,12 @@ class AxisRule:
     before: int = 0
     reach: int = 1
     only: Pair | None = None
+    places: tuple[Pair, ...] = ()
 
     def span(self, start: Index, stop: Index, size: int) -> tuple[Index, Index]:
         """The input span of an output span, where the input has `size` positions."""
+        if self.places:
+            return _together(self.places, start, stop)
         first = start * self.stride - self.before
         return _clip(first, size), _clip((stop - 1) * self.stride - self.before + self.reach, size)
 
@@ -49,7 +53,7 @@ def everything(net: Net, op: Op) -> list[InputRule]:
 def elementwise(net: Net, op: Op) -> list[InputRule]:
     """Rules of an op that makes each element of the same element of its inputs, broadcast."""
     shape = net.tensor(op.output).shape
-    return [_broadcast(net.tensor(name).shape, shape) for name in net.activations(op)]
+    return [broadcast_rule(net.tensor(name).shape, shape) for name in net.activations(op)]
 
 
 def same_axes(count: int) -> InputRule:
@@ -72,13 +76,44 @@ def last_axis(net: Net, op: Op) -> tuple[int, ...]:
     return (len(net.tensor(op.output).shape) - 1,)
 
 
-def _broadcast(shape: Sequence[int], output: Sequence[int]) -> InputRule:
-    if len(shape) != len(output):
-        return (AxisRule(),) * len(shape)
-    return tuple(
-        AxisRule(axis) if size == wanted else AxisRule()
-        for axis, (size, wanted) in enumerate(zip(shape, output, strict=True))
-    )
+def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
+    """The axes along which a box of a tensor in memory may end before the tensor does: kernels know the bytes between
+    its rows and between its pixels."""
+    if len(shape) == 4:
+        return (1, 2, 3) if shape[0] == 1 else (0, 2, 3)
+    long = (axis for axis, size in enumerate(shape) if size > 1)
+    return tuple(sorted({*list(long)[:1], len(shape) - 1})) if shape else ()
+
+
+def cuttable_but(
+    field: Callable[[Net, Op], list[InputRule]], whole: Callable[[Net, Op], Collection[int]] = nowhere
+) -> Callable[[Net, Op], tuple[int, ...]]:
+    """The axes along which an op with such fields may be cut: all but those that a kernel needs `whole`."""
+
+    def axes(net: Net, op: Op) -> tuple[int, ...]:
+        fixed = {*whole(net, op)}
+        for name, rule in zip(net.activations(op), field(net, op), strict=True):
+            boxed = boxed_axes(net.tensor(name).shape)
+            fixed |= {each.axis for axis, each in enumerate(rule) if each.axis is not None and axis not in boxed}
+        return tuple(axis for axis in boxed_axes(net.tensor(op.output).shape) if axis not in fixed)
+
+    return axes
+
+
+def broadcast_rule(shape: Sequence[int], output: Sequence[int]) -> InputRule:
+    """The rule of an input of a shape that broadcasts to the output's."""
+    missing = len(output) - len(shape)
+    return tuple(AxisRule(axis) if size == output[axis] else AxisRule() for axis, size in enumerate(shape, missing))
+
+
+def _together(places: Sequence[Pair], start: Index, stop: Index) -> tuple[Index, Index]:
+    """The span that holds those of all positions from `start` to before `stop`."""
+    if isinstance(start, np.ndarray):
+        spans = [_together(places, int(a), int(b)) for a, b in zip(start, np.asarray(stop), strict=True)]
+        first, end = np.array(spans, np.int64).reshape(-1, 2).T
+        return first, end
+    chosen = places[start:stop]
+    return min(first for first, _ in chosen), max(end for _, end in chosen)
 
 
 def _clip(value: Index, size: int) -> Index:

@@ -7,7 +7,15 @@ from math import prod
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
-from npukit.net.specs.fields import AxisRule, InputRule, last_axis, of_window, same_axes
+from npukit.net.specs.fields import (
+    AxisRule,
+    InputRule,
+    broadcast_rule,
+    cuttable_but,
+    last_axis,
+    of_window,
+    same_axes,
+)
 from npukit.net.specs.shapes import Shape, images, together, windows
 from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
 
@@ -128,6 +136,36 @@ def _field_of_dense(net: Net, op: Op) -> list[InputRule]:
     return [(*same_axes(len(net.tensor(op.output).shape) - 1), AxisRule())]
 
 
+def _field_of_transpose_conv2d(net: Net, op: Op) -> list[InputRule]:
+    return [(AxisRule(0), _under_taps(net, op, 0), _under_taps(net, op, 1), AxisRule())]
+
+
+def _under_taps(net: Net, op: Op, axis: int) -> AxisRule:
+    """The rule of rows, or of columns, of a transposed convolution; every tile needs something."""
+    assert isinstance(op.attributes, TransposeConv2d)
+    stride, before, taps = (
+        op.attributes.strides[axis],
+        op.attributes.padding[axis],
+        net.tensor(op.inputs[1]).shape[1 + axis],
+    )
+    size, made = (net.tensor(name).shape[1 + axis] for name in (op.inputs[0], op.output))
+    reached = (
+        (max(-(-(place + before - taps + 1) // stride), 0), (place + before) // stride + 1) for place in range(made)
+    )
+    places = tuple((min(first, size - 1), max(min(end, size), min(first, size - 1) + 1)) for first, end in reached)
+    return AxisRule(1 + axis, places=places)
+
+
+def _field_of_matmul(net: Net, op: Op) -> list[InputRule]:
+    (*leading, rows, columns), (first, second) = (
+        net.tensor(op.output).shape,
+        (net.tensor(name).shape for name in op.inputs),
+    )
+    left = broadcast_rule((*first[:-1], 0), (*leading, rows, columns))
+    right = broadcast_rule((*second[:-2], 0, second[-1]), (*leading, rows, columns))
+    return [left, right]
+
+
 def _window(net: Net, op: Op) -> InputRule:
     attributes = op.attributes
     assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
@@ -219,6 +257,8 @@ FILTERS = (
         Example("transpose_conv2d(x, w)", constants=_KERNEL),
         operands=(2, 3),
         weights=True,
+        field=_field_of_transpose_conv2d,
+        cuttable=cuttable_but(_field_of_transpose_conv2d),
         products=_products_of_transpose,
         names=names("TRANSPOSE_CONV", "ConvTranspose"),
         core_cycles=(53, 10, 0),
@@ -233,6 +273,8 @@ FILTERS = (
             before="op t: int8[1,4,2] scale 0.5 zero 0 = transpose(x) axes=[0, 2, 1]",
         ),
         operands=(2, 2),
+        field=_field_of_matmul,
+        cuttable=cuttable_but(_field_of_matmul),
         products=_products_of_matmul,
         names=names("BATCH_MATMUL", "MatMul QLinearMatMul"),
         core_cycles=(36, 9.3, 0),

@@ -7,6 +7,7 @@ from math import prod
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import Concat, Pad, Reshape, Slice, Transpose, TvmCode
+from npukit.net.specs.fields import AxisRule, InputRule, boxed_axes, cuttable_but
 from npukit.net.specs.shapes import Shape, check_axes
 from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
 
@@ -56,6 +57,54 @@ def _slice(net: Net, op: Op) -> Shape:
     return tuple(len(range(*part)) for part in ranges)
 
 
+def _field_of_concat(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, Concat)
+    rank = len(net.tensor(op.output).shape)
+    rule = tuple(AxisRule() if axis == op.attributes.axis else AxisRule(axis) for axis in range(rank))
+    return [rule] * len(list(net.activations(op)))
+
+
+def _joined_axis(net: Net, op: Op) -> tuple[int, ...]:
+    assert isinstance(op.attributes, Concat)
+    return (op.attributes.axis,)
+
+
+def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
+    """Rules of a pad. A tile of padding alone needs the position next to it, as every tile needs something."""
+    assert isinstance(op.attributes, Pad)
+    sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.attributes.before, strict=True)
+    return [
+        tuple(
+            AxisRule(axis, places=tuple(_nearest(place - before, size) for place in range(padded)))
+            for axis, (size, padded, before) in enumerate(sizes)
+        )
+    ]
+
+
+def _nearest(place: int, size: int) -> tuple[int, int]:
+    first = min(max(place, 0), size - 1)
+    return first, first + 1
+
+
+def _field_of_slice(net: Net, op: Op) -> list[InputRule]:
+    """Rules of a slice, of which kernels get all positions of the axes along which an input is not boxed."""
+    assert isinstance(op.attributes, Slice)
+    boxed = boxed_axes(net.tensor(op.inputs[0]).shape)
+    pairs = zip(op.attributes.begin, op.attributes.strides, strict=True)
+    return [
+        tuple(
+            AxisRule(axis, stride, -begin) if axis in boxed else AxisRule()
+            for axis, (begin, stride) in enumerate(pairs)
+        )
+    ]
+
+
+def _field_of_transpose(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, Transpose)
+    axes = op.attributes.axes
+    return [tuple(AxisRule(axes.index(axis)) for axis in range(len(axes)))]
+
+
 def _stated(net: Net, op: Op) -> Shape:
     """The shape that the op states: it is not to be read off the code."""
     return net.tensor(op.output).shape
@@ -75,6 +124,8 @@ MOVES = (
         constant_first=True,
         scales=Scales.EQUAL,
         names=names("CONCATENATION PACK TILE", "Concat QLinearConcat"),
+        field=_field_of_concat,
+        cuttable=cuttable_but(_field_of_concat, _joined_axis),
         core_cycles=(8, 0, 0),
     ),
     OpSpec(
@@ -83,6 +134,8 @@ MOVES = (
         Example("pad(x) before=[0, 1, 0, 0] after=[0, 0, 0, 0]", "int8[1,3,2,4] scale 0.5 zero 0"),
         scales=Scales.EQUAL,
         names=names("PAD PADV2", "Pad"),
+        field=_field_of_pad,
+        cuttable=cuttable_but(_field_of_pad),
         core_cycles=(5, 0, 0),
     ),
     OpSpec(
@@ -98,6 +151,8 @@ MOVES = (
         Example("slice(x) begin=[0, 0, 0, 0] end=[1, 1, 2, 4] strides=[1, 1, 1, 1]", "int8[1,1,2,4] scale 0.5 zero 0"),
         scales=Scales.EQUAL_OR_NONE,
         names=names("SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "Slice Split"),
+        field=_field_of_slice,
+        cuttable=cuttable_but(_field_of_slice),
         core_cycles=(8, 0, 0),
     ),
     OpSpec(
@@ -106,6 +161,8 @@ MOVES = (
         Example("transpose(x) axes=[0, 2, 1, 3]"),
         scales=Scales.EQUAL_OR_NONE,
         names=names("BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TRANSPOSE", "Transpose"),
+        field=_field_of_transpose,
+        cuttable=cuttable_but(_field_of_transpose),
         core_cycles=(8, 0, 0),
     ),
     OpSpec(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import ArgMax, AveragePool, MaxPool, Mean, ResizeBilinear, ResizeNearest, Softmax, TopK
-from npukit.net.specs.fields import AxisRule, InputRule, last_axis, of_window
+from npukit.net.specs.fields import AxisRule, InputRule, cuttable_but, last_axis, of_window, same_axes
 from npukit.net.specs.shapes import Shape, check_axes, images, same, windows
 from npukit.net.specs.spec import Example, OpSpec, Scales, names
 
@@ -72,9 +72,32 @@ def _field_of_mean(net: Net, op: Op) -> list[InputRule]:
     return [tuple(AxisRule() if axis in axes else AxisRule(axis) for axis in range(rank))]
 
 
-def _cuttable_mean(net: Net, op: Op) -> tuple[int, ...]:
-    assert isinstance(op.attributes, Mean)
-    return tuple(axis for axis in last_axis(net, op) if axis not in op.attributes.axes)
+def _field_of_rows(net: Net, op: Op) -> list[InputRule]:
+    """Rules of an op that needs all of a row, along the last axis."""
+    return [(*same_axes(len(net.tensor(op.inputs[0]).shape) - 1), AxisRule())]
+
+
+def _field_of_argmax(net: Net, op: Op) -> list[InputRule]:
+    assert isinstance(op.attributes, ArgMax)
+    rules = list(same_axes(len(net.tensor(op.output).shape)))
+    rules.insert(op.attributes.axis, AxisRule())
+    return [tuple(rules)]
+
+
+def _field_of_resize(net: Net, op: Op) -> list[InputRule]:
+    attributes = op.attributes
+    assert isinstance(attributes, ResizeNearest | ResizeBilinear)
+    rows, columns = (
+        AxisRule(axis, places=tuple(_neighbours(entry) for entry in places))
+        for axis, places in ((1, attributes.rows), (2, attributes.columns))
+    )
+    return [(AxisRule(0), rows, columns, AxisRule(3))]
+
+
+def _neighbours(entry: int | tuple[int, int, int]) -> tuple[int, int]:
+    """From the first to behind the last position that a resized one is made of."""
+    used = (entry,) if isinstance(entry, int) else entry[:2]
+    return min(used), max(used) + 1
 
 
 POOLS = (
@@ -103,7 +126,7 @@ POOLS = (
         _mean,
         Example("mean(x) axes=[1, 2]", _POOLED),
         field=_field_of_mean,
-        cuttable=_cuttable_mean,
+        cuttable=cuttable_but(_field_of_mean),
         names=names("MEAN", "ReduceMean"),
         core_cycles=(31, 6, 0),
     ),
@@ -111,6 +134,8 @@ POOLS = (
         Softmax,
         same,
         Example("softmax(x)", "int8[1,2,2,4] scale 0.00390625 zero -128"),
+        field=_field_of_rows,
+        cuttable=cuttable_but(_field_of_rows, last_axis),
         names=names("SOFTMAX", "QLinearSoftmax Softmax"),
         core_cycles=(61, 0, 160),
     ),
@@ -119,6 +144,8 @@ POOLS = (
         _resize,
         Example("resize_bilinear(x) rows=[[0, 1, 0], [1, 1, 0]] columns=[[0, 1, 0], [1, 1, 0]]"),
         scales=Scales.EQUAL,
+        field=_field_of_resize,
+        cuttable=cuttable_but(_field_of_resize),
         names=names("RESIZE_BILINEAR", "Resize"),
         core_cycles=(24, 0, 44),
     ),
@@ -127,6 +154,8 @@ POOLS = (
         _resize,
         Example("resize_nearest(x) rows=[0, 1] columns=[0, 1]"),
         scales=Scales.EQUAL,
+        field=_field_of_resize,
+        cuttable=cuttable_but(_field_of_resize),
         names=names("RESIZE_NEAREST_NEIGHBOR REVERSE_V2", "Resize"),
         core_cycles=(6, 0, 0),
     ),
@@ -135,6 +164,8 @@ POOLS = (
         _argmax,
         Example("argmax(x) axis=3", "int32[1,2,2]"),
         scales=Scales.FREE,
+        field=_field_of_argmax,
+        cuttable=cuttable_but(_field_of_argmax),
         names=names("ARG_MAX", "ArgMax"),
         core_cycles=(5, 10, 0),
     ),
@@ -143,6 +174,8 @@ POOLS = (
         _top_k,
         Example("top_k(x) count=2", "int32[1,2,2,2]"),
         scales=Scales.FREE,
+        field=_field_of_rows,
+        cuttable=cuttable_but(_field_of_rows, last_axis),
         core_cycles=(0, 14, 0),
     ),
 )

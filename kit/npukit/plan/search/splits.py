@@ -24,6 +24,10 @@ from npukit.plan.tensors.graph import Graph
 SMALL_WEIGHT_TILE = 9 << 10
 """Bytes of a small weight tile of streamed constants."""
 
+SHORT = 600
+"""Cycles of an op on the core that are over before other PEs had its inputs and sent their parts back: two messages of
+some hundred bytes with their calls and waits."""
+
 WIDE_GRAIN = 16
 """Channels that the MAC array takes at once."""
 
@@ -249,9 +253,13 @@ class Splits:
     def _possible(self, index: int) -> Iterator[Split]:
         op = self._graph.ops[index]
         shape = self._graph.shape(op.output)
-        axes = () if op.engine == CORE else cuttable_axes(self._graph.net, op)
+        axes = cuttable_axes(self._graph.net, op) if self._worth_sharing(op) else ()
         limits = [_most_parts(size, axis == len(shape) - 1) if axis in axes else 1 for axis, size in enumerate(shape)]
         yield from _factors(tuple(limits), self.pes)
+
+    def _worth_sharing(self, op: Op) -> bool:
+        """True for all but short ops on the core, of which searches would try very many cuts in vain."""
+        return op.engine != CORE or self._tile_cost(op, Box.whole(self._graph.shape(op.output))).cycles > SHORT
 
     def _few(self, ranked: list[Split]) -> Iterator[Split]:
         """The best of at most 1, 2, 4, ... PEs."""
