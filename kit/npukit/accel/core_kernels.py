@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
-from npukit.accel.core_transposes import Transposition, transposition_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layer import CopyLayer
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.arrangement import Arrangement
+from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.net.requantize import quantization
 
@@ -89,14 +90,21 @@ class OpKernels:
 
 @dataclass(frozen=True)
 class CoreKernels:
-    """The ops that have kernels; of every op for the core which those are, or why it has none."""
+    """The ops that have kernels, for all of their output, or for any box of it if they only move bytes.
 
-    ops: Mapping[str, OpKernels | Transposition]
+    `notes` says of every op for the core which those are, or why it has none.
+    """
+
+    ops: Mapping[str, OpKernels]
+    moves: Mapping[str, Moves]
     notes: Mapping[str, str]
     code_bytes: int
 
+    def has(self, op: str) -> bool:
+        return op in self.ops or op in self.moves
 
-NO_KERNELS = CoreKernels({}, {}, 0)
+
+NO_KERNELS = CoreKernels({}, {}, {}, 0)
 
 
 @dataclass(frozen=True)
@@ -122,12 +130,17 @@ def choose_core_kernels(net: Net, objective: str, preference: CostPreference = U
     spacious = preference.spacious and goal == "latency"
     choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
-    ops = {**dict(_by_op(found, choice, zeros)), **dict(_transpositions(net))}
+    ops, moves = dict(_by_op(found, choice, zeros)), dict(_moves(net))
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
     reasons = {**found.reasons, **refused}
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
-    return CoreKernels(ops, notes | {name: made.note for name, made in ops.items()}, sum(code.values()))
+    for op in net.ops:
+        if op.name in moves:
+            whole = Box.whole(net.tensor(op.output).shape)
+            code |= {each.name: each.bytes for each in moves[op.name].codes(net, op, whole)}
+    known = {name: made.note for name, made in {**ops, **moves}.items()}
+    return CoreKernels(ops, moves, notes | known, sum(code.values()))
 
 
 def core_kernels_alone(net: Net, preference: CostPreference = USUAL) -> CoreKernels:
@@ -138,16 +151,31 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL) -> CoreKern
     chosen = [choose_core_kernels(net.alone(op), "latency", preference) for op in net.ops if op.engine == CORE]
     return CoreKernels(
         ops={name: made for each in chosen for name, made in each.ops.items()},
+        moves={name: made for each in chosen for name, made in each.moves.items()},
         notes={name: note for each in chosen for name, note in each.notes.items()},
         code_bytes=sum(each.code_bytes for each in chosen),
     )
 
 
-def _transpositions(net: Net) -> Iterator[tuple[str, Transposition]]:
-    """The core's ops that move elements alone: the choice of layouts leaves their tensors dense."""
+def _moves(net: Net) -> Iterator[tuple[str, Moves]]:
+    """The core's ops that move or map bytes alone: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
-        if op.engine == CORE and (made := transposition_of(net, op)):
+        if op.engine == CORE and (made := moves_of(net, op)):
             yield op.name, made
+
+
+def code_on_pe(kernels: CoreKernels, net: Net, computed: Iterable[tuple[str, Box]]) -> int:
+    """Bytes of code of the kernels for the boxes of ops that a PE computes."""
+    ops = {op.name: op for op in net.ops}
+    code: dict[str, int] = {}
+    for name, box in computed:
+        if name in kernels.moves:
+            loose = 0 if box == Box.whole(net.tensor(ops[name].output).shape) else LOOSE_BYTES
+            found = kernels.moves[name].codes(net, ops[name], box)
+            code |= {f"{each.name} of {name} {box}" if loose else each.name: each.bytes + loose for each in found}
+        elif name in kernels.ops and box == Box.whole(net.tensor(ops[name].output).shape):
+            code |= {each.name: each.bytes for each in kernels.ops[name].codes}
+    return sum(code.values())
 
 
 def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:

@@ -78,6 +78,8 @@ class Cpu:
         return None
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        if op.name in self.kernels.moves:
+            return self.kernels.moves[op.name].cost(net, op, output)
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
@@ -89,6 +91,9 @@ class Cpu:
         return Cost(round(of_outputs + per_loop * _loops(net, op, output)), constants, constants_key=form)
 
     def lower(self, tile: Tile) -> Lowered:
+        moves = self.kernels.moves.get(tile.op.name)
+        if moves and (moved := moves.lowered(tile)):
+            return moved
         if self._has_kernels(tile.net, tile.op, tile.output.box):
             return self.kernels.ops[tile.op.name].lowered(tile)
         constants = constants_of(tile.net, tile.op, tile.output.box, tile.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Protocol
 
@@ -37,6 +38,15 @@ class Operand:
     address: Address
     row_stride: int
     pixel_stride: int
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes between neighbours along each axis."""
+        shape, item = self.box.shape, np.dtype(self.tensor.dtype).itemsize
+        if len(shape) == 4:
+            return self.tensor.shape[1] * self.row_stride, self.row_stride, self.pixel_stride, item
+        outer = (self.pixel_stride * prod(shape[axis + 1 : -1]) for axis in range(len(shape) - 1))
+        return (*outer, item)[: len(shape)]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from npukit.accel.core_kernels import USUAL, CoreKernels, CostPreference, choose_core_kernels, core_kernels_alone
+from npukit.accel.core_kernels import (
+    USUAL,
+    CoreKernels,
+    CostPreference,
+    choose_core_kernels,
+    code_on_pe,
+    core_kernels_alone,
+)
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
@@ -105,12 +112,11 @@ def plan_around(net: Net, board: Board, engines: Engines, pins: Assignment, max_
 def _on_mesh(
     net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], preference: CostPreference = USUAL
 ) -> Planned:
-    """Ops that one PE computes whole have their kernels in assembly, if their code finds room there."""
+    """Ops that one PE computes whole, or that only move bytes, have kernels in assembly, if PEs have room for those."""
     alone = core_kernels_alone(net, preference)
     with_kernels = {**engines, Cpu.name: Cpu(alone)}
     plan = planned(with_kernels)
-    whole = _computed_whole(net, plan) & alone.ops.keys()
-    fuller = replace(plan, pes=tuple(_with_kernels(board, pe, alone, whole) for pe in plan.pes))
+    fuller = replace(plan, pes=tuple(_with_kernels(net, board, pe, alone) for pe in plan.pes))
     crowded = next((pe.pe for pe in fuller.pes if shortfall(board, pe.memory)), None)
     if crowded is not None:
         plain = planned(engines)
@@ -125,10 +131,9 @@ def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
     return frozenset(name for name, box in tiles if shapes.get(name) == box)
 
 
-def _with_kernels(board: Board, pe: PePlan, kernels: CoreKernels, whole: frozenset[str]) -> PePlan:
-    own = {step.op for step in pe.computes()} & whole
-    code = {each.name: each.bytes for name in own for each in kernels.ops[name].codes}
-    return replace(pe, memory=with_code(board, pe.memory, sum(code.values())))
+def _with_kernels(net: Net, board: Board, pe: PePlan, kernels: CoreKernels) -> PePlan:
+    code = code_on_pe(kernels, net, [(step.op, step.output.box) for step in pe.computes()])
+    return replace(pe, memory=with_code(board, pe.memory, code))
 
 
 def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None) -> Iterator[tuple[str, str]]:
@@ -139,9 +144,9 @@ def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None)
             continue
         if isinstance(op.attributes, TvmCode):
             yield op.name, _MADE
-        elif op.name not in alone.ops or (op.name in whole and crowded is None):
+        elif not alone.has(op.name) or (crowded is None and (op.name in whole or op.name in alone.moves)):
             yield op.name, alone.notes[op.name]
-        elif op.name in whole:
+        elif op.name in whole or op.name in alone.moves:
             yield op.name, _CROWDED.format(crowded)
         else:
             yield op.name, _DIVIDED.format(len(_pes_of(plan, op.name)))

@@ -34,11 +34,8 @@ class Strided:
     @classmethod
     def of(cls, operand: Operand) -> Strided:
         """The strides of the box of a tensor."""
-        shape, item = operand.box.shape, np.dtype(operand.tensor.dtype).itemsize
-        row, pixel = operand.row_stride // item, operand.pixel_stride // item
-        if len(shape) == 4:
-            return cls(shape, (operand.tensor.shape[1] * row, row, pixel, 1))
-        return cls(shape, (*(pixel * prod(shape[axis + 1 : -1]) for axis in range(len(shape) - 1)), 1)[: len(shape)])
+        item = np.dtype(operand.tensor.dtype).itemsize
+        return cls(operand.box.shape, tuple(stride // item for stride in operand.strides))
 
     def index(self, position: Sequence[Expr]) -> Expr:
         """The index of an element. Axes that do not matter leave no trace."""

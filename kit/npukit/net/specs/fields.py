@@ -112,7 +112,7 @@ def _together(places: Sequence[Pair], start: Index, stop: Index) -> tuple[Index,
         spans = [_together(places, int(a), int(b)) for a, b in zip(start, np.asarray(stop), strict=True)]
         first, end = np.array(spans, np.int64).reshape(-1, 2).T
         return first, end
-    chosen = places[start:stop]
+    chosen = places[start : int(stop)]
     return min(first for first, _ in chosen), max(end for _, end in chosen)
 
 

@@ -20,6 +20,10 @@ _NEAR = 255
 """The most bytes that a load or store can add to its address."""
 _COUNTERS = ("r5", "r6", "r7", "r8", "r9")
 _DATA = ("r2", "r3", "r12", "lr")
+_MAPPED = ("r2", "r3", "r10", "r11")
+_UNROLLED_BYTES = 16
+_FAR = 4095
+"""The most bytes that a load or store can add to its address, but for those that move it on."""
 _SAVED = "r4-r11, {}"
 _LOADS = {1: "ldrb", 2: "ldrh", 4: "ldr"}
 _STORES = {1: "strb", 2: "strh", 4: "str"}
@@ -45,17 +49,19 @@ def dense_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1 << 12)
-def transposition(axes: tuple[Axis, ...], item: int) -> Assembly | None:
+def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False) -> Assembly | None:
     """The fastest routine for axes from the outermost of the output inwards; None where none applies.
 
-    r0 is the input, r1 the output.
+    r0 is the input, r1 the output. If `mapped`, each byte becomes the one in its place in a table, at r3.
     """
     if item > _WORD:
         axes, item = (*axes, Axis(item // _WORD, _WORD, _WORD)), _WORD
-    merged, item = _widened(_merged(axes) or (Axis(1, item, item),), item)
+    merged = _merged(axes) or (Axis(1, item, item),)
+    merged, item = (merged, item) if mapped else _widened(merged, item)
     if len(merged) > len(_COUNTERS) + 1:
         return None
-    found = [_emit(merged, inner, item) for inner, axis in enumerate(merged) if item in (axis.source, axis.target)]
+    kind = _Mapped if mapped else _Along
+    found = [_emit(merged, inner, item, kind) for inner, axis in enumerate(merged) if kind.suits(axis, item)]
     return min(found, key=lambda asm: asm.cycles, default=None)
 
 
@@ -78,10 +84,10 @@ def _widened(axes: tuple[Axis, ...], item: int) -> tuple[tuple[Axis, ...], int]:
     return axes, item
 
 
-def _emit(axes: Sequence[Axis], inner: int, item: int) -> Assembly:
+def _emit(axes: Sequence[Axis], inner: int, item: int, kind: type[_Along]) -> Assembly:
     asm = Assembly()
     asm.emit("push {" + _SAVED.format("lr") + "}")
-    along = _Along(asm, axes[inner], item)
+    along = kind(asm, axes[inner], item)
     along.prepare()
     _emit_loops(along, [axis for place, axis in enumerate(axes) if place != inner], _COUNTERS)
     asm.emit("pop {" + _SAVED.format("pc") + "}")
@@ -110,6 +116,10 @@ class _Along:
     asm: Assembly
     axis: Axis
     item: int
+
+    @staticmethod
+    def suits(axis: Axis, item: int) -> bool:
+        return item in (axis.source, axis.target)
 
     @property
     def _gathers(self) -> bool:
@@ -189,3 +199,37 @@ class _Along:
     def _step(self, base: str, stride: int) -> None:
         if stride > _NEAR:
             self.asm.emit(f"add {base}, {base}, r10")
+
+
+@dataclass(frozen=True)
+class _Mapped(_Along):
+    """The innermost loop along which bytes, four at a time, are looked up in the table at r12."""
+
+    @staticmethod
+    def suits(axis: Axis, item: int) -> bool:
+        return max(axis.source, axis.target) * _UNROLLED_BYTES <= _FAR
+
+    def prepare(self) -> None:
+        self.asm.emit("mov r12, r3")
+
+    def emit(self) -> None:
+        rounds, rest = divmod(self.axis.size, _UNROLLED_BYTES)
+        if rounds:
+            if rounds > 1:
+                self.asm.constant("r4", rounds)
+            with self.asm.loop(rounds, closing=("subs r4, #1",)):
+                self._looked_up(_UNROLLED_BYTES)
+        self._looked_up(rest)
+
+    def _looked_up(self, count: int) -> None:
+        """So many bytes; then the addresses move on."""
+        for first in range(0, count, _WORD):
+            places = range(first, min(first + _WORD, count))
+            for register, place in zip(_MAPPED, places, strict=False):
+                self.asm.emit(f"ldrb {register}, [r0, #{place * self.axis.source}]")
+            for register in _MAPPED[: len(places)]:
+                self.asm.emit(f"ldrb {register}, [r12, {register}]")
+            for register, place in zip(_MAPPED, places, strict=False):
+                self.asm.emit(f"strb {register}, [r1, #{place * self.axis.target}]")
+        self.asm.add("r0", "r0", count * self.axis.source, "r2")
+        self.asm.add("r1", "r1", count * self.axis.target, "r2")

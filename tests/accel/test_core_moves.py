@@ -1,4 +1,4 @@
-"""Transpositions in assembly: exact in every shape and type, and predicted to the cycle."""
+"""Moves and maps in assembly: exact in every shape, type and cut, and predicted to the cycle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.random_ops import Bundle
+from codegen.random_ops import MAKERS, Bundle
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.board.board import load_board
@@ -22,7 +22,10 @@ from npukit.net import ops
 from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.net.receptive import cuttable_axes
+from npukit.plan.core_plan import Planned, plan_around, plan_with_kernels
+from npukit.plan.ir.assignment import Tile
+from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.image import Image
@@ -82,6 +85,49 @@ def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_pat
         assert layer.predicted_cycles <= layer.cycles <= 1.1 * layer.predicted_cycles + OBSERVED, layer
 
 
+def moves(seed: int) -> Net:
+    """Ops of each kind that has such routines."""
+    bundle = Bundle(np.random.default_rng(seed))
+    for kind in ("transpose", "slice", "lookup", "lookup", "concat") * 4:
+        MAKERS[kind](bundle)
+    return check_net(bundle.net())
+
+
+def cut(net: Net, pes: int) -> dict[str, tuple[Tile, ...]]:
+    """Every op cut along the axes that allow it, its tiles on so many PEs."""
+    found: dict[str, tuple[Tile, ...]] = {}
+    for op in net.ops:
+        shape, left, parts = net.tensor(op.output).shape, pes, [1] * len(net.tensor(op.output).shape)
+        for axis in cuttable_axes(net, op):
+            parts[axis] = min(left, shape[axis], 2)
+            left //= parts[axis]
+        boxes = to_boxes(grid(shape, tuple(parts), (1,) * len(shape)))
+        found[op.name] = tuple(Tile(pe, box) for pe, box in enumerate(boxes))
+    return found
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+def test_moves_and_maps_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
+    net = moves(3)
+    planned = plan_around(net, BOARD, {"cpu": Cpu()}, cut(net, pes), pes)
+    assert {note for note in planned.kernels.values() if not note.startswith("plain C")} == {
+        *("transpose", "slice", "lookup", "concat")
+    }
+    measured = run(net, planned, tmp_path, "gcc")
+    for layer in measured.layers:
+        assert layer.cycles is not None
+        assert pes > 1 or layer.cycles <= 1.1 * layer.predicted_cycles + OBSERVED, layer
+
+
+def test_a_map_takes_less_than_four_cycles_a_byte() -> None:
+    bundle = Bundle(np.random.default_rng(0))
+    source = bundle.activation((1, 32, 32, 8))
+    bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8((256,)), None))
+    net = check_net(bundle.net())
+    cost = Cpu(core_kernels_alone(net)).cost(net, net.ops[0], Box.whole((1, 32, 32, 8)))
+    assert cost.cycles < 4 * 32 * 32 * 8
+
+
 def test_the_layout_of_an_image_takes_two_and_a_half_cycles_a_byte() -> None:
     bundle = Bundle(np.random.default_rng(0))
     add(bundle, (1, 3, 96, 96), (0, 2, 3, 1))
@@ -95,5 +141,5 @@ def test_the_layout_of_an_image_takes_two_and_a_half_cycles_a_byte() -> None:
 def test_code_of_a_transposition_is_counted() -> None:
     net = transposes(5, 6)
     kernels = core_kernels_alone(net)
-    assert kernels.ops.keys() == {op.name for op in net.ops}
+    assert kernels.moves.keys() == {op.name for op in net.ops}
     assert kernels.code_bytes > 40 * 3
