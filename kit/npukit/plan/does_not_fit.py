@@ -119,7 +119,7 @@ def _more_pes(problem: Problem, used: int) -> Iterator[Remedy]:
         larger = more_pes(problem, used)
         if len(larger.pes) > used:
             yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(problem.board, larger))
-        elif any(op.engine == CORE for op in problem.graph.ops):
+        elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
             yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
         else:
             yield Remedy("more PEs do not help", _effect(problem.board, larger))
