@@ -222,7 +222,7 @@ class _Mapped(_Along):
         self._looked_up(rest)
 
     def _looked_up(self, count: int) -> None:
-        """So many bytes; then the addresses move on."""
+        """Looks up so many bytes, and moves the addresses on."""
         for first in range(0, count, _WORD):
             places = range(first, min(first + _WORD, count))
             for register, place in zip(_MAPPED, places, strict=False):
