@@ -95,7 +95,7 @@ def _field_of_resize(net: Net, op: Op) -> list[InputRule]:
 
 
 def _neighbours(entry: int | tuple[int, int, int]) -> tuple[int, int]:
-    """From the first to behind the last position that a resized one is made of."""
+    """The first, and what is behind the last, of the positions that a resized one is made of."""
     used = (entry,) if isinstance(entry, int) else entry[:2]
     return min(used), max(used) + 1
 
