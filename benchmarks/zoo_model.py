@@ -44,7 +44,9 @@ AS_IT_IS = "as it is"
 NEAR = 3
 """Steps of an output that a whole network of other roundings may be off."""
 ENOUGH = 20.0
-"""Decibels that a model quantised here keeps at least to be right."""
+"""Decibels that a model quantised here keeps at least to be right, or one whose runtime quantises as it runs."""
+FLOAT = 40.0
+"""Decibels of one that both compute in float."""
 
 FORK = get_context("fork")
 SECONDS = 60
@@ -125,6 +127,15 @@ class TfLite:
         self._given = given
 
     @property
+    def quantises(self) -> bool:
+        """True of a model with a dynamic range: LiteRT quantises what meets its int8 weights as it runs."""
+        graph: Any = tflite.Model.GetRootAs(self._given.path.read_bytes()).Subgraphs(0)
+        ops = (graph.Operators(place) for place in range(graph.OperatorsLength()))
+        pairs = (op.InputsAsNumpy()[:2] for op in ops if op.InputsLength() > 1)
+        kinds = {tuple(graph.Tensors(index).Type() for index in pair) for pair in pairs if min(pair) >= 0}
+        return (tflite.TensorType.FLOAT32, tflite.TensorType.INT8) in kinds
+
+    @property
     def inputs(self) -> list[Input]:
         graph: Any = tflite.Model.GetRootAs(self._given.path.read_bytes()).Subgraphs(0)
         return [self._input(graph.Tensors(index)) for index in graph.InputsAsNumpy()]
@@ -185,6 +196,8 @@ TYPES = {
 class OnnxRuntime:
     """ONNX Runtime without its optimisations."""
 
+    quantises = False
+
     def __init__(self, given: Given) -> None:
         import onnxruntime
 
@@ -215,6 +228,8 @@ def _dtype(spelled: str) -> np.dtype[Any]:
 
 class Torch:
     """PyTorch itself, on a program of `torch.export`."""
+
+    quantises = False
 
     def __init__(self, given: Given) -> None:
         import torch  # pyright: ignore[reportMissingImports]
@@ -351,19 +366,20 @@ def compare(
     takes = [(f"in{at}", each.dtype, net.tensor(net.inputs[at]).dtype) for at, each in enumerate(runtime.inputs)]
     gives = [(f"out{at}", want.dtype, ours.dtype) for at, (want, ours) in enumerate(zip(first, got[0], strict=False))]
     found.ends = ", ".join(f"{name}: {said} as {is_}" for name, said, is_ in (*takes, *gives) if said != is_)
-    judged = {name: _judged(outputs, got, net, found.how) for name, outputs in wanted.items()}
+    least = ENOUGH if found.how == "--calibration" or runtime.quantises else FLOAT
+    judged = {name: _judged(outputs, got, net, found.how, least) for name, outputs in wanted.items()}
     name, (found.right, told) = max(judged.items(), key=lambda each: (each[1][0], each[1][1].startswith("exact")))
     found.against = f"{name}: {told}"
 
 
-def _judged(wanted: Sequence[Arrays], got: Sequence[Arrays], net: Any, how: str) -> tuple[bool, str]:
+def _judged(wanted: Sequence[Arrays], got: Sequence[Arrays], net: Any, how: str, least: float) -> tuple[bool, str]:
     """Whether all outputs of all cases are right, and how near the worst is."""
     if len(wanted[0]) != len(got[0]):
         return False, f"{len(got[0])} outputs for {len(wanted[0])}"
     worst: list[tuple[int, bool, str]] = []
     for want, ours in zip(wanted, got, strict=True):
         for place, (expected, value) in enumerate(zip(want, ours, strict=True)):
-            worst.append(_difference(expected.ravel(), value.ravel(), _meaning(net, place), how))
+            worst.append(_difference(expected.ravel(), value.ravel(), _meaning(net, place), how, least))
     _, right, told = max(worst)
     return right, told
 
@@ -377,7 +393,7 @@ def _meaning(net: Any, place: int) -> Any:
     return tensor.quantization
 
 
-def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str) -> tuple[int, bool, str]:
+def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str, least: float) -> tuple[int, bool, str]:
     """How bad, whether it is right all the same, and in words."""
     if want.size != got.size:
         return 9, False, f"{got.size} numbers for {want.size}"
@@ -395,7 +411,7 @@ def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str) -> tupl
     signal = float(np.square(want.astype(np.float64)).sum())
     decibels = 10 * np.log10(max(signal, 1e-30) / max(noise, 1e-30))
     near = bool(np.allclose(want, got, rtol=1e-3, atol=1e-4 * (1 + np.abs(want).max(initial=0))))
-    enough = near or (how == "--calibration" and decibels >= ENOUGH) or decibels >= 2 * ENOUGH
+    enough = near or decibels >= least
     return (2 if near else 3 if enough else 6), bool(enough), f"{min(decibels, 200):.0f} dB"
 
 

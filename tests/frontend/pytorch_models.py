@@ -48,6 +48,14 @@ class Quantised(nn.Module):
         return both(nn.functional.linear(both(image.mean((2, 3)), 0.02, -128), matrix), 0.04, 3)
 
 
+class Pooled(nn.Module):
+    """Pools and extremes of three axes, which PyTorch's exporter gives as parts of tuples and operators of theirs."""
+
+    def forward(self, sound: torch.Tensor) -> torch.Tensor:
+        pooled = nn.functional.max_pool1d(both(sound, 0.03, 5), 2)
+        return pooled.amax(2) - pooled.amin((2,)) + pooled.amax()
+
+
 def both(real: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
     """Quantised and dequantised."""
     ends = (scale, zero, -128, 127, torch.int8)

@@ -70,6 +70,13 @@ def test_a_quantised_program_is_taken_as_it_is(tmp_path: Path) -> None:
     assert np.abs(expected - reals(net, images)).max() <= 0.04 * 1.01, "one step of the output's scale"
 
 
+def test_pools_and_extremes_along_axes(tmp_path: Path) -> None:
+    module, sound = models.Pooled(), noise(2, 3, 8)
+    net = load_net_from_model(models.saved(module, tmp_path, 2, 3, 8))
+    (got,) = run_reference(net, [quantised(sound, net.tensor(net.inputs[0]).quantization)])
+    assert np.allclose(got, module(torch.from_numpy(sound)).numpy(), atol=1e-5)
+
+
 def test_open_sizes_are_asked_for(tmp_path: Path) -> None:
     batch = {"dynamic_shapes": {"image": {0: torch.export.Dim("batch", min=1, max=8)}}}
     path = models.saved(models.Quantised(), tmp_path, 2, *IMAGE[1:], **batch)

@@ -34,6 +34,8 @@ def translated(archive: BytesIO) -> IRModule:
     converters = {
         **dict.fromkeys(("quantize_per_tensor.default", "quantize_per_channel.default"), partial(_quantize, known)),
         "select.int": _select,
+        "amax.default": partial(_extreme, operators.max),
+        "amin.default": partial(_extreme, operators.min),
         **recurrent_converters(known),
         **dict.fromkeys(
             ("dequantize_per_tensor.default", "dequantize_per_channel.default"), partial(_dequantize, known)
@@ -53,6 +55,13 @@ def _select(node: Any, importer: Any) -> relax.Var:
     """TVM's reads beyond the end where the index counts from there."""
     data, axis, index = node.args
     return place(importer.block_builder, importer.env[data], axis, index)
+
+
+def _extreme(function: Any, node: Any, importer: Any) -> relax.Var:
+    """The largest or least value along axes; along all of them if it names none."""
+    data, *rest = node.args
+    axes, keep = (*rest, *([], False)[len(rest) :])
+    return importer.block_builder.emit(function(importer.env[data], axes or None, keep))
 
 
 def _quantize(known: Known, node: Any, importer: Any) -> relax.Var:

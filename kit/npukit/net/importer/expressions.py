@@ -62,10 +62,15 @@ def _before_moves(expression: Any, definitions: Definitions) -> tuple[Any, list[
 
 
 def resolve(expression: Any, definitions: Definitions) -> Any:
-    """Through variables to what they are bound to."""
-    while isinstance(expression, relax.Var) and expression in definitions:
-        expression = definitions[expression]
-    return expression
+    """Through variables, and parts of tuples that are there, to what they are bound to."""
+    while True:
+        if isinstance(expression, relax.Var) and expression in definitions:
+            expression = definitions[expression]
+            continue
+        whole = resolve(expression.tuple_value, definitions) if isinstance(expression, relax.TupleGetItem) else None
+        if not isinstance(whole, relax.Tuple):
+            return expression
+        expression = whole.fields[cast(Any, expression).index]
 
 
 def operands(value: Any) -> Iterator[Any]:

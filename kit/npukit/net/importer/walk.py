@@ -34,6 +34,7 @@ from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize
+from npukit.net.passes.constants import fold_constants
 from npukit.net.passes.simplify import fold_padding
 from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
@@ -186,7 +187,7 @@ def net_and_views(
     result = resolve(main.body.body, walk.definitions)
     fields = list(result.fields) if isinstance(result, relax.Tuple) else [main.body.body]
     outputs = [_output(walk, expression) for expression in fields]
-    return check_net(fold_padding(walk.assembly.net(tuple(inputs), tuple(outputs)))), walk.views
+    return check_net(fold_padding(fold_constants(walk.assembly.net(tuple(inputs), tuple(outputs))))), walk.views
 
 
 def is_float(module: IRModule) -> bool:

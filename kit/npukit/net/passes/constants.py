@@ -1,0 +1,28 @@
+"""Ops that depend on constants alone, computed at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from npukit.net.net import Net, Op
+from npukit.net.reference import run_reference
+
+
+def fold_constants(net: Net) -> Net:
+    """The net without ops that need no input; what they give, but for the net's own outputs, is a constant."""
+    kept: list[Op] = []
+    for op in net.ops:
+        if all(name in net.constants for name in op.inputs) and op.output not in net.ends:
+            net = replace(net, constants={**net.constants, op.output: _computed(net, op)})
+        else:
+            kept.append(op)
+    return net.with_ops(tuple(kept))
+
+
+def _computed(net: Net, op: Op) -> np.ndarray:
+    """The result of one op, whose first operand is the input of a net of its own."""
+    first, others = op.inputs[0], {name: net.constants[name] for name in op.inputs[1:] if name != op.inputs[0]}
+    alone = replace(net.alone(op), inputs=(first,), constants=others)
+    return run_reference(alone, [net.constants[first]])[0]
