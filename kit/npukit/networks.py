@@ -115,12 +115,12 @@ def _on_free_pes(
 
 
 def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Iterator[int]:
-    """Numbers of PEs worth trying: those asked for; or one, a fair part of the free ones, all that others can spare.
+    """Numbers of PEs worth trying: those asked for; or a fair part of the free ones, or all that others can spare.
 
-    For throughput every PE counts.
+    For little memory one PE comes first.
     """
     part = max(most // (waiting + 1), 1)
-    first = [] if options.objective == "throughput" else [1]
+    first = [1] if options.objective == "memory" else []
     yield from dict.fromkeys([min(wanted.pes, most)] if wanted.pes else [*first, part, most])
 
 

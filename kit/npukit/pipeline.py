@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import dram_image
-from npukit.dump import dumped, lost
+from npukit.dump import dumped
 from npukit.emulator.renode.render import Dram, objection, render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit, NpukitError
@@ -38,17 +38,17 @@ from npukit.net.text import print_net
 from npukit.options import Options
 from npukit.parallel import apart
 from npukit.passes import PLACING, SIMPLIFYING, Wanted, run_passes
-from npukit.plan.core_plan import Planned, plan_around, plan_as_pinned, plan_with_kernels
+from npukit.plan.core_plan import Planned, better, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.k_split import cut_as_wanted, spread, worth_trying
-from npukit.plan.predict.frame_rate import reaches, refuse_missed_rate
+from npukit.plan.predict.frame_rate import refuse_missed_rate
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
@@ -200,12 +200,10 @@ def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Sche
 
 @uncollected()
 def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
-    """The prepared network's plan on the board; on all of it, if one PE is too slow for the rate that is asked for."""
-    compiled, wanted = _planned(board, prepared, options, progress), options.frames_per_second
-    if wanted and options.pes is None and not reaches(board, compiled.plan, wanted):
-        compiled = _planned(board, prepared, replace(options, pes=len(pes_in_order(board))), progress)
-    if wanted:
-        refuse_missed_rate(compiled.net, board, compiled.plan, wanted)
+    """The prepared network's plan on the board, if it reaches the rate that is asked for."""
+    compiled = _planned(board, prepared, options, progress)
+    if options.frames_per_second:
+        refuse_missed_rate(compiled.net, board, compiled.plan, options.frames_per_second)
     return compiled
 
 
@@ -221,23 +219,7 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
             refused = error
     if not found and refused:
         raise refused
-    best = min(found, key=lambda each: _merit(each.plan, options.objective))
-    for each in found:
-        if each is not best:
-            _lost(each, best, "ops where PEs share them")
-    return best
-
-
-def _lost(other: Compiled, best: Compiled, what: str) -> None:
-    """Dump a plan of another net that was not taken."""
-    lost(lambda: f"{what}, {other.plan.headline()}", lambda: f"not better than {best.plan.headline()}")
-
-
-def _merit(plan: Plan, objective: str) -> tuple[int, int]:
-    """The figures by which plans are compared: the better one has less."""
-    predicted = plan.predicted
-    first = {"throughput": predicted.interval_cycles, "memory": plan.pes_used}.get(objective, predicted.latency_cycles)
-    return first, predicted.latency_cycles
+    return reduce(partial(better, what="ops on their fastest engine or where PEs share them"), found)
 
 
 def _planned_net(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
@@ -259,20 +241,16 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
 def _or_in_sums(compiled: Compiled) -> Compiled:
     """The better of this plan and one with partial sums, where there are ops for which they may be worth it."""
     prepared, options, board = compiled.prepared, compiled.options, compiled.board
-    pes = options.pes or len(compiled.plan.pes)
-    wanted = worth_trying(prepared.net, pes) if options.objective == "latency" else {}
+    pes = pes_to_use(board, options.pes)
+    wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
     if not wanted:
         return compiled
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
-    pins = spread(cut.net, wanted, pes_in_order(board)[:pes])
     try:
-        planned = plan_around(cut.net, board, cut.engines, pins, pes)
+        planned = plan_around(cut.net, board, cut.engines, spread(cut.net, wanted, pes), len(pes))
     except DoesNotFit:
         return compiled
-    other = Compiled(cut, board, planned, options)
-    best, left = sorted((compiled, other), key=lambda each: each.plan.predicted.latency_cycles)
-    _lost(left, best, "sums in parts" if left is other else "sums whole")
-    return best
+    return better(compiled, Compiled(cut, board, planned, options), "sums whole or in parts")
 
 
 def _if_long(board: Board, options: Options) -> str:

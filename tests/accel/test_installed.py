@@ -69,7 +69,7 @@ def test_installed_used_and_removed(name: str, tmp_path: Path) -> None:
     checked = python(home, *NPUKIT, "validate", "out", cwd=tmp_path)
     assert checked.returncode == 1, "a build brings no model of its device"
     assert f"names the accelerator {name}, which no plug-in provides" in checked.stderr
-    again = python(home, *NPUKIT, "build", model, "--board", str(board), "-o", "again", cwd=tmp_path)
+    again = python(home, *NPUKIT, "build", model, "--board", str(board), "--pes", "1", "-o", "again", cwd=tmp_path)
     assert again.returncode == 1
     assert f"names the accelerator {name}, which no plug-in provides" in again.stderr
     assert not (tmp_path / "again").exists()

@@ -29,7 +29,7 @@ def build(*arguments: str):
 
 
 def test_json_names_every_layer_and_its_engine(folder: Path) -> None:
-    done = build("-o", "out/digits", "--json")
+    done = build("-o", "out/digits", "--pes", "1", "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     filtered = [

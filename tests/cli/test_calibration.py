@@ -26,7 +26,7 @@ def samples(tmp_path: Path) -> str:
 
 
 def fit(*arguments: str):
-    return CliRunner().invoke(app, ["fit", str(DIGITS / "digits_float.onnx"), *arguments])
+    return CliRunner().invoke(app, ["fit", str(DIGITS / "digits_float.onnx"), "--pes", "1", *arguments])
 
 
 def test_json_has_every_layers_error_and_the_accuracy(samples: str) -> None:

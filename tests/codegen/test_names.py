@@ -53,7 +53,7 @@ def test_no_text_ends_a_string(text: str) -> None:
 def test_a_net_of_hostile_names_compiles_and_runs(tmp_path: Path) -> None:
     board, engines = load_board("mps2-an386"), {"cpu": Cpu()}
     net = _renamed(op_net(Requantize(), [quantized("in", (1, 9), 0.5)], quantized("out", (1, 9), 0.7, 3), {}))
-    (sources,) = generate(net, plan_network(net, board, engines), board, engines, bytes(16))
+    (sources,) = generate(net, plan_network(net, board, engines, max_pes=1), board, engines, bytes(16))
     program = build(sources, tmp_path)
     inputs = random_inputs(net, np.random.default_rng(5))
     assert program.run(inputs) == [run_reference(net, inputs)[0].tobytes()]

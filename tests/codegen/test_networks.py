@@ -27,7 +27,7 @@ def test_every_layer_equals_the_reference(model: str, engines_from: str, tmp_pat
     board = load_board("mps2-an386")
     engines = engines_of(load_board(engines_from))
     net = assign_engines(load_net_from_model(models() / f"{model}.tflite"), engines)
-    (sources,) = generate(net, plan_network(net, board, engines), board, engines, BUILD_ID)
+    (sources,) = generate(net, plan_network(net, board, engines, max_pes=1), board, engines, BUILD_ID)
     program = build(sources, tmp_path)
     assert bytes(program.description.build_id) == BUILD_ID
     given = np.load(models() / f"{model}.npz")["in0"][:CASES]

@@ -78,7 +78,7 @@ def _program(folder: Path, status: int) -> HostProgram:
     driver.write_text(DRIVER)
     net, board = _net(), load_board("mps2-an386")
     engines = {"vendor": Vendor(driver, status), "cpu": Cpu()}
-    (sources,) = generate(net, plan_network(net, board, engines), board, engines, bytes(16))
+    (sources,) = generate(net, plan_network(net, board, engines, max_pes=1), board, engines, bytes(16))
     assert sources.drivers == (driver,)
     return build(sources, folder)
 
@@ -99,7 +99,7 @@ def test_its_error_ends_the_frame(tmp_path: Path, observed: bool) -> None:
 def test_a_wrapper_has_one_prototype_wherever_its_constants_lie(tmp_path: Path) -> None:
     net, board = _net(), load_board("mps2-an386")
     engines = {"vendor": Vendor(tmp_path), "cpu": Cpu()}
-    (pe,) = plan_network(net, board, engines).pes
+    (pe,) = plan_network(net, board, engines, max_pes=1).pes
     (step,) = pe.computes()
     streamed = replace(pe, steps=(replace(step, constants=pe.buffers[0].name, streamed="piece"),))
     (resident,), (other,) = (lower_parts(net, each, Arena(net, pe), engines) for each in (pe, streamed))

@@ -31,7 +31,7 @@ def test_bytes_in_and_the_best_three_out(sensed: Path, tmp_path: Path) -> None:
     built = api.build(
         tmp_path / "digits.onnx",
         output=tmp_path / "out",
-        options=api.Options(calibration=sensed, preprocess=(BYTES,)),
+        options=api.Options(pes=1, calibration=sensed, preprocess=(BYTES,)),
     )
     net = built.net()
     assert [net.tensor(name).dtype for name in (*net.inputs, *net.outputs)] == ["uint8", "int32", "int8"]
@@ -50,7 +50,7 @@ def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     """Float code on the core, on two engines, equal to the reference's bits."""
     digits = np.load(DIGITS / "digits.npz")
     np.savez(tmp_path / "floats.npz", in0=digits["float0"], labels=digits["labels"])
-    options = api.Options(preprocess=("float32",), postprocess=("argmax",))
+    options = api.Options(pes=1, preprocess=("float32",), postprocess=("argmax",))
     api.build(DIGITS / "digits_int8.tflite", output=tmp_path / "out", options=options)
     found = api.validate(tmp_path / "out", inputs=tmp_path / "floats.npz", cases=CASES)
     assert found.passed, found.mismatches

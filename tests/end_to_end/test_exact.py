@@ -72,7 +72,7 @@ def test_keywords_are_heard_as_well_as_the_reference_hears_them(tmp_path: Path) 
     with np.load(models() / "kws_accuracy.npz") as file:
         samples, labels = file["in0"][:100], file["labels"][:100]
     np.savez(tmp_path / "samples.npz", in0=samples)
-    shared_build(models() / "kws_ref_model.tflite", tmp_path / "out")
+    shared_build(models() / "kws_ref_model.tflite", tmp_path / "out", pes=16)
     found = api.validate(tmp_path / "out", inputs=tmp_path / "samples.npz")
     assert found.passed
     (scores,) = api.run(tmp_path / "out", inputs=tmp_path / "samples.npz")

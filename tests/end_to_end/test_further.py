@@ -14,7 +14,7 @@ from npukit import api
 def test_moves_and_c_of_tvm(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(bundle_of(7, [*MAKERS, "strided_slice", "batch_matmul", "abs", "rsqrt"]).bytes())
-    built = build(path, tmp_path / "out")
+    built = build(path, tmp_path / "out", pes=1)
     assert {"take", "resize_nearest", "transpose", "slice"} <= {op["op"] for op in built.manifest.summary["ops"]}
     assert api.validate(tmp_path / "out").passed
 

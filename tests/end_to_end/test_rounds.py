@@ -24,7 +24,7 @@ def test_replicas_take_a_round_of_frames_and_give_them_back_in_order(tmp_path: P
     with np.load(DIGITS / "digits.npz") as file:
         images = file["in0"][: 3 * frames - 1]
     np.savez(tmp_path / "images.npz", in0=images)
-    shared_build(DIGITS / "digits_int8.tflite", tmp_path / "one")
+    shared_build(DIGITS / "digits_int8.tflite", tmp_path / "one", pes=1)
     (together,) = api.run(tmp_path / "out", inputs=tmp_path / "images.npz")
     (alone,) = api.run(tmp_path / "one", inputs=tmp_path / "images.npz")
     assert np.array_equal(together, alone)

@@ -116,7 +116,7 @@ def test_what_the_ring_has_no_room_for_is_counted(built: Build) -> None:
 
 
 def test_builds_that_do_not_trace_say_so(tmp_path: Path) -> None:
-    plain = shared_build(DIGITS, tmp_path / "out", toolchain="zig")
+    plain = shared_build(DIGITS, tmp_path / "out", pes=1, toolchain="zig")
     with pytest.raises(NpukitError, match="writes no events") as error:
         api.trace(plain.folder, tmp_path / "t.json", on="/dev/ttyS99")
     assert "npukit build MODEL --trace -o FOLDER" in error.value.tries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.accel.cpu import Cpu
 from npukit.board.board import load_board
+from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.plan.core_plan import plan_around
@@ -28,12 +30,26 @@ def test_an_op_that_one_pe_computes_whole_has_its_kernel_and_stays_exact(tmp_pat
     assert api.validate(tmp_path / "out").passed
 
 
-def test_a_mesh_of_cores_is_about_as_fast_as_one() -> None:
-    one, four = (api.fit(DIGITS, options=api.Options(pes=pes, engine="cpu")) for pes in (1, 4))
-    assert four["predicted"]["latency_cycles"] <= 1.2 * one["predicted"]["latency_cycles"]
-    for row in four["ops"]:
-        if row["op"] != "reshape" and len(row["pes"]) > 1:
-            assert row["kernel"].startswith("plain C: ")
+def fit(**options: Any) -> dict[str, Any]:
+    return api.fit(DIGITS, options=api.Options(**options))
+
+
+def test_of_one_pe_and_several_the_better_by_the_objective_is_taken() -> None:
+    best, one, few = fit(), fit(pes=1), fit(objective="memory")
+    assert best["predicted"]["latency_cycles"] < one["predicted"]["latency_cycles"]
+    assert one["pes_used"] == few["pes_used"] == 1 < best["pes_used"]
+
+
+def test_one_pe_is_enough_where_several_do_not_hold_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*net: object, **options: object) -> None:
+        raise DoesNotFit("several PEs")
+
+    monkeypatch.setattr("npukit.plan.core_plan.plan_network", refuse)
+    assert fit(pes=4)["pes_used"] == 1
+
+
+def test_what_several_pes_cannot_share_stays_on_one() -> None:
+    assert fit(engine="cpu")["ops"] == fit(engine="cpu", pes=1)["ops"]
 
 
 def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:

@@ -12,6 +12,7 @@ from npukit.board.noc import DRAM
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, twins
 from npukit.plan.planner import plan_network
+from npukit.plan.tensors.pe_order import pes_to_use
 from plan.engines import engines
 from plan.networks import Builder
 
@@ -57,6 +58,12 @@ def test_throughput_fills_whole_chips(max_pes: int | None, chips: int) -> None:
         alone = plan_network(small, many, engines(many), objective="throughput", max_pes=4)
         words = plan.predicted.latency_cycles - alone.predicted.latency_cycles
         assert 2 * 40 < words < 1000  # across a border and back, at least
+
+
+def test_a_frame_takes_the_pes_of_the_roots_chip_unless_more_are_allowed() -> None:
+    assert pes_to_use(board(), None) == [0, 1, 3, 2]
+    assert pes_to_use(board(), 6) == [0, 1, 3, 2, 4, 5]
+    assert pes_to_use(board(dead_pes=(0, 1, 2, 3, 4)), None) == [5, 7, 6]
 
 
 def test_a_plan_on_chips_reads_back(tmp_path: Path) -> None:

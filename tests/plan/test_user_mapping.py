@@ -21,10 +21,10 @@ from npukit.plan.planner import plan_with_pins
 from npukit.plan.tensors.graph import Graph
 from oracles.plan_execution import Execution
 from plan.engines import engines
-from plan.test_dead import small
+from plan.networks import small_net
 
 BOARD = load_board("pe-mesh")
-NET = small()
+NET = small_net()
 GRAPH = Graph(NET)
 FIRST = GRAPH.ops[0].name
 

@@ -106,7 +106,7 @@ def test_what_is_not_read(inputs: str, more: dict[str, Any], message: str, tmp_p
 def test_on_a_device_it_is_exact(kind: str, tmp_path: Path) -> None:
     path = model(tmp_path, kind)
     np.savez(tmp_path / "data.npz", in0=noise(path, 20))
-    api.build(path, output=tmp_path / "out", options=api.Options(calibration=tmp_path / "data.npz"))
+    api.build(path, output=tmp_path / "out", options=api.Options(pes=1, calibration=tmp_path / "data.npz"))
     found = api.validate(tmp_path / "out")
     assert found.passed, found.mismatches
 

@@ -1,9 +1,10 @@
-"""Plans on one PE with the core's kernels in assembly: they want whole tensors, in layouts chosen for the whole net."""
+"""The best plan: on the mesh, or on one PE, whose kernels in assembly take layouts chosen for the whole net."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from npukit.accel.core_kernels import (
     USUAL,
@@ -17,9 +18,9 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
 from npukit.dump import lost
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PePlan, Plan
@@ -35,8 +36,19 @@ from npukit.plan.planner import (
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.problem import Problem, Tell, silent
+from npukit.plan.tensors.pe_order import pes_to_use
+from npukit.plan.tensors.problem import Tell, silent
 from npukit.plan.user_mapping import read_pins
+
+PlannedAs = TypeVar("PlannedAs", bound="HasPlan")
+
+
+class HasPlan(Protocol):
+    """A result that has a plan, by which it is compared."""
+
+    @property
+    def plan(self) -> Plan: ...
+
 
 _MADE = "plain C: made by TVM"
 _DIVIDED = "plain C: its kernel in assembly wants the whole op on one PE, and {} PEs share it"
@@ -61,24 +73,60 @@ def plan_with_kernels(
     advice: Advice = NO_ADVICE,
     tell: Tell = silent,
 ) -> Planned:
-    """The plan on one PE with kernels in assembly if that fits, small ones if need be; else the planner's without.
+    """The better plan for the objective of the one on one PE and the one on the mesh.
 
     Advice is taken for what is to be fast, where it fits.
     """
     objective = sequential(net, objective)
     taken = NO_ADVICE if objective == "memory" else advice
-    if (max_pes in (None, 1) or board.pe_count == 1) and (objective != "throughput" or board.noc is None):
-        for kernels in _choices(net, objective, taken.preference):
-            known = {**engines, Cpu.name: Cpu(kernels)}
-            plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
-            if plan:
-                return Planned(plan, known, kernels.notes)
+    alone = _alone(net, board, engines, objective, max_pes, taken.preference)
+    if alone and (objective == "memory" or max_pes == 1 or not _can_be_shared(net, board)):
+        return alone
 
     def planned(known: Engines) -> Plan:
         advised = _as_advised(net, board, known, objective, max_pes, taken)
         return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes, tell=tell)
 
-    return _on_mesh(net, board, engines, planned, taken.preference)
+    try:
+        shared = _on_mesh(net, board, engines, planned, taken.preference)
+    except DoesNotFit:
+        if alone is None:
+            raise
+        return alone
+    return better(alone, shared, "one PE or several") if alone else shared
+
+
+def better(one: PlannedAs, other: PlannedAs, what: str) -> PlannedAs:
+    """The better of two by their plans' objective, the first if they are alike; the other one is dumped."""
+    best, left = sorted((one, other), key=lambda each: _merit(each.plan))
+    lost(lambda: f"{what}: {left.plan.headline()}", lambda: f"not better than {best.plan.headline()}")
+    return best
+
+
+def _merit(plan: Plan) -> tuple[int, ...]:
+    """The figures by which plans are compared: the better one has less."""
+    cycles = plan.predicted
+    first = {"throughput": cycles.interval_cycles, "memory": plan.pes_used}.get(plan.objective, cycles.latency_cycles)
+    return first, cycles.latency_cycles, plan.pes_used
+
+
+def _can_be_shared(net: Net, board: Board) -> bool:
+    """True if there are ops that several PEs can share."""
+    return board.pe_count > 1 and any(op.engine != CORE for op in net.ops)
+
+
+def _alone(
+    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, preference: CostPreference
+) -> Planned | None:
+    """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
+    if objective == "throughput" and board.noc:
+        return None
+    for kernels in _choices(net, objective, preference):
+        known = {**engines, Cpu.name: Cpu(kernels)}
+        plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
+        if plan:
+            return Planned(plan, known, kernels.notes)
+    return None
 
 
 def _as_advised(
@@ -166,9 +214,8 @@ def _choices(net: Net, objective: str, preference: CostPreference) -> Iterator[C
 
 def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Plan:
     """The plan on one PE, or what comes closest; with constants streamed only if there are no other PEs to use."""
-    problem = Problem(Graph(net), board, engines)
-    if max_pes is None and len(problem.order) > 1 and objective != "throughput":
-        return resident_on_one_pe(problem, objective)
+    if len(pes_to_use(board, max_pes)) > 1:
+        return resident_on_one_pe(net, board, engines, objective)
     return closest_plan(net, board, engines, objective=objective, max_pes=1)
 
 

@@ -18,6 +18,7 @@ from npukit.plan.predict.memory import crowded_region, missing_bytes, shortfall
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK, more_pes
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem
 
 COUNTS = 10
@@ -51,7 +52,7 @@ def fit_report(net: Net, board: Board, engines: Engines, plan: Plan) -> FitRepor
     missing = missing_bytes(board, plan)
     if not missing:
         return FitReport(plan, 0, "", ())
-    problem = Problem(Graph(net), board, engines)
+    problem = Problem(Graph(net), board, engines, pes_to_use(board, None))
     return FitReport(plan, missing, _fault(problem, plan), _remedies(problem, plan))
 
 

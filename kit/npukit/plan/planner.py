@@ -16,12 +16,11 @@ from npukit.plan.does_not_fit import refuse_what_does_not_fit
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
-from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.alternatives import Alternatives
 from npukit.plan.search.objectives import completed_plan, fastest_plan, resident_plan, smallest_plan
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.pe_order import pes_in_order, pes_to_use
 from npukit.plan.tensors.problem import Problem, Tell, silent
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
@@ -38,8 +37,7 @@ def plan_network(
 ) -> Plan:
     """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
 
-    Without a limit: one PE if that holds the net, else the whole board, which `throughput` takes at once; of a board of
-    many chips it plans one, and has the others do the same.
+    Without a limit all PEs of the root's chip may be used; for throughput the other chips do the same.
     """
     plan = closest_plan(net, board, engines, objective=objective, max_pes=max_pes, tell=tell)
     refuse_what_does_not_fit(net, board, engines, plan)
@@ -65,19 +63,14 @@ def closest_plan(
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
     objective = sequential(net, objective)
-    search, problem = OBJECTIVES[objective], Problem(Graph(net), board, engines, tell=tell)
     if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
         return _on_each_chip(net, board, engines, chips)
-    if max_pes is None and objective != "throughput" and len(problem.order) > 1:
-        plan = resident_on_one_pe(problem, objective)
-        if not missing_bytes(board, plan):
-            return plan
-    return search(problem.on(problem.order[:max_pes]))
+    return OBJECTIVES[objective](Problem(Graph(net), board, engines, pes_to_use(board, max_pes), tell))
 
 
-def resident_on_one_pe(problem: Problem, objective: str) -> Plan:
+def resident_on_one_pe(net: Net, board: Board, engines: Mapping[str, Accelerator], objective: str) -> Plan:
     """The plan on the first PE with all constants there, or what comes closest."""
-    return replace(resident_plan(problem.on(problem.order[:1])), objective=objective)
+    return replace(resident_plan(Problem(Graph(net), board, engines, pes_to_use(board, 1))), objective=objective)
 
 
 def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
@@ -98,14 +91,14 @@ def plan_as_split(
     net: Net, board: Board, engines: Mapping[str, Accelerator], splits: tuple[Split, ...], max_pes: int | None
 ) -> Plan | None:
     """The plan of a frame with the ops split so, or None if they cannot be or it does not fit."""
-    return Alternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes])).plan(splits)
+    return Alternatives(Problem(Graph(net), board, engines, pes_to_use(board, max_pes))).plan(splits)
 
 
 def plan_as_batch(
     net: Net, board: Board, engines: Mapping[str, Accelerator], choice: BatchSpec, max_pes: int | None
 ) -> Plan | None:
     """The plan of such a batch, or None if it is none of this net or does not fit."""
-    return BatchAlternatives(Problem(Graph(net), board, engines, pes_in_order(board)[:max_pes]), None).plan(choice)
+    return BatchAlternatives(Problem(Graph(net), board, engines, pes_to_use(board, max_pes)), None).plan(choice)
 
 
 def plan_with_pins(

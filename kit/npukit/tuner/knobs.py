@@ -28,7 +28,7 @@ from npukit.plan.search.tuned_choices import (
     worth_of,
 )
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem
 from npukit.project.build_folder import Build
 
@@ -92,7 +92,7 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
 
 def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
-    order = pes_in_order(build.board)[: build.manifest.options.get("pes")]
+    order = pes_to_use(build.board, build.manifest.options.get("pes"))
     engines, plan = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}, build.plan()
     if plan.objective == "throughput":
         return BatchAlternatives(Problem(Graph(net), build.board, engines, order), plan)

@@ -1,4 +1,4 @@
-"""A rate that is asked for: whether a plan reaches it, and which part of the board cannot hold it."""
+"""A rate that is asked for and missed: which part of the board cannot hold it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,11 @@ class Budget:
     remedy: str
 
 
-def reaches(board: Board, plan: Plan, frames_per_second: float) -> bool:
-    return plan.predicted.interval_cycles <= board.core.clock_hz / frames_per_second
-
-
 def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: float) -> None:
     """DoesNotFit if the plan is slower: it says by how much, and what cannot hold the rate in any order of things."""
-    if reaches(board, plan, frames_per_second):
-        return
     allowed, interval = int(board.core.clock_hz / frames_per_second), plan.predicted.interval_cycles
+    if interval <= board.core.clock_hz / frames_per_second:
+        return
     budgets = list(_budgets(net, board, plan))
     short = [budget for budget in budgets if budget.cycles > allowed]
     raise DoesNotFit(

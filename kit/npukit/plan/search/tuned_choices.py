@@ -16,7 +16,7 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.batch.batch_spec import BATCHES, BatchSpec, read_splits, spelled_splits, unreadable
 from npukit.plan.tensors.boxes import Split
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.tuning import Database
 
 CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
@@ -73,7 +73,7 @@ def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> 
     """
     places = {name: str(index) for index, name in enumerate((*net.begins, *(o for op in net.ops for o in op.outputs)))}
     reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
-    pes = " ".join(map(str, pes_in_order(board)[:max_pes]))
+    pes = " ".join(map(str, pes_to_use(board, max_pes)))
     whole = ["batches"] if objective == "throughput" else []
     return _digest([board.model_dump_json(), pes, *whole, *reads, *(_described(net, op) for op in net.ops)])
 

@@ -19,6 +19,12 @@ def pes_in_order(board: Board) -> list[int]:
     return _all_reachable(board, [board.root_pe, *(pe for pe in order if pe != board.root_pe)])
 
 
+def pes_to_use(board: Board, most: int | None) -> list[int]:
+    """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip."""
+    order, chip = pes_in_order(board), board.mesh.pes.count
+    return order[:most] if most else [pe for pe in order if pe // chip == board.root_pe // chip]
+
+
 def _all_reachable(board: Board, order: list[int]) -> list[int]:
     """The PEs without those that others reach only over a dead link: those in the way of most, never the root."""
     pairs = _cut_pairs(board, order) if board.mesh.dead_links else []
