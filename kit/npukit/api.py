@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from npukit.board.board import load_board
+from npukit.display import Told
 from npukit.errors import NpukitError, extra_packages
 from npukit.measure.cases import Cases, Inputs
 from npukit.net.net import Net
@@ -151,16 +152,16 @@ def _told(compiled: Compiled) -> dict[str, Any]:
 
 def fit(
     model: Model, *, board: str = "pe-mesh", options: Options = Options(), progress: Progress | None = None
-) -> dict[str, Any]:
+) -> Told:
     """Predicts a build, before anything is compiled: engines, PEs, memory, predicted cycles, what is kept busy.
 
-    Or `DoesNotFit`.
+    Or `DoesNotFit`. What is told is the JSON of `npukit fit`, by key or by attribute.
     """
     from npukit.frontend.models import model_file
     from npukit.pipeline import compile_network
 
     with model_file(model) as path:
-        return _told(compile_network(path, load_board(board), options, progress or Silent()))
+        return Told(_told(compile_network(path, load_board(board), options, progress or Silent())))
 
 
 def load(folder: Folder, *, modified: bool = False) -> Build:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 KB = 1024
 
@@ -29,3 +30,26 @@ def _cell(value: object) -> str:
     if isinstance(value, int | float):
         return f'<td style="text-align: right">{value:,}</td>'
     return f'<td style="text-align: left">{escape("" if value is None else str(value))}</td>'
+
+
+class Told(dict[str, Any]):
+    """A JSON object for people: its keys are attributes too, and a notebook shows it as a table of layers."""
+
+    def __getattr__(self, key: str) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(key) from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+    def _repr_html_(self) -> str:
+        return layers_table(self, f"{self.pes_used} PEs, {self.predicted['latency_cycles']:,} cycles predicted")
+
+
+def layers_table(summary: Mapping[str, Any], what: str) -> str:
+    """The layers of a build or of a prediction, and `what` is to be said of it."""
+    rows = [(op["name"], op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"]) for op in summary["ops"]]
+    title = f"{summary['model']} on {summary['board']}: {what}"
+    return table(title, ("layer", "op", "engine", "PEs", "predicted cycles"), rows)

@@ -71,6 +71,7 @@ class Validation:
 
     def _repr_html_(self) -> str:
         title = f"{self.cases} cases on {self.engine}: {'equal bit for bit' if self.passed else 'NOT equal'}"
+        title += "" if self.accuracy is None else f"; {self.accuracy:.1%} of the labels are right"
         rows = [(m.case, m.path, m.tensor, m.pe, str(m.index), m.got, m.want) for m in self.mismatches]
         return table(title, ("case", "frame", "tensor", "PE", "index", "got", "want"), rows)
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from npukit.arrays import load_arrays
 from npukit.board.board import Board
-from npukit.display import table
+from npukit.display import layers_table
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.store import TEXT, VALUES, load_net
@@ -68,9 +68,7 @@ class Build:
 
     def _repr_html_(self) -> str:
         told = self.manifest.summary
-        rows = [(op["name"], op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"]) for op in told["ops"]]
-        title = f"{told['model']} on {told['board']}: {told['pes_used']} PEs, in {self.folder}"
-        return table(title, ("layer", "op", "engine", "PEs", "predicted cycles"), rows)
+        return layers_table(told, f"{told['pes_used']} PEs, in {self.folder}")
 
     def net(self) -> Net:
         return load_net(self.folder)
