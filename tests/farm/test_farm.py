@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from end_to_end.builds import DIGITS, shared_build
+from end_to_end.builds import DIGITS, build, shared_build
+from frontend.tflite_models import ring
 from npukit import api
 from npukit.cli.main import app
 from npukit.cli.verbs.serve import _who
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.farm.address import Address
+from npukit.farm.served import ServedBoard
+from npukit.farm.server import functions_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuning import VARIABLE
 
@@ -76,6 +79,21 @@ def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Bu
     latency = api.bench(digits.folder).latency_cycles
     cycles = [*found["seconds"], *found["least"]]
     assert [round(seconds * digits.board.core.clock_hz) for seconds in cycles] == [latency] * 4
+
+
+def test_a_network_with_states_goes_on_until_a_client_resets_it(tmp_path: Path) -> None:
+    (tmp_path / "ring.tflite").write_bytes(ring(begins=5).bytes(["all"]))
+    board = ServedBoard(build(tmp_path / "ring.tflite", tmp_path / "out", pes=1).folder, None)
+    functions, frame = functions_of(board, trials=False), np.array([[[1, 2, 3]]], np.int8)
+    results = [np.zeros((1, 3, 3), np.int8) for _ in range(3)]
+    functions["npukit.run"](frame, results[0])
+    functions["npukit.run"](frame, results[1])
+    functions["npukit.reset"]()
+    functions["npukit.run"](frame, results[2])
+    board.close()
+    assert results[0].ravel().tolist() == [5, 5, 5, 5, 5, 5, 1, 2, 3]
+    assert results[1].ravel().tolist() == [5, 5, 5, 1, 2, 3, 1, 2, 3]
+    assert np.array_equal(results[0], results[2])
 
 
 def test_bench_spreads_over_the_boards_of_a_farm(digits: Build, farm: str) -> None:

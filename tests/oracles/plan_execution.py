@@ -14,7 +14,7 @@ import numpy as np
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.emit.regions import in_frame
+from npukit.plan.emit.regions import in_frame, is_named
 from npukit.plan.ir.plan import (
     SENT_FLAG,
     Buffer,
@@ -93,12 +93,15 @@ class Execution:
         while root.frames < rounds:
             self._turn(root)
         return [
-            [self._read(root, View(in_frame(name, frame), self._whole(name))) for name in self.net.outputs]
+            [self._read(root, self._output(root, name, in_frame(name, frame))) for name in self.net.outputs]
             for frame in range(len(frames))
         ]
 
-    def _whole(self, name: str) -> Box:
-        return Box.whole(self.net.tensor(name).shape)
+    def _output(self, root: _Pe, name: str, called: str) -> View:
+        """An output in that of its frame's buffers which holds all of it."""
+        whole = Box.whole(self.net.tensor(name).shape)
+        held = (each.name for each in root.buffers.values() if is_named(each.name, called) and each.box == whole)
+        return View(next(held), whole)
 
     def _turn(self, root: _Pe) -> None:
         """One step of something that can go on."""

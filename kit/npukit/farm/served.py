@@ -59,6 +59,10 @@ class ServedBoard:
         """One frame."""
         return run_case(self._target.session, self._net, self._case(inputs), 0, observe=False)
 
+    def reset(self) -> None:
+        """Has what the network keeps from frame to frame begin anew."""
+        self._target.session.reset_states()
+
     def close(self) -> None:
         """Lets the board go."""
         self._open.close()

@@ -159,6 +159,7 @@ def functions_of(board: ServedBoard, *, trials: bool) -> dict[str, Function]:
         "tvm.rpc.server.ModuleGetFunction": lambda module, name, imports: run if name == RUN else None,
         "runtime.RPCTimeEvaluator": partial(_time_evaluator, board),
         f"npukit.{RUN}": run,
+        "npukit.reset": board.reset,
         "npukit.describe": lambda: json.dumps(board.describe()),
         "npukit.bench": lambda frames: json.dumps(board.bench(frames)),
         **({"npukit.trial": lambda archive: json.dumps(board.trial(archive))} if trials else {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import evaluate
 from npukit.passes import PLACING, Wanted, run_passes
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -53,10 +56,12 @@ def check(net: Net, plan: Plan, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_split_of_a_network_with_states_computes_the_same(seed: int) -> None:
-    graph = Graph(NET)
+    """Every other time an output is what becomes of a state."""
+    net = replace(NET, outputs=("sum",)) if seed % 2 else NET
+    graph = Graph(net)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
     for turn in range(3):
-        check(NET, plan, turn)
+        check(net, plan, turn)
 
 
 def test_a_state_lies_where_it_was_read() -> None:
@@ -82,3 +87,15 @@ def test_without_the_signals_at_the_end_a_frame_would_begin_too_soon() -> None:
     graph = Graph(NET)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, 1), "latency")
     assert any(message.source.buffer == "done" for message in plan.messages)
+
+
+@pytest.mark.parametrize("low_memory", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_states_stay_while_constants_come_from_dram(seed: int, low_memory: bool) -> None:
+    """A frame with streamed weights is emitted as a batch of one."""
+    graph = Graph(NET)
+    streamed = frozenset(op.name for op in graph.ops if op.kind == "dense")
+    wanted = Batch((drawn(graph, seed),), 1, 1, streamed, weight_tile_bytes=1024, low_memory=low_memory)
+    plan = emit_batch(Problem(graph, BOARD, ENGINES), wanted)
+    assert plan.streams
+    check(NET, plan, seed)

@@ -36,7 +36,7 @@ def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: fl
         f" {board.core.clock_hz / interval:,.0f} frames a second, not {frames_per_second:,.0f}:"
         f" {interval:,} cycles between frames, {interval - allowed:,} more than may be",
         facts=[_line(budget, allowed) for budget in budgets],
-        tries=[*dict.fromkeys(budget.remedy for budget in short), *_other_ways(board, plan)],
+        tries=[*dict.fromkeys(budget.remedy for budget in short), *_other_ways(net, board, plan)],
     )
 
 
@@ -70,7 +70,7 @@ def _links(board: Board, seen: Simulated, frames: int) -> Iterator[Budget]:
         yield Budget(name, busy // frames // lanes, f"links of more than {rate} bytes a cycle at {name}")
 
 
-def _other_ways(board: Board, plan: Plan) -> Iterator[str]:
-    if plan.objective != "throughput" and board.noc:
+def _other_ways(net: Net, board: Board, plan: Plan) -> Iterator[str]:
+    if plan.objective != "throughput" and board.noc and not net.states:
         yield "--objective throughput: frames side by side"
     yield "a lower rate, or a faster clock"
