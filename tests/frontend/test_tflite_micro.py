@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +70,106 @@ def test_integers_of_another_width(before: str, after: str, tmp_path: Path) -> N
     given = random.integers(limits.min, limits.max + 1, (3, 50)).astype(before)
     (got,) = run_reference(load_model(tmp_path / "model.tflite").net, [given])
     assert np.array_equal(got, run_micro(data, [[given]])[0][0])
+
+
+class Wide:
+    """A model of one op on activations of 16 bits."""
+
+    def __init__(self, seed: int) -> None:
+        self.model, self.random = Model(), np.random.default_rng(seed)
+        self.given: list[np.ndarray] = []
+
+    def input(self, shape: tuple[int, ...], scale: float) -> str:
+        name = self.model.tensor(f"x{len(self.given)}", shape, scale, dtype="int16")
+        self.model.inputs.append(name)
+        self.given.append(self.random.integers(-32768, 32768, shape).astype(np.int16))
+        return name
+
+    def output(self, shape: tuple[int, ...], scale: float) -> str:
+        return self.model.tensor("y", shape, scale, dtype="int16")
+
+    def weights(self, shape: tuple[int, ...], axis: int) -> str:
+        scales = self.random.uniform(0.001, 0.02, shape[axis]).astype(np.float32)
+        return self.model.constant("w", self.random.integers(-127, 128, shape).astype(np.int8), scales, axis=axis)
+
+    def bias(self, size: int, dtype: str, scale: float = 1.0) -> str:
+        return self.model.constant("b", self.random.integers(-(1 << 20), 1 << 20, size).astype(dtype), scale)
+
+
+RELU6 = tflite.ActivationFunctionType.RELU6
+STRIDED = {"Padding": tflite.Padding.SAME, "StrideH": 2, "StrideW": 1}
+WINDOW = {**STRIDED, "FilterHeight": 3, "FilterWidth": 2}
+
+
+def convolution(wide: Wide) -> None:
+    names = [wide.input((1, 7, 6, 4), 0.0007), wide.weights((5, 3, 3, 4), 0), wide.bias(5, "int64")]
+    dilated = {"DilationHFactor": 2, "FusedActivationFunction": RELU}
+    wide.model.op("CONV_2D", names, [wide.output((1, 4, 6, 5), 0.002)], "Conv2D", **STRIDED, **dilated)
+
+
+def depthwise(wide: Wide) -> None:
+    names = [wide.input((1, 7, 6, 3), 0.0007), wide.weights((1, 3, 3, 6), 3), wide.bias(6, "int64")]
+    options = {"Padding": tflite.Padding.VALID, "StrideH": 1, "StrideW": 1, "DepthMultiplier": 2}
+    wide.model.op("DEPTHWISE_CONV_2D", names, [wide.output((1, 5, 4, 6), 0.0004)], "DepthwiseConv2D", **options)
+
+
+def dense(bias: str) -> Callable[[Wide], None]:
+    def made(wide: Wide) -> None:
+        weights = wide.model.constant("w", wide.random.integers(-127, 128, (5, 40), np.int8), 0.004)
+        names = [wide.input((2, 40), 0.0007), weights, wide.bias(5, bias, 0.0007 * 0.004)]
+        wide.model.op("FULLY_CONNECTED", names, [wide.output((2, 5), 0.01)], "FullyConnected")
+
+    return made
+
+
+def binary(code: str) -> Callable[[Wide], None]:
+    def made(wide: Wide) -> None:
+        names = [wide.input((2, 5, 30), 0.0007), wide.input((2, 1, 30), 0.0003)]
+        wide.model.op(code, names, [wide.output((2, 5, 30), 0.0009)], code.capitalize(), FusedActivationFunction=RELU6)
+
+    return made
+
+
+def pool(code: str) -> Callable[[Wide], None]:
+    def made(wide: Wide) -> None:
+        wide.model.op(code, [wide.input((1, 7, 6, 3), 0.0007)], [wide.output((1, 4, 6, 3), 0.0007)], "Pool2D", **WINDOW)
+
+    return made
+
+
+def function(code: str, given: float, result: float, table: str = "", **options: float) -> Callable[[Wide], None]:
+    def made(wide: Wide) -> None:
+        wide.model.op(code, [wide.input((3, 300), given)], [wide.output((3, 300), result)], table, **options)
+
+    return made
+
+
+WIDE = {
+    "add": binary("ADD"),
+    "average_pool": pool("AVERAGE_POOL_2D"),
+    "conv_2d": convolution,
+    "dense_int32": dense("int32"),
+    "dense_int64": dense("int64"),
+    "depthwise": depthwise,
+    "leaky_relu": function("LEAKY_RELU", 0.0007, 0.0004, "LeakyRelu", Alpha=0.3),
+    "logistic": function("LOGISTIC", 0.0003, 1 / 32768),
+    "logistic_of_a_power_of_two": function("LOGISTIC", 1 / 4096, 1 / 32768),
+    "max_pool": pool("MAX_POOL_2D"),
+    "mul": binary("MUL"),
+    "relu": function("RELU", 0.0007, 0.0003),
+    "relu6": function("RELU6", 0.0007, 0.0007),
+    "softmax": function("SOFTMAX", 0.0002, 1 / 32768, "Softmax", Beta=0.7),
+    "sub": binary("SUB"),
+    "tanh": function("TANH", 0.0001, 1 / 32768),
+    "tanh_of_a_power_of_two": function("TANH", 1 / 2048, 1 / 32768),
+}
+
+
+@pytest.mark.parametrize("maker", WIDE)
+def test_activations_of_16_bits(maker: str, tmp_path: Path) -> None:
+    wide = Wide(len(maker))
+    WIDE[maker](wide)
+    data = wide.model.bytes(["y"])
+    (tmp_path / "model.tflite").write_bytes(data)
+    net = load_model(tmp_path / "model.tflite").net
+    assert np.array_equal(run_reference(net, wide.given)[0], run_micro(data, [wide.given])[0][0])

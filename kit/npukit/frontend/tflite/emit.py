@@ -195,7 +195,18 @@ COPIES = frozenset(
             "GATHER_ND",
         ),
         *("MAX_POOL_2D", "MIRROR_PAD", "PACK", "PAD", "PADV2", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
-        *("REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE"),
+        *(
+            "REVERSE_V2",
+            "SELECT",
+            "SELECT_V2",
+            "SLICE",
+            "SPACE_TO_BATCH_ND",
+            "SPACE_TO_DEPTH",
+            "SPLIT",
+            "SPLIT_V",
+            "SQUEEZE",
+            "STRIDED_SLICE",
+        ),
         *("TILE", "TRANSPOSE", "UNPACK"),
     )
 )

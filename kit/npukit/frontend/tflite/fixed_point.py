@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tvm import relax, te, tirx
+from tvm import relax, tirx
+from tvm import te as tensor_expressions
 
 from npukit.net.requantize import quantize_multiplier
 
 select: Any = tirx.Select
-extreme: Any = te
+te: Any = tensor_expressions
 """TVM's annotations are narrower than what it takes."""
 
 DROPPED_BITS = 16
@@ -27,7 +28,7 @@ def multipliers(scales: Sequence[float]) -> tuple[relax.Expr, relax.Expr]:
 
 def requantized(value: Any, multiplier: Any, shift: Any) -> Any:
     """value * multiplier * 2^(shift - 31) of 32 bits, rounded twice."""
-    left, right = extreme.max(shift, 0), extreme.max(-shift, 0)
+    left, right = te.max(shift, 0), te.max(-shift, 0)
     product = (value << left).astype("int64") * multiplier.astype("int64")
     high = ((product + tirx.const(1 << 30, "int64")) >> tirx.const(31, "int64")).astype("int32")
     return rounded_shift(high, right)
@@ -51,4 +52,4 @@ def clamped(value: Any, dtype: str, low: int | None = None, high: int | None = N
     """The value, or the end of the range that it is beyond, as `dtype`."""
     limits = np.iinfo(dtype)
     low, high = int(limits.min) if low is None else low, int(limits.max) if high is None else high
-    return extreme.max(extreme.min(value, high), low).astype(dtype)
+    return te.max(te.min(value, high), low).astype(dtype)

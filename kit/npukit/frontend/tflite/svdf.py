@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import tflite
-from tvm import relax, te
+from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.fixed_point import clamped, multipliers, requantized
+from npukit.frontend.tflite.fixed_point import clamped, multipliers, requantized, te
 from npukit.frontend.tflite.graphs import SVDF_STATE
 from npukit.frontend.tflite.linear import bias_of, dequantized_as
 from npukit.frontend.tflite.model import TfliteOp

@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tvm import te
+import numpy as np
+import tflite
+from tvm import relax, tirx
 
+from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter
-from npukit.frontend.tflite.fixed_point import clamped, multipliers, requantized
+from npukit.frontend.tflite.fixed_point import clamped, multipliers, requantized, select, te
 from npukit.frontend.tflite.model import TfliteOp
+from npukit.net.requantize import quantize_multiplier
+
+Converter = Callable[[Emitter, TfliteOp], None]
+
+SUM_BITS = 15
+"""Bits by which the operands of a sum are shifted left first."""
+SIGMOID_STEPS = 24
+"""Entries of the table of the logistic function from 0 to 1."""
+TABLE_STEPS = 512
+"""Entries of the tables of a function of 16 bits, between which its values are interpolated."""
+
+
+def by_width(wide: Converter, usual: Converter) -> Converter:
+    """The converter of an op whose first activation may have 16 bits."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        is_wide = emitter.tensor(op.inputs[0]).dtype == "int16" and emitter.tensor(op.outputs[0]).dtype == "int16"
+        (wide if is_wide else usual)(emitter, op)
+
+    return convert
+
+
+def scale(emitter: Emitter, index: int) -> float:
+    """The scale of an activation of 16 bits, whose zero point is 0."""
+    given = emitter.scale(index)
+    if given.zero_point:
+        raise NpukitError(f"{emitter.tensor(index).name!r} has 16 bits and a zero point other than 0")
+    return given.scale
+
+
+def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
+    """The range of the result's integers behind the fused activation."""
+    kind, step = op.options.get("FusedActivationFunction", 0), scale(emitter, op.outputs[0])
+    reals = {
+        tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
+        tflite.ActivationFunctionType.RELU: (0, np.inf),
+        tflite.ActivationFunctionType.RELU6: (0, 6),
+        tflite.ActivationFunctionType.RELU_N1_TO_1: (-1, 1),
+    }
+    if kind not in reals:
+        raise NpukitError(f"its fused activation (number {kind}) has no form of 16 bits")
+    low, high = (float(np.clip(np.float32(real) / np.float32(step), -(1 << 15), (1 << 15) - 1)) for real in reals[kind])
+    return int(np.rint(low)), int(np.rint(high))
 
 
 def requantize(emitter: Emitter, op: TfliteOp) -> None:
@@ -25,3 +72,221 @@ def _rescaled(before: int, after: int, dtype: str, data: Any, multiplier: Any, s
         return clamped(requantized(data(*place).astype("int32") - before, multiplier[0], shift[0]) + after, dtype)
 
     return te.compute(data.shape, scaled, name="requantized")
+
+
+def sum_of(sign: int) -> Converter:
+    """A sum, or a difference if the sign is -1: TFLite derives the factors of that in single precision."""
+    precise: Any = np.float64 if sign > 0 else np.float32
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        first, second, result = (precise(scale(emitter, index)) for index in (*op.inputs, op.outputs[0]))
+        twice = precise(2) * max(first, second)
+        factors = multipliers([first / twice, second / twice, twice / (precise(1 << SUM_BITS) * result)])
+        _binary(emitter, op, partial(_summed, sign), factors)
+
+    return convert
+
+
+def _summed(sign: int, a: Any, b: Any, multiplier: Any, shift: Any) -> Any:
+    parts = (requantized(each << SUM_BITS, multiplier[place], shift[place]) for place, each in enumerate((a, b)))
+    first, second = parts
+    return requantized(first + sign * second, multiplier[2], shift[2])
+
+
+def product(emitter: Emitter, op: TfliteOp) -> None:
+    first, second, result = (scale(emitter, index) for index in (*op.inputs, op.outputs[0]))
+    _binary(
+        emitter,
+        op,
+        lambda a, b, multiplier, shift: requantized(a * b, multiplier[0], shift[0]),
+        multipliers([first * second / result]),
+    )
+
+
+def _binary(emitter: Emitter, op: TfliteOp, function: Any, factors: Sequence[relax.Expr]) -> None:
+    """A function of two integers, whose shapes may broadcast."""
+    low, high = limits(emitter, op)
+    operands = [emitter.value(index) for index in op.inputs]
+    shape = np.broadcast_shapes(*map(emitter.shape, operands))
+
+    def loops(first: Any, second: Any, multiplier: Any, shift: Any) -> Any:
+        def computed(*place: Any) -> Any:
+            a, b = (_broadcast(each, place).astype("int32") for each in (first, second))
+            return clamped(function(a, b, multiplier, shift), "int16", low, high)
+
+        return te.compute(shape, computed, name="combined")
+
+    emitter.define(op.outputs[0], emitter.loops(loops, operands[0], op.kind.lower(), operands[1], *factors))
+
+
+def _broadcast(data: Any, place: Sequence[Any]) -> Any:
+    """The element at a place of the whole, of whose axes an operand has the last ones, or of size 1."""
+    own = place[len(place) - len(data.shape) :]
+    return data(*(0 if int(size) == 1 else at for size, at in zip(data.shape, own, strict=True)))
+
+
+def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
+    ratio = scale(emitter, op.inputs[0]) / scale(emitter, op.outputs[0])
+    slope = float(np.float32(op.options["Alpha"]))
+
+    def sloped(data: Any, multiplier: Any, shift: Any) -> Any:
+        def computed(*place: Any) -> Any:
+            value = data(*place).astype("int32")
+            up, down = (requantized(value, multiplier[at], shift[at]) for at in (0, 1))
+            return clamped(select(value < 0, down, up), "int16")
+
+        return te.compute(data.shape, computed, name="sloped")
+
+    factors = multipliers([ratio, ratio * slope])
+    emitter.define(op.outputs[0], emitter.loops(sloped, emitter.value(op.inputs[0]), "leaky_relu", *factors))
+
+
+def relu(low: float, high: float) -> Converter:
+    """A requantisation that ends at these reals."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        step = scale(emitter, op.outputs[0])
+        ends = [int(np.rint(np.clip(end / step, -(1 << 15), (1 << 15) - 1))) for end in (low, high)]
+
+        def clipped(data: Any, multiplier: Any, shift: Any) -> Any:
+            def computed(*place: Any) -> Any:
+                return clamped(requantized(data(*place).astype("int32"), multiplier[0], shift[0]), "int16", *ends)
+
+            return te.compute(data.shape, computed, name="clipped")
+
+        factors = multipliers([scale(emitter, op.inputs[0]) / step])
+        emitter.define(op.outputs[0], emitter.loops(clipped, emitter.value(op.inputs[0]), "relu", *factors))
+
+    return convert
+
+
+def logistic(emitter: Emitter, op: TfliteOp) -> None:
+    """A table of the positive half, interpolated, of the input in units of 3/4 of 1/4096."""
+    _by_sigmoid(emitter, op, 9, _logistic)
+
+
+def tanh(emitter: Emitter, op: TfliteOp) -> None:
+    """Twice the logistic function of twice the input, less 1."""
+    _by_sigmoid(emitter, op, 8, _tanh)
+
+
+def _by_sigmoid(emitter: Emitter, op: TfliteOp, bits: int, finished: Any) -> None:
+    factor, shift = _table_factor(scale(emitter, op.inputs[0]), tanh=bits == 8)
+
+    def looked_up(data: Any, table: Any) -> Any:
+        def computed(*place: Any) -> Any:
+            value = (data(*place).astype("int32") * factor + ((1 << shift) >> 1)) >> shift
+            size = te.abs(value)
+            index, rest = te.min(size >> bits, 254), size & ((1 << bits) - 1)
+            between = (table[index] << bits) + rest * (table[index + 1] - table[index])
+            return finished(value, size >> bits >= 255, between).astype("int16")
+
+        return te.compute(data.shape, computed, name="looked_up")
+
+    found = emitter.loops(looked_up, emitter.value(op.inputs[0]), op.kind.lower(), relax.const(SIGMOID))
+    emitter.define(op.outputs[0], found)
+
+
+def _sigmoid_table() -> np.ndarray:
+    """Samples of 16 bits, each moved by half the error of the interpolation half way to the next; the last is 1."""
+    begins, middles, ends = (65536 / (1 + np.exp(-(np.arange(256) + at) / SIGMOID_STEPS)) for at in (0, 0.5, 1))
+    table = np.rint(begins - ((begins + ends) / 2 - middles) / 2).astype(np.int32)
+    table[-1] = 65535
+    return table
+
+
+SIGMOID = _sigmoid_table()
+
+
+def _logistic(value: Any, beyond: Any, between: Any) -> Any:
+    result = select(beyond, tirx.const(0x7FFF << 10, "int32"), between)
+    return select(value >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1) >> 10
+
+
+def _tanh(value: Any, beyond: Any, between: Any) -> Any:
+    result = select(beyond, tirx.const(0xFFFF << 8, "int32"), between)
+    return select(value >= 0, result - (1 << 23) + (1 << 7), -result + (1 << 23) + (1 << 7) - 1) >> 8
+
+
+def _table_factor(step: float, *, tanh: bool) -> tuple[int, int]:
+    """Factor and shift to the right to the table's units; a scale that is a power of two needs no shift."""
+    exponent = float(np.log2(step))
+    whole = 12 + round(exponent)
+    if abs(exponent - round(exponent)) < 1e-3 and (whole == 0 or (tanh and whole == 1)):
+        return 3 << whole, 0
+    factor, shift = step * 4096 * 3, 0
+    while factor <= 32767 / 2 and shift <= 30:
+        factor, shift = factor * 2, shift + 1
+    return int(factor), shift
+
+
+def table_of(function: Callable[[np.ndarray], np.ndarray], into: tuple[float, int], step: float) -> np.ndarray:
+    """Samples of a function of 16 bits, each moved by half the error of the interpolation half way to the next."""
+    real = np.float32
+    begin, end = (real(into[0]) * real(each - into[1]) for each in (-(1 << 15), (1 << 15) - 1))
+    width = (end - begin) / real(TABLE_STEPS)
+    ends = begin + np.arange(TABLE_STEPS + 1, dtype=real) * width
+    scaling = real(1 << 16) / (real(step) * real((1 << 15) - 1) - real(step) * real(-(1 << 15)))
+    samples, middles = _away(function(ends) * scaling), _away(function(ends[:-1] + width / 2) * scaling)
+    interpolated = _away((function(ends[1:]) * scaling + samples[:-1]) / 2)
+    samples[-1] = _away(function(np.array([end], real)) * scaling)[0]
+    samples[:-1] -= _away((interpolated - middles) / 2)
+    return np.clip(samples, -(1 << 15), (1 << 15) - 1).astype(np.int32)
+
+
+def _away(values: np.ndarray) -> np.ndarray:
+    """The nearest integers, halves away from zero."""
+    return np.copysign(np.floor(np.abs(values) + np.float32(0.5)), values)
+
+
+def looked_up(value: Any, table: Any) -> Any:
+    """The value of a table at a number of 16 bits."""
+    index = (value >> 7) + 256
+    return table[index] + (((table[index + 1] - table[index]) * (value & 127) + 64) >> 7)
+
+
+RANGE = np.float32((1 << 16) - 1)
+EXPONENTIAL = table_of(np.exp, (float(np.float32(10) / RANGE), (1 << 15) - 1), float(np.float32(2) / RANGE))
+RECIPROCAL = table_of(lambda x: 1 / (1 + x), (float(1 / RANGE), -(1 << 15)), float(np.float32(2) / RANGE))
+"""exp(x) from -10 to 0, and 1 / (1 + x) from 0 to 1."""
+
+
+def softmax(emitter: Emitter, op: TfliteOp) -> None:
+    factor = scale(emitter, op.inputs[0]) * op.options["Beta"] / (10.0 / 65535)
+    powers = partial(_powers, *quantize_multiplier(factor))
+    made = emitter.loops(powers, emitter.value(op.inputs[0]), "exponentials", relax.const(EXPONENTIAL))
+    emitter.define(op.outputs[0], emitter.loops(_shares, made, "softmax", relax.const(RECIPROCAL)))
+
+
+def _powers(multiplier: int, shift: int, data: Any, table: Any) -> Any:
+    other = te.reduce_axis((0, data.shape[-1]), "other")
+    most = te.compute(data.shape[:-1], lambda *row: te.max(data(*row, other).astype("int32"), axis=other), name="most")
+    factor = tirx.const(multiplier, "int32"), tirx.const(shift, "int32")
+
+    def power(*place: Any) -> Any:
+        below = requantized(data(*place).astype("int32") - most(*place[:-1]), *factor)
+        return looked_up(te.max(below + 32767, -32768), table)
+
+    return te.compute(data.shape, power, name="powers")
+
+
+def _shares(powers: Any, table: Any) -> Any:
+    other = te.reduce_axis((0, powers.shape[-1]), "other")
+    rows = powers.shape[:-1]
+    total = te.compute(rows, lambda *row: te.sum(powers(*row, other), axis=other), name="total")
+    bit = te.reduce_axis((0, 32), "bit")
+    zeros = te.compute(rows, lambda *row: te.sum(select(total(*row) >> bit == 0, 1, 0), axis=bit), name="zeros")
+
+    def reciprocal(*row: Any) -> Any:
+        wide = total(*row).astype("int64") << (zeros(*row) - 1).astype("int64")
+        shifted = ((wide + tirx.const(1 << 13, "int64")) >> tirx.const(14, "int64")).astype("int32")
+        return looked_up(te.min(te.max(shifted - (3 << 15), -32768), 32767), table)
+
+    over = te.compute(rows, reciprocal, name="reciprocals")
+
+    def share(*place: Any) -> Any:
+        bits = 31 - zeros(*place[:-1])
+        half = tirx.const(1, "int32") << (bits - 1)
+        return clamped((powers(*place) * over(*place[:-1]) + half) >> bits, "int16", 0)
+
+    return te.compute(powers.shape, share, name="shares")
