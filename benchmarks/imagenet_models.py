@@ -27,23 +27,26 @@ SEED = 20
 class Network:
     """A float ONNX graph in the making; every method returns the name of what it adds."""
 
-    def __init__(self) -> None:
+    def __init__(self, side: int = SIDE) -> None:
+        self.side, self.macs = side, 0
         self.random = np.random.default_rng(SEED)
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
         self.channels = {"image": 3}
+        self._sides = {"image": side}
 
     def conv(self, x: str, out: int, kernel: int = 1, stride: int = 1, groups: int = 1, clip: bool = False) -> str:
         """Convolution with bias; `clip` adds the ReLU6 of the MobileNets."""
         name = f"conv{len(self.nodes)}"
         fan_in = self.channels[x] // groups * kernel * kernel
         shape = (out, self.channels[x] // groups, kernel, kernel)
-        weight = self._weight(f"{name}_w", self.random.normal(0, np.sqrt(2 / fan_in), shape))
-        bias = self._weight(f"{name}_b", self.random.normal(0, 0.1, out))
+        weight = self._drawn(f"{name}_w", np.sqrt(2 / fan_in), shape)
+        bias = self._drawn(f"{name}_b", 0.1, (out,))
         before = 0 if kernel == 3 and stride == 2 else kernel // 2
         pads = [before, before, kernel // 2, kernel // 2]
         self._node("Conv", [x, weight, bias], name, pads=pads, strides=[stride, stride], group=groups)
-        self.channels[name] = out
+        self.channels[name], self._sides[name] = out, -(-self._sides[x] // stride)
+        self.macs += self._sides[name] ** 2 * out * fan_in
         return self._clipped(name) if clip else name
 
     def relu(self, x: str) -> str:
@@ -57,13 +60,14 @@ class Network:
 
     def classes(self, x: str) -> str:
         """Global average pool and the dense layer."""
+        self.macs += self.channels[x] * CLASSES
         pooled = self._node("Flatten", [self._same("GlobalAveragePool", x)], "features")
         shape = (self.channels[x], CLASSES)
-        weight = self._weight("dense_w", self.random.normal(0, np.sqrt(1 / shape[0]), shape))
+        weight = self._drawn("dense_w", np.sqrt(1 / shape[0]), shape)
         return self._node("Gemm", [pooled, weight, self._weight("dense_b", np.zeros(CLASSES))], "scores")
 
     def model(self) -> onnx.ModelProto:
-        image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIDE, SIDE])
+        image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, self.side, self.side])
         scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, CLASSES])
         graph = helper.make_graph(self.nodes, "network", [image], [scores], self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -74,12 +78,16 @@ class Network:
 
     def _same(self, kind: str, x: str, *others: str, **attributes: Any) -> str:
         name = self._node(kind, [x, *others], f"{kind.lower()}{len(self.nodes)}", **attributes)
-        self.channels[name] = self.channels[x]
+        stride = attributes.get("strides", [1])[0]
+        self.channels[name], self._sides[name] = self.channels[x], -(-self._sides[x] // stride)
         return name
 
     def _node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
         return output
+
+    def _drawn(self, name: str, deviation: float, shape: tuple[int, ...]) -> str:
+        return self._weight(name, self.random.normal(0, deviation, shape))
 
     def _weight(self, name: str, values: np.ndarray) -> str:
         self.weights.append(numpy_helper.from_array(np.asarray(values, np.float32), name))
@@ -100,11 +108,11 @@ def mobilenet_v2(net: Network) -> None:
     blocks = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
     for widen, out, repeat, stride in blocks:
         for step in range(repeat):
-            x = _inverted(net, x, widen, out, stride if step == 0 else 1)
+            x = inverted(net, x, widen, out, stride if step == 0 else 1)
     net.classes(net.conv(x, 1280, clip=True))
 
 
-def _inverted(net: Network, x: str, widen: int, out: int, stride: int) -> str:
+def inverted(net: Network, x: str, widen: int, out: int, stride: int) -> str:
     inner = net.channels[x] * widen
     y = net.conv(x, inner, clip=True) if widen > 1 else x
     y = net.conv(net.conv(y, inner, 3, stride, groups=inner, clip=True), out)
@@ -143,11 +151,9 @@ class OneImage(CalibrationDataReader):
         return next(self.images, {})
 
 
-def write(name: str, folder: Path) -> Path:
-    """The network `name` as `folder/name.onnx` and its inputs as `folder/name.npz`."""
-    net = Network()
-    NETWORKS[name](net)
-    images = np.random.default_rng(SEED + 1).normal(0, 1, (IMAGES, 1, 3, SIDE, SIDE)).astype(np.float32)
+def quantized(net: Network, name: str, folder: Path) -> Path:
+    """The network in int8 as `folder/name.onnx`, and its inputs as `folder/name.npz`."""
+    images = np.random.default_rng(SEED + 1).normal(0, 1, (IMAGES, 1, 3, net.side, net.side)).astype(np.float32)
     floats, path = folder / f"{name}_float.onnx", folder / f"{name}.onnx"
     onnx.save(net.model(), floats)
     quantize_static(
@@ -162,6 +168,12 @@ def write(name: str, folder: Path) -> Path:
     floats.unlink()
     np.savez(folder / f"{name}.npz", in0=images)
     return path
+
+
+def write(name: str, folder: Path) -> Path:
+    net = Network()
+    NETWORKS[name](net)
+    return quantized(net, name, folder)
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ def test_a_build_leaves_all_that_lies_between(tmp_path: Path) -> None:
     nets = ["imported", *(each.name for each in (*SIMPLIFYING, *PLACING))]
     for number, name in enumerate(nets):
         assert (dump / f"net-{number}-{name}.txt").read_text().startswith("net digits_int8\n")
-    assert (dump / "plan.txt").read_text().startswith("digits_int8 on pe-mesh, for throughput: 2 PEs")
+    assert (dump / "plan.txt").read_text().startswith('plan digits_int8 on "pe-mesh" for throughput')
     lines = (dump / CANDIDATES).read_text().splitlines()
     assert lines
     assert all(" between frames: not better than " in line for line in lines)

@@ -56,7 +56,6 @@ from npukit.project.build_folder import (
     DRAM_IMAGE,
     GOLDEN,
     PLAN,
-    PLAN_TABLES,
     Build,
     load_build,
     new_build_folder,
@@ -127,7 +126,7 @@ def build_folder(model: Path, board: Board, output: Path, options: Options, prog
     """Everything `npukit build` does."""
     toolchain = find_toolchain(options.toolchain)
     compiled = compile_network(model, board, options, progress)
-    dumped(PLAN_TABLES, lambda: print_plan(compiled.plan))
+    dumped(PLAN, lambda: print_plan(compiled.plan))
     with new_build_folder(output) as folder:
         fill_folder(folder, compiled, toolchain, progress)
     return load_build(output)
@@ -306,7 +305,6 @@ def fill_folder(
     plan = _with_measured_memory(compiled.plan, images)
     progress.stage("write the plan")
     save_plan(plan, folder / PLAN)
-    (folder / PLAN_TABLES).write_text(print_plan(plan), encoding="utf-8")
     progress.stage("evaluate the reference")
     cases = golden_cases(net)
     _write_golden(cases, folder)

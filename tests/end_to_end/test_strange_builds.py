@@ -372,30 +372,38 @@ def test_arrays_that_are_none(good: Path, tmp_path: Path, what: str, name: str, 
 # Plans
 
 
-def in_plan(change: Callable[[dict[str, Any]], object]) -> Change:
+def in_plan(before: str, after: str) -> Change:
+    """The first place in the plan that is like `before` as `after`."""
+
     def changed_plan(folder: Path) -> None:
-        plan = json.loads((folder / "plan.json").read_text())
-        change(plan)
-        (folder / "plan.json").write_text(json.dumps(plan))
+        plan = (folder / "plan.txt").read_text()
+        other = re.sub(before, after, plan, count=1)
+        assert other != plan
+        (folder / "plan.txt").write_text(other)
 
     return changed_plan
 
 
+def doubling_steps() -> bytes:
+    """A plan of a few lines and 2 to the power of 60 steps."""
+    head = "pe 0 role 0 code 0 constants 0 activations 0 stack 0 free 0 commands 0 descriptors 0 table 0"
+    again = (f"  {1 << n} again 0-{(1 << n) - 1}, frames 0, micro-batches 0, messages 0" for n in range(60))
+    return "\n".join([head, "  0 wait 0 x 0", *again]).encode()
+
+
 PLANS: dict[str, Change] = {
-    "a billion steps": lambda folder: os.truncate(folder / "plan.json", 100 << 30),
-    "deep": in_file("plan.json", b"[" * 1_000_000),
-    "a billion frames": in_plan(lambda plan: plan.update(frames=10**9)),
-    "no frames": in_plan(lambda plan: plan.update(frames=0)),
-    "other PEs": in_plan(lambda plan: plan["pes"][0].update(pe=10**9)),
-    "no PEs": in_plan(lambda plan: plan.update(pes=[])),
-    "no messages": in_plan(lambda plan: plan.update(messages=[])),
-    "a billion chips": in_plan(lambda plan: plan.update(chips=list(range(10**6)))),
-    "other ops": in_plan(lambda plan: next(s for s in plan["pes"][0]["steps"] if "op" in s).update(op="nothing")),
-    "huge boxes": in_plan(
-        lambda plan: next(s for s in plan["pes"][0]["steps"] if "op" in s)["output"]["box"].update(
-            start=[0, 0], stop=[10**9, 10**9]
-        )
-    ),
+    "a billion bytes": lambda folder: os.truncate(folder / "plan.txt", 100 << 30),
+    "deep": in_file("plan.txt", b"[" * 1_000_000),
+    "steps that double": in_file("plan.txt", doubling_steps()),
+    "a billion frames": in_plan("frames .*", "frames 1000000000"),
+    "no frames": in_plan("frames .*", "frames 0"),
+    "other PEs": in_plan(r"pe 0 role", "pe 1000000000 role"),
+    "no PEs": in_plan(r"(?s)\npe .*", "\n"),
+    "another PE's message": in_plan(r" to \d+", " to 99999"),
+    "a million chips": in_plan("chips .*", "chips 0-1000000"),
+    "a billion chips": in_plan("chips .*", "chips 0-1000000000"),
+    "other ops": in_plan(r"compute \w+", "compute nothing"),
+    "huge boxes": in_plan(r"(compute .*: [^ ]+?)(\[.*?\])? =", r"\1[0:1000000000, 0:1000000000] ="),
 }
 
 

@@ -130,9 +130,9 @@ def test_not_a_build_folder(tmp_path: Path) -> None:
 
 def test_build_that_was_tampered_with(tmp_path: Path) -> None:
     built = shared_build(MODEL, tmp_path / "built", pes=1)
-    plan = built.folder / "plan.json"
+    plan = built.folder / "plan.txt"
     plan.write_text(plan.read_text().replace("5", "6", 1))
-    check(npukit("validate", "built", folder=tmp_path), 1, "plan.json is not what the build left there", tmp_path)
+    check(npukit("validate", "built", folder=tmp_path), 1, "plan.txt is not what the build left there", tmp_path)
 
 
 def test_board_that_does_not_run_there(tmp_path: Path) -> None:

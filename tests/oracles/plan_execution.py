@@ -14,7 +14,7 @@ import numpy as np
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
-from npukit.plan.emit.regions import in_frame, is_named
+from npukit.plan.ir.names import in_frame, is_named
 from npukit.plan.ir.plan import (
     SENT_FLAG,
     Buffer,

@@ -70,6 +70,6 @@ def test_a_plan_on_chips_reads_back(tmp_path: Path) -> None:
     b = Builder("small")
     small, many = b.net(b.dense(b.input(1, 32), 16)), board()
     plan = plan_network(small, many, engines(many), objective="throughput")
-    save_plan(plan, tmp_path / "plan.json")
-    assert load_plan(tmp_path / "plan.json") == plan
+    save_plan(plan, tmp_path / "plan.txt")
+    assert load_plan(tmp_path / "plan.txt") == plan
     assert replace(plan, chips=(0,)) != plan

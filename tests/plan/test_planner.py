@@ -166,15 +166,14 @@ def test_streaming_is_told_with_what_it_leaves_missing() -> None:
 
 def test_a_plan_reads_back_equal(tmp_path: Path) -> None:
     plan = one_pe(keyword_net())
-    save_plan(plan, tmp_path / "plan.json")
-    assert load_plan(tmp_path / "plan.json") == plan
-    assert max(map(len, (tmp_path / "plan.json").read_text().splitlines())) < 200
+    save_plan(plan, tmp_path / "plan.txt")
+    assert load_plan(tmp_path / "plan.txt") == plan
 
 
 def test_a_damaged_plan_file_is_one_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text('{"model": 3}')
-    with pytest.raises(NpukitError, match=r"plan .* is wrong: model"):
-        load_plan(tmp_path / "plan.json")
+    (tmp_path / "plan.txt").write_text('{"model": 3}')
+    with pytest.raises(NpukitError, match=r"plan .* is wrong: line 1 is not understood"):
+        load_plan(tmp_path / "plan.txt")
 
 
 TINY = [

@@ -15,7 +15,7 @@ from npukit.net.arrangement import ONCE, Repeat
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.text import print_tensor
-from npukit.plan.emit.regions import in_frame, is_named
+from npukit.plan.ir.names import in_frame, is_named
 from npukit.plan.ir.plan import Buffer, Plan, View
 
 

@@ -32,9 +32,7 @@ from npukit.project.manifest import Manifest, NetworksManifest
 from npukit.writing import FULL, cannot_write, told_if_unwritable
 
 MANIFEST = "npukit.json"
-PLAN = "plan.json"
-PLAN_TABLES = "plan.txt"
-"""The same for people: of data-parallel replicas the first."""
+PLAN = "plan.txt"
 DRAM_IMAGE = "images/dram.bin"
 GOLDEN = "golden.npz"
 SPANS = "steps.json"

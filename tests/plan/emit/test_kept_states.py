@@ -21,7 +21,9 @@ from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Plan, Restore
+from npukit.plan.ir.text import print_plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution
@@ -74,6 +76,7 @@ def test_a_state_lies_where_it_was_read() -> None:
             assert before.last < after.first
             assert after.last == len(pe.steps) - 1
     assert any(isinstance(step, Restore) for pe in plan.pes[1:] for step in pe.steps)
+    assert parse_plan(print_plan(plan)) == plan
 
 
 def test_throughput_of_a_stream_is_that_of_frames_one_by_one() -> None:

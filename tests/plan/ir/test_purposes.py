@@ -68,7 +68,7 @@ class Interleaving:
             assert {(pe, number) for number in self.awaited[pe][index]} <= self.arrived
 
 
-def test_the_tables_say_what_is_on_its_way() -> None:
+def test_the_text_says_what_is_waited_for() -> None:
     text = print_plan(plan_of(DIGITS, "latency"))
-    assert "wait for flag 0, 3 times             what was sent may be overwritten" in text
-    assert "conv2d_2 from PEs 1, 2, 3" in text
+    assert "wait 0 x 3  # what was sent may be overwritten" in text
+    assert "# conv2d_2 from PEs 1, 2, 3" in text

@@ -39,9 +39,10 @@ from npukit.plan.emit.allocate import finished
 from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.emit.pe_program import Block
-from npukit.plan.emit.regions import Ends, in_frame
+from npukit.plan.emit.regions import Ends
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
 from npukit.plan.ir.assignment import useful
+from npukit.plan.ir.names import in_frame
 from npukit.plan.ir.plan import Buffer, Plan, streamed_name
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
@@ -225,7 +226,8 @@ class _BatchEmitter:
         for number, place in enumerate(self._places):
             op = place.turn.op
             if op.name in self._batch.streamed:
-                yield from weight_tiles_of(op, number, self._pieces(place), self._source)
+                micro_batch = place.frames.start // self._batch.frames_of_micro_batch
+                yield from weight_tiles_of(op, number, micro_batch, self._pieces(place), self._source)
 
     def _pieces(self, place: _Place) -> list[list[Piece]]:
         """The pieces of each frame and tile."""

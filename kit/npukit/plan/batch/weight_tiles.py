@@ -7,7 +7,7 @@ prefetching PE that they have room, and multicast to all of them.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile, zip_longest
 
@@ -15,8 +15,9 @@ from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import SIGNAL, Parcel, Traffic, signal
-from npukit.plan.emit.pe_program import Block
+from npukit.plan.emit.pe_program import Block, use_of
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.names import Name
 from npukit.plan.tensors.dma_copies import LARGEST
 
 WEIGHT_TILE_BYTES = 8 << 10
@@ -82,16 +83,15 @@ def _cut(box: Box, step: int) -> list[Box]:
 
 
 def weight_tiles_of(
-    op: Op, place: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
+    op: Op, place: int, micro_batch: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
 ) -> Iterator[WeightTile]:
     """The weight tiles of the pieces of each tile, in the order of computing: the first of all, the second, ..."""
-    for number, same in enumerate(zip_longest(*pieces)):
+    for number, same in enumerate(zip_longest(*pieces), 1):
         shared: dict[Block, list[Piece]] = {}
         for piece in filter(None, same):
             shared.setdefault(source_of(op, piece.box), []).append(piece)
         for source, found in shared.items():
-            same = f"{source.name} ({number})"
-            block = Block(f"{source.name} ({place}.{number})", source.bytes, source.name, same)
+            block = Block(str(Name(source.name, micro_batch, number=number)), source.bytes, source.name)
             yield WeightTile(place, source, block, tuple(found))
 
 
@@ -113,7 +113,7 @@ class Streams:
         self._open = 0
         self._lists: Counter[int] = Counter()
         """Bytes of each PE's descriptors, and of their lists of destinations."""
-        self._usual: dict[str, int] = {}
+        self._usual: dict[Hashable, int] = {}
         """The prefetching PE of the micro-batch before, by use."""
 
     def open(self, place: int) -> None:
@@ -143,7 +143,7 @@ class Streams:
     @property
     def are_listed_apart(self) -> bool:
         """True if those that do nothing else have room for the descriptors of all."""
-        listed = {each.block.same: self._list_bytes(each.pes) for each in self._waiting}
+        listed = {use_of(each.block, 1): self._list_bytes(each.pes) for each in self._waiting}
         return sum(listed.values()) <= sum(map(self._most_listed, self._feeders))
 
     def _list_bytes(self, pes: Sequence[int]) -> int:
@@ -157,13 +157,13 @@ class Streams:
     def _ask_for(self, wanted: WeightTile) -> None:
         """Its PEs say that they have room; then the prefetching PE asks."""
         pes = wanted.pes
-        same = wanted.block.same
-        if same not in self._usual:
-            self._usual[same] = self._feeder(pes)
-        feeder = self._usual[same]
-        room = Block(f"room for {wanted.block.name}", SIGNAL, same=f"room for {same}")
-        self._traffic.send([signal(pe, room, [feeder]) for pe in pes if pe != feeder])
-        self._traffic.wait_for(feeder, room)
+        use = use_of(wanted.block, 1)
+        if use not in self._usual:
+            self._usual[use] = self._feeder(pes)
+        feeder = self._usual[use]
+        credit = Block(f"credit for {wanted.block.name}", SIGNAL)
+        self._traffic.send([signal(pe, credit, [feeder]) for pe in pes if pe != feeder])
+        self._traffic.wait_for(feeder, credit)
         parts = -(-wanted.source.bytes // LARGEST)
         to = tuple((pe, wanted.block) for pe in pes)
         self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])

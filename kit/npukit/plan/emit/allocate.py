@@ -14,11 +14,13 @@ from npukit.net.net import CORE
 from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import Traffic
 from npukit.plan.emit.pe_program import Block, Held, Program, use_of
-from npukit.plan.emit.regions import Ends, Region, in_frame
+from npukit.plan.emit.regions import Ends, Region
 from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
-from npukit.plan.emit.replicas import plan_of_all, with_uses_of_all
+from npukit.plan.emit.replicas import with_uses_of_all
 from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.names import in_order
 from npukit.plan.ir.plan import Buffer, Compute, Join, MemoryUse, Orders, PePlan, Plan, Send, Step
+from npukit.plan.ir.replicas import with_replicas
 from npukit.plan.predict.memory import (
     CODE_OF_STATES,
     STACK_BYTES,
@@ -72,7 +74,7 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
     every = zip(programs, pes, extents, [known, *[0] * (len(pes) - 1)], strict=True)
     fitted = tuple(_fitted(board, plan, pe, program, pe_count, *sizes) for program, pe, *sizes in every)
-    return plan_of_all(graph, replace(plan, pes=fitted), programs, alike)
+    return with_replicas(replace(plan, pes=fitted), alike.places)
 
 
 def _fitted(
@@ -162,9 +164,7 @@ def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
         assert isinstance(compute, Compute)
         needs.note(compute, cost)
         if compute.scratch:
-            same = in_frame(f"{compute.op} scratch", compute.frame % frames if frames else compute.frame)
-            block = Block(compute.scratch, cost.scratch_bytes, same=same)
-            scratch.append((block, _while_it_runs(program, step, cost)))
+            scratch.append((Block(compute.scratch, cost.scratch_bytes), _while_it_runs(program, step, cost)))
     used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
     wanted = [*used, *scratch]
     lifetimes = [life for _, life in wanted]
@@ -178,7 +178,7 @@ def _place(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
     for (held, life), offset in zip(wanted, offsets, strict=True):
         shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
         buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
-    return buffers, extent(lifetimes, offsets)
+    return in_order(buffers), extent(lifetimes, offsets)
 
 
 def _packed_in_waves(

@@ -12,10 +12,11 @@ from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Held, Program
-from npukit.plan.emit.regions import Ends, Region, in_frame, regions_of
+from npukit.plan.emit.regions import Ends, Region, regions_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.names import ROOM, SCRATCH, in_frame
 from npukit.plan.ir.plan import Compute, Restore, View
 from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
 from npukit.plan.tensors.problem import Problem
@@ -139,8 +140,7 @@ class Emitter:
             for pe, _ in parcel.destinations:
                 if pe != parcel.sender:
                     asked.setdefault(pe, []).append(parcel.sender)
-        same = in_frame(f"room for {tensor}", frames[0] % self.traffic.frames)
-        room = Block(in_frame(f"room for {tensor}", frames[0]), SIGNAL, same=same, frame=frames[0])
+        room = Block(in_frame(ROOM + tensor, frames[0]), SIGNAL)
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
@@ -190,7 +190,7 @@ class Emitter:
         self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
         cost = self.cost(op, box)
-        scratch = in_frame(f"{op.name} scratch", frame) if cost.scratch_bytes else None
+        scratch = in_frame(op.name + SCRATCH, frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
         constants = block.name if block else None
         source = block.source if block else None

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from npukit.accel.interface import Cost
 from npukit.net.box import Box
-from npukit.plan.emit.regions import Region, in_frame
+from npukit.plan.emit.regions import Region
 from npukit.plan.emit.vector_clocks import Known
+from npukit.plan.ir.names import read_name
 from npukit.plan.ir.plan import Compute, Step
 
 
@@ -20,17 +21,6 @@ class Block:
     bytes: int
     source: str | None = None
     """The buffer in DRAM that streamed constants come from."""
-    same: str = ""
-    """A name that blocks of the same use have in every micro-batch of a batch."""
-    frame: int | None = None
-    """The frame that it belongs to, if frames have each their own: then its name ends with it."""
-
-    def later(self, frames: int) -> Block:
-        """The one of another frame, if frames have each their own."""
-        if self.frame is None or not frames:
-            return self
-        stem = self.name.removesuffix(in_frame("", self.frame))
-        return replace(self, name=in_frame(stem, self.frame + frames), frame=self.frame + frames)
 
     @property
     def box(self) -> Box:
@@ -44,7 +34,8 @@ Held = Region | Block
 def use_of(held: Held, frames: int) -> tuple[object, ...]:
     """The key that things of the same use have in common in every micro-batch, each of `frames` frames."""
     if isinstance(held, Block):
-        return (held.same or held.name,)
+        name = read_name(held.name)
+        return name.stem, name.number, name.frame % frames
     return held.tensor, held.number, held.frame % frames
 
 

@@ -12,6 +12,7 @@ from functools import reduce
 
 from npukit.net.box import Box
 from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.names import Name
 from npukit.plan.tensors.graph import Graph
 
 
@@ -41,8 +42,7 @@ class Region:
 
     def named(self, tensor: str) -> str:
         """The name of the buffer that shows this region as that tensor, itself or a reshape of it."""
-        name = in_frame(tensor, self.frame)
-        return name if self.number == 1 else f"{name} ({self.number})"
+        return str(Name(tensor, 0, self.frame, self.number))
 
     @property
     def wanted(self) -> Box | None:
@@ -59,16 +59,6 @@ class Region:
 
     def with_need(self, index: int, box: Box) -> Region:
         return replace(self, box=self.box.hull(box), needs=(*self.needs, (index, box)))
-
-
-def in_frame(tensor: str, frame: int) -> str:
-    """The name of the buffer that holds a tensor of one of the frames of a batch."""
-    return tensor if frame == 0 else f"{tensor} of frame {frame}"
-
-
-def is_named(buffer: str, name: str) -> bool:
-    """True if a buffer is one of those of a PE that hold what `in_frame` calls so."""
-    return buffer == name or buffer.startswith(f"{name} (")
 
 
 SMALL_PART = 1.75

@@ -7,15 +7,12 @@ So what is known of one group's progress holds of every group's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from npukit.plan.emit.pe_program import Block, Held, Program, Use
-from npukit.plan.emit.regions import Region, in_frame
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.plan import Compute, Landing, Message, PePlan, Plan, Send, Step, View
-from npukit.plan.tensors.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -72,104 +69,7 @@ def with_uses_of_all(program: Program, alike: Replicas) -> Program:
     return replace(program, uses=uses)
 
 
-def _of_all_groups(held: Held, alike: Replicas) -> Iterator[Held]:
-    for group in range(alike.count if isinstance(held, Region) else 1):
-        yield held.later(group)
-
-
-def plan_of_all(graph: Graph, plan: Plan, programs: Sequence[Program], alike: Replicas) -> Plan:
-    """The plan of the first group, and of PEs of no group, with the other groups."""
-    return _Copies(graph, plan, programs, alike).plan() if alike.count > 1 else plan
-
-
-class _Copies:
-    """The plan of the first group, group by group."""
-
-    def __init__(self, graph: Graph, plan: Plan, programs: Sequence[Program], alike: Replicas) -> None:
-        self._plan, self._alike = plan, alike
-        self._senders = {step.message: pe.pe for pe in plan.pes for step in pe.steps if isinstance(step, Send)}
-        held = dict.fromkeys(each for program in programs for each in program.uses)
-        scratch = {step.scratch: step for pe in plan.pes for step in pe.computes() if step.scratch}
-        self._names: list[dict[str, str]] = []
-        """The names that differ in each group."""
-        for group in range(alike.count):
-            names = {old: new for each in held for old, new in _renamed(graph, each, group)}
-            names |= {old: in_frame(f"{step.op} scratch", step.frame + group) for old, step in scratch.items()}
-            self._names.append(names)
-        self._places, self._messages = self._of_all()
-
-    def plan(self) -> Plan:
-        root, *others = (each for pe in self._plan.pes for each in self._pes(pe))
-        pes = root, *sorted(others, key=lambda pe: pe.pe)
-        twins = tuple(tuple(place.values()) for place in self._alike.places)
-        return replace(self._plan, pes=pes, messages=tuple(self._messages), alike=twins)
-
-    def _of_all(self) -> tuple[list[int], list[Message]]:
-        """The first of the messages that each message stands for; and the messages of all groups."""
-        places: list[int] = []
-        messages: list[Message] = []
-        for number, message in enumerate(self._plan.messages):
-            places.append(len(messages))
-            inside = self._senders[number] in self._alike.members
-            messages += self._by_group(message) if inside else [self._to_all(message)]
-        return places, messages
-
-    def _by_group(self, message: Message) -> Iterator[Message]:
-        for group in range(self._alike.count):
-            place = self._alike.places[group]
-            landings = tuple(self._landing(landing, message, group) for landing in message.landings)
-            source_pe = place.get(message.source_pe, message.source_pe)
-            yield Message(message.tensor, source_pe, self._view(message.source, group), landings)
-
-    def _to_all(self, message: Message) -> Message:
-        """The message from a PE of no group, to those of all."""
-        members, groups = self._alike.members, range(self._alike.count)
-        landings = [(group, each) for group in groups for each in message.landings if not group or each.pe in members]
-        return replace(message, landings=tuple(self._landing(each, message, group) for group, each in landings))
-
-    def _landing(self, landing: Landing, message: Message, group: int) -> Landing:
-        """The landing on a PE of no group, which all groups signal by one flag, unless they bring tensors."""
-        inside = landing.pe in self._alike.members
-        view = self._view(landing.view, group) if inside or message.tensor else landing.view
-        return Landing(self._alike.places[group].get(landing.pe, landing.pe), view, landing.flag)
-
-    def _view(self, view: View, group: int) -> View:
-        name = self._names[group].get(view.buffer)
-        return View(name, view.box) if name else view
-
-    def _pes(self, pe: PePlan) -> Iterator[PePlan]:
-        """A PE, and those of the other groups that do what it does."""
-        inside = pe.pe in self._alike.members
-        for group in range(self._alike.count if inside else 1):
-            names, place = self._names[group], self._alike.places[group]
-            steps = tuple(self._step(step, group, inside=inside) for step in pe.steps)
-            buffers = pe.buffers
-            if group:
-                buffers = tuple(replace(each, name=names.get(each.name, each.name)) for each in pe.buffers)
-            yield replace(pe, pe=place.get(pe.pe, pe.pe), steps=steps, buffers=buffers)
-
-    def _step(self, step: Step, group: int, *, inside: bool) -> Step:
-        if isinstance(step, Send):
-            return Send(self._places[step.message] + (group if inside else 0))
-        if not group or not isinstance(step, Compute):
-            return step
-        names = self._names[group]
-        return replace(
-            step,
-            output=self._view(step.output, group),
-            inputs=tuple(self._view(view, group) for view in step.inputs),
-            scratch=step.scratch and names[step.scratch],
-            frame=step.frame + group,
-        )
-
-
-def _renamed(graph: Graph, held: Held, group: int) -> Iterator[tuple[str, str]]:
-    """The names that differ in another group: the name here, and there."""
-    later = held.later(group)
-    if isinstance(held, Region) and isinstance(later, Region):
-        for name in (held.tensor, *graph.views(held.tensor)):
-            yield held.named(name), later.named(name)
-        if held.tensor in graph.net.inputs:
-            yield in_frame(held.tensor, held.frame), in_frame(held.tensor, later.frame)  # in DRAM
-    elif isinstance(held, Block) and isinstance(later, Block) and held.frame is not None:
-        yield held.name, later.name
+def _of_all_groups(held: Held, alike: Replicas) -> Sequence[Held]:
+    if isinstance(held, Block):
+        return [held]
+    return [held.later(group) for group in range(alike.count)]

@@ -1,4 +1,4 @@
-"""The purpose of each message and wait of a plan, in words: for `plan.txt` and the comments of the generated C."""
+"""The purpose of each message and wait of a plan, in words: for comments in `plan.txt` and in the generated C."""
 
 from __future__ import annotations
 

@@ -1,102 +1,212 @@
-"""A plan as tables for people."""
+"""A plan as text, in which what is alike stands once; `ir/parse.py` reads it back to an equal plan.
+
+    plan digits_int8 on pe-mesh for throughput
+    predicted latency 5210 interval 1302
+    frames 4
+    chips 0
+    alike 1-2 3-4
+    dram tensor image[0:1, 0:8, 0:8, 0:1] 64 bytes at 0, steps @0 0-40, @1 0-40
+    pe 1 role 1 code 3416 constants 8400 activations 960 stack 640 free 117656 variables 0 commands 512 ... table 0
+      tensor conv2d_0#2[0:1, 3:5, 0:8, 0:4] 64 bytes at 128, steps @0 0-3, @2 20-23
+      block "room for conv2d_0"[0:0] 0 bytes at 0, steps @0 1-1
+      0 send 7 bytes "room for conv2d_0"@0 to 2 flag 4
+      1 compute conv2d_0 on mac_array: conv2d_0@0[0:1, 0:4, 0:8, 0:4] = image@0; 420 cycles
+      2 send 8 conv2d_0@0[0:1, 3:4, 0:8, 0:4] to 2 as conv2d_0@0#2 flag 4
+      3 wait 4 x 1  # conv2d_0 from PE 2
+      4 join mac_array
+      5 restore memory_0@0
+      20 again 0-5, frames 2, micro-batches 1, messages 12
+      stolen 1:12
+    pe 3 as 1
+
+`@` is the frame of a name, `%` its micro-batch, `#` which of several of the PE. A box is left out where it is all of
+its buffer, or of its message; streamed constants lie in DRAM by their own name. A step done `again` is as it stands
+there, but for what is added to frames, micro-batches and messages. A PE `as` another, in the groups that are `alike`,
+does what that does (`ir/replicas.py`). `stolen` are the cycles that messages are expected to take from engines. The
+purpose of a wait, behind `#`, is for people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from npukit.board.noc import DRAM
-from npukit.plan.ir.plan import Compute, Join, Message, PePlan, Plan, Restore, Send, Step, Wait
+from npukit.net.arrangement import Arrangement
+from npukit.net.text import quoted
+from npukit.plan.ir.again import Again, runs
+from npukit.plan.ir.names import has_frames, read_name
+from npukit.plan.ir.plan import Buffer, Compute, Join, Landing, Message, PePlan, Plan, Restore, Send, Step, View, Wait
 from npukit.plan.ir.purposes import Purposes
+from npukit.plan.ir.replicas import replicas_in
 
 
 def print_plan(plan: Plan) -> str:
-    """A summary, the memory of all PEs, then the steps, buffers and messages of each PE.
-
-    Of data-parallel replicas (`Plan.alike`) the first is printed.
-    """
-    replicas = {twin: first for group in plan.alike[1:] for twin, first in zip(group, plan.alike[0], strict=True)}
-    printed = [pe for pe in plan.pes if pe.pe not in replicas]
-    lines, purposes = [_headline(plan), "", *_memory_table(plan)], Purposes(plan)
-    for pe in printed:
-        others = [str(twin) for twin, first in replicas.items() if first == pe.pe]
-        lines += ["", f"PE {pe.pe}, role {pe.role}{_the_same(others)}"]
-        lines += [*_steps_table(pe, purposes.of(pe)), "", *_buffer_table(pe)]
-    sent = [step.message for pe in printed for step in pe.steps if isinstance(step, Send)]
-    if sent:
-        lines += ["", *_message_table(plan, sorted(sent))]
-    return "\n".join(lines) + "\n"
+    return "\n".join(_lines(plan)) + "\n"
 
 
-def _the_same(others: Sequence[str]) -> str:
-    plural = "" if len(others) == 1 else "s"
-    return f"; the same on frames of their own: PE{plural} {', '.join(others)}" if others else ""
+def _lines(plan: Plan) -> Iterator[str]:
+    predicted = plan.predicted
+    yield f"plan {quoted(plan.model)} on {quoted(plan.board)} for {plan.objective}"
+    yield f"predicted latency {predicted.latency_cycles} interval {predicted.interval_cycles}"
+    yield f"frames {plan.frames}"
+    yield f"chips {_numbers(plan.chips)}"
+    if plan.alike:
+        yield f"alike {' '.join(map(_numbers, plan.alike))}"
+    yield from (f"dram {line}" for line in _buffers(plan.dram))
+    firsts, printer = _said_before(plan), _Printer(plan)
+    for pe in plan.pes:
+        yield from [f"pe {pe.pe} as {firsts[pe.pe]}"] if pe.pe in firsts else printer.pe(pe)
+        yield from _stolen(pe)
 
 
-def _headline(plan: Plan) -> str:
-    cycles = plan.predicted
-    return (
-        f"{plan.model} on {plan.board}, for {plan.objective}: {plan.pes_used} PEs{_on_chips(plan)}, "
-        f"latency {cycles.latency_cycles:,} cycles, interval {cycles.interval_cycles:,}"
-    )
-
-
-def _on_chips(plan: Plan) -> str:
-    return f" on {len(plan.chips)} chips, which all do what the first does" if len(plan.chips) > 1 else ""
-
-
-def _memory_table(plan: Plan) -> Iterator[str]:
-    names = ("code", "constants", "activations", "stack", "free")
-    rows = [(str(pe.pe), *(f"{getattr(pe.memory, name):,}" for name in names)) for pe in plan.pes]
-    return _table(("PE", *names), rows)
-
-
-def _steps_table(pe: PePlan, purposes: Mapping[int, str]) -> Iterator[str]:
-    rows = [_step_row(i, step, purposes.get(i, "")) for i, step in enumerate(pe.steps)]
-    return _table(("step", "what", "engine", "output, or what is on its way", "cycles"), rows)
-
-
-def _step_row(index: int, step: Step, purpose: str) -> Sequence[str]:
-    match step:
-        case Compute():
-            name = f"{step.op}, submitted" if step.submitted else step.op
-            return (
-                str(index),
-                name,
-                step.engine,
-                f"{step.output.buffer} {step.output.box}",
-                f"{step.predicted_cycles:,}",
+def _said_before(plan: Plan) -> dict[int, int]:
+    """The PEs of which all follows from one of the first group, and that one."""
+    found: dict[int, int] = {}
+    for replica in replicas_in(plan.alike):
+        for first, pe in replica.places.items():
+            one = plan.by_pe[first]
+            sent = [step.message for step in one.steps if isinstance(step, Send)]
+            same = all(
+                replica.message(plan.messages[number]) == plan.messages[number + replica.number] for number in sent
             )
-        case Join():
-            return str(index), f"wait for {step.engine}", step.engine, "", ""
-        case Restore():
-            return str(index), "begin states if they were reset", "", ", ".join(step.buffers), ""
-        case Send():
-            return str(index), f"send message {step.message}", "", purpose, ""
-        case Wait():
-            return str(index), f"wait for flag {step.flag}, {step.count} times", "", purpose, ""
+            if same and replica.pe(_undisturbed(one)) == _undisturbed(plan.by_pe[pe]):
+                found[pe] = first
+    return found
 
 
-def _buffer_table(pe: PePlan) -> Iterator[str]:
-    rows = [
-        (b.name, str(b.box), f"{b.bytes:,}", f"{b.offset:,}", f"{b.first} - {b.last}")
-        for b in sorted(pe.buffers, key=lambda b: (b.offset, b.first))
-    ]
-    return _table(("buffer", "box", "bytes", "offset", "steps"), rows)
+def _undisturbed(pe: PePlan) -> PePlan:
+    """The PE as if no message took cycles from its engines."""
+    return replace(pe, steps=tuple(replace(s, stolen=0) if isinstance(s, Compute) else s for s in pe.steps))
 
 
-def _message_table(plan: Plan, numbers: Iterable[int]) -> Iterator[str]:
-    rows = [_message_row(number, plan.messages[number]) for number in numbers]
-    return _table(("message", "tensor", "box", "from PE", "to PE (flag)"), rows)
+def _stolen(pe: PePlan) -> Iterator[str]:
+    every = [f"{i}:{s.stolen}" for i, s in enumerate(pe.steps) if isinstance(s, Compute) and s.stolen]
+    if every:
+        yield f"  stolen {' '.join(every)}"
 
 
-def _message_row(number: int, message: Message) -> Sequence[str]:
-    landings = ", ".join(f"{landing.pe} ({landing.flag})" for landing in message.landings)
-    source = "DRAM" if message.source_pe >= DRAM else str(message.source_pe)
-    return str(number), message.tensor or message.source.buffer, str(message.source.box), source, landings
+class _Printer:
+    """Prints the PEs of a plan, each in full."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._purposes = plan, Purposes(plan)
+        self._dram = {buffer.name: buffer for buffer in plan.dram}
+        self._several = plan.frames > 1
+
+    def pe(self, pe: PePlan) -> Iterator[str]:
+        memory, orders = pe.memory, pe.orders
+        yield (
+            f"pe {pe.pe} role {pe.role} code {memory.code} constants {memory.constants} activations "
+            f"{memory.activations} stack {memory.stack} free {memory.free} variables {memory.variables} "
+            f"commands {orders.commands} descriptors {orders.descriptors} table {orders.table}"
+        )
+        yield from (f"  {line}" for line in _buffers(pe.buffers))
+        texts, purposes, index = [self._step(pe, step) for step in pe.steps], self._purposes.of(pe), 0
+        for run in runs(texts):
+            if isinstance(run, Again):
+                yield f"  {index} {run}"
+                index += run.count
+            else:
+                waited = isinstance(pe.steps[index], Wait)
+                yield f"  {index} {run}" + (f"  # {purposes[index]}" if waited else "")
+                index += 1
+
+    def _step(self, pe: PePlan, step: Step) -> str:
+        match step:
+            case Compute():
+                return self._compute(pe, step)
+            case Send(number):
+                return f"send {number} {self._message(pe, self._plan.messages[number])}"
+            case Wait(flag, count):
+                return f"wait {flag} x {count}"
+            case Join(engine):
+                return f"join {quoted(engine)}"
+            case Restore(buffers):
+                return f"restore {', '.join(self._name(name, tensor=True) for name in buffers)}"
+
+    def _compute(self, pe: PePlan, step: Compute) -> str:
+        inputs = ", ".join(self._view(pe, view) for view in step.inputs)
+        output = self._view(pe, step.output)
+        frame = "" if read_name(step.output.buffer).frame == step.frame else f", frame {step.frame}"
+        scratch = f", scratch {self._name(step.scratch)}" if step.scratch else ""
+        constants = f", constants {self._name(step.constants)}" if step.constants else ""
+        usual = read_name(step.constants).stem if step.constants else None
+        streamed = f" from {quoted(step.streamed)}" if step.streamed and step.streamed != usual else ""
+        submitted = ", submitted" if step.submitted else ""
+        called = f"compute {quoted(step.op)} on {quoted(step.engine)}: {output} = {inputs}; {step.cycles} cycles"
+        return called + frame + scratch + constants + streamed + submitted
+
+    def _message(self, pe: PePlan, message: Message) -> str:
+        source, name = message.source, self._name(message.source.buffer, tensor=bool(message.tensor))
+        plain = read_name(source.buffer).stem == message.tensor
+        kind = "" if plain else f"of {quoted(message.tensor)} " if message.tensor else "bytes "
+        held = self._dram[source.buffer] if message.source_pe == DRAM else pe.buffer(source.buffer)
+        whole = held.box == source.box
+        box = "" if whole else str(source.box)
+        from_pe = " from dram" if message.source_pe == DRAM else ""
+        ends = groupby(message.landings, key=lambda landing: (landing.view, landing.flag))
+        return f"{kind}{name}{box}{from_pe}" + "".join(self._landed(message, list(same)) for _, same in ends)
+
+    def _landed(self, message: Message, landings: Sequence[Landing]) -> str:
+        view, flag = landings[0].view, landings[0].flag
+        name = self._name(view.buffer, tensor=bool(message.tensor))
+        as_name = "" if view.buffer == message.source.buffer else f" as {name}"
+        box = "" if view.box == message.source.box else f" in {view.box}"
+        return f" to {_numbers([landing.pe for landing in landings])}{as_name}{box} flag {flag}"
+
+    def _view(self, pe: PePlan, view: View) -> str:
+        return self._name(view.buffer, tensor=True) + ("" if pe.buffer(view.buffer).box == view.box else str(view.box))
+
+    def _name(self, text: str, *, tensor: bool = False) -> str:
+        """A buffer's name; those of which each frame has its own have that of the first marked too."""
+        name = read_name(text)
+        framed = self._several and (tensor or has_frames(name.stem))
+        batch = f"%{name.micro_batch}" if name.micro_batch or (self._several and not framed) else ""
+        return quoted(name.stem) + batch + (f"@{name.frame}" if framed or name.frame else "") + _number(name.number)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    lines = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    for line in lines:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+def _number(number: int) -> str:
+    return f"#{number}" if number > 1 else ""
+
+
+def _buffers(buffers: Sequence[Buffer]) -> Iterator[str]:
+    """The buffers, those that differ in frame, micro-batch and steps alone together."""
+    together: dict[tuple[object, ...], list[Buffer]] = {}
+    for each in buffers:
+        name = read_name(each.name)
+        key = (name.stem, name.number, each.tensor, each.box, each.bytes, each.offset, each.arrangement)
+        together.setdefault(key, []).append(each)
+    for same in together.values():
+        each, name = same[0], read_name(same[0].name)
+        kind = (
+            "block" if not each.tensor else "tensor" if each.tensor == name.stem else f"tensor {quoted(each.tensor)} as"
+        )
+        place = f"{each.bytes} bytes at {each.offset}{_arranged(each.arrangement)}"
+        yield f"{kind} {quoted(name.stem)}{_number(name.number)}{each.box} {place}, steps {', '.join(map(_use, same))}"
+
+
+def _use(buffer: Buffer) -> str:
+    name = read_name(buffer.name)
+    batch, frame = (f"%{name.micro_batch} " if name.micro_batch else ""), (f"@{name.frame} " if name.frame else "")
+    return f"{batch}{frame}{buffer.first}-{buffer.last}"
+
+
+def _arranged(form: Arrangement | None) -> str:
+    if form is None:
+        return ""
+    shape, strides = (",".join(map(str, each)) for each in (form.shape, form.strides))
+    return f", arranged {form.bytes} {form.origin} {shape} {strides} {form.dtype} {form.subtracted}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Numbers in their order, `0-3,7,9-8`: what rises, or falls, by one is a span."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        span = spans[-1] if spans else []
+        if span and abs(number - span[-1]) == 1 and (len(span) == 1 or number - span[-1] == span[1] - span[0]):
+            span.append(number)
+        else:
+            spans.append([number])
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans)

@@ -1,0 +1,364 @@
+"""The text of a plan (`ir/text.py`), read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from npukit.board.noc import DRAM
+from npukit.errors import NpukitError
+from npukit.net.arrangement import Arrangement
+from npukit.net.box import Box
+from npukit.plan.ir.again import Again
+from npukit.plan.ir.names import Name, in_order
+from npukit.plan.ir.plan import (
+    Buffer,
+    Compute,
+    Join,
+    Landing,
+    MemoryUse,
+    Message,
+    Orders,
+    PePlan,
+    Plan,
+    Predicted,
+    Restore,
+    Send,
+    Step,
+    View,
+    Wait,
+)
+from npukit.plan.ir.replicas import Replica, replicas_in
+
+MOST_STEPS_OF_A_PE, MOST_STEPS = 1 << 16, 1 << 22
+"""The most steps that are read: a table of 8 bytes a step would fill a PE's memory four times."""
+
+_WORD = r'(?:"(?:[^"\\]|\\.)*"|[A-Za-z_][\w.]*)'
+_NAME = rf"{_WORD}(?:%\d+)?(?:@\d+)?(?:#\d+)?"
+_BOX = r"\[[\d:, ]*\]"
+_VIEW = rf"{_NAME}(?:{_BOX})?"
+
+
+def _line(text: str) -> re.Pattern[str]:
+    """The pattern of a line; `<key NAME>` in it is what is taken by that key, of that kind."""
+    kinds = {"N": r"\d+", "NAME": _NAME, "WORD": _WORD, "BOX": _BOX, "VIEW": _VIEW, "REST": ".*", "SPANS": r"[\d,-]+"}
+    return re.compile(re.sub(r"<(\w+) ([A-Z]+)>", lambda found: f"(?P<{found[1]}>{kinds[found[2]]})", text))
+
+
+_PLAN = _line("plan <model WORD> on <board WORD> for <objective WORD>")
+_PREDICTED = _line("predicted latency <latency N> interval <interval N>")
+_PE = _line(
+    "pe <pe N> role <role N> code <code N> constants <constants N> activations <activations N> stack <stack N> "
+    "free (?P<free>-?[0-9]+) variables <variables N> commands <commands N> descriptors <descriptors N> table <table N>"
+)
+_COPY = _line("pe <pe N> as <first N>")
+_BUFFER = _line(
+    "(?P<kind>block|tensor)(?: <tensor WORD> as)? <stem WORD>(?:#<number N>)?<box BOX> <bytes N> bytes at <offset N>"
+    r"(?:, arranged (?P<arranged>[\d,]+ [\d,]+ [\d,]+ [-\d,]+ \w+ -?\d+))?, steps <uses REST>"
+)
+_USE = _line("(?:%<batch N> )?(?:@<frame N> )?<first N>-<last N>")
+_STEP = _line("  <index N> <step REST>")
+_COMPUTE = _line(
+    "compute <op WORD> on <engine WORD>: <output VIEW> = <inputs REST>; <cycles N> cycles(?:, frame <frame N>)?"
+    "(?:, scratch <scratch NAME>)?(?:, constants <constants NAME>(?: from <streamed WORD>)?)?"
+    "(?P<submitted>, submitted)?"
+)
+_SEND = _line(
+    "send <number N> (?P<bytes>bytes )?(?:of <tensor WORD> )?<source NAME><box BOX>?(?P<dram> from dram)?"
+    "(?P<landings>(?: to .*)?)"
+)
+_LANDED = _line(" to <pes SPANS>(?: as <name NAME>)?(?: in <box BOX>)? flag <flag N>")
+_WAIT = _line("wait <flag N> x <count N>(?:  # .*)?")
+_JOIN = _line("join <engine WORD>")
+_VIEWED = _line("<name NAME><box BOX>?")
+_TOKEN = _line("<stem WORD>(?:%<batch N>)?(?:@<frame N>)?(?:#<number N>)?")
+
+
+def parse_plan(text: str) -> Plan:
+    """The plan whose text this is."""
+    parser = _Parser()
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            parser.line(line)
+        except (ValueError, LookupError) as fault:
+            raise NpukitError(f"line {number} is not understood: {line.strip()[:80]!r}") from fault
+    return parser.plan()
+
+
+def _match(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return found.groupdict()
+
+
+@dataclass
+class _Pe:
+    """A PE as its lines are read; or as one that stands anywhere in the text."""
+
+    pe: int
+    role: int = 0
+    memory: MemoryUse = field(default_factory=lambda: MemoryUse(0, 0, 0, 0, 0))
+    orders: Orders = field(default_factory=Orders)
+    first: int | None = None
+    """The PE of the first group that it is as."""
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    stolen: dict[int, int] = field(default_factory=dict)
+
+    def undisturbed(self) -> PePlan:
+        """The PE as if no message took cycles from its engines."""
+        buffers = tuple(in_order(self.buffers.values()))
+        return PePlan(self.pe, self.role, tuple(self.steps), buffers, self.memory, self.orders)
+
+
+class _Parser:
+    """Takes the lines of a plan one after the other."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, str] = {}
+        self._frames, self._chips = 1, (0,)
+        self._alike: tuple[tuple[int, ...], ...] = ()
+        self._replicas: list[Replica] = []
+        self._dram: dict[str, Buffer] = {}
+        self._pes: dict[int, _Pe] = {}
+        self._messages: dict[int, Message] = {}
+        self._steps = 0
+        self._pe: _Pe | None = None
+
+    def plan(self) -> Plan:
+        """The plan of all lines so far."""
+        head, pes = self._head, tuple(self._planned(pe) for pe in self._pes.values())
+        numbers = range(len(self._messages))
+        missing = next((key for key in ("model", "latency") if key not in head), None)
+        if missing:
+            raise NpukitError(f"it does not say its {missing}")
+        if self._messages.keys() != set(numbers):
+            raise NpukitError("the numbers of its messages are not one after the other")
+        return Plan(
+            _word(head["model"]),
+            _word(head["board"]),
+            head["objective"],
+            pes,
+            tuple(self._messages[number] for number in numbers),
+            Predicted(int(head["latency"]), int(head["interval"])),
+            self._frames,
+            tuple(self._dram.values()),
+            self._chips,
+            self._alike,
+        )
+
+    def line(self, line: str) -> None:
+        key, _, rest = line.strip().partition(" ")
+        if not line.startswith("  "):
+            self._heading(key, rest, line)
+        elif self._pe is None:
+            raise ValueError("no PE")
+        elif key.isdigit():
+            self._numbered(self._pe, line)
+        elif key == "stolen":
+            self._pe.stolen = {
+                int(index): int(cycles) for index, _, cycles in (each.partition(":") for each in rest.split())
+            }
+        else:
+            self._pe.buffers |= _buffers(line.strip())
+
+    def _heading(self, key: str, rest: str, line: str) -> None:
+        match key:
+            case "plan":
+                self._head |= _match(_PLAN, line)
+            case "predicted":
+                self._head |= _match(_PREDICTED, line)
+            case "frames":
+                self._frames = int(rest)
+            case "chips":
+                self._chips = tuple(_numbers(rest))
+            case "alike":
+                self._alike = tuple(tuple(_numbers(group)) for group in rest.split())
+                self._replicas = replicas_in(self._alike)
+            case "dram":
+                self._dram |= _buffers(rest)
+            case _:
+                self._begin(_pe_as(line) if _COPY.fullmatch(line) else _pe(line))
+
+    def _begin(self, pe: _Pe) -> None:
+        if pe.pe in self._pes:
+            raise ValueError("twice")
+        self._pe = self._pes[pe.pe] = pe
+
+    def _planned(self, pe: _Pe) -> PePlan:
+        planned = pe.undisturbed() if pe.first is None else self._copy(pe.pe, pe.first)
+        steps = list(planned.steps)
+        for index, cycles in pe.stolen.items():
+            step = steps[index] if index < len(steps) else None
+            if not isinstance(step, Compute):
+                raise NpukitError(f"PE {pe.pe} computes nothing in step {index}")
+            steps[index] = replace(step, stolen=cycles)
+        return replace(planned, steps=tuple(steps))
+
+    def _copy(self, pe: int, first: int) -> PePlan:
+        """A PE that does what one of the first group does."""
+        replica = next((each for each in self._replicas if each.places.get(first) == pe), None)
+        if replica is None or first not in self._pes:
+            raise NpukitError(f"PE {pe} is not as PE {first} in the groups that are alike")
+        one = self._pes[first].undisturbed()
+        self._count(len(one.steps))
+        sent = [step.message for step in one.steps if isinstance(step, Send)]
+        self._messages |= {n + replica.number: replica.message(self._messages[n]) for n in sent}
+        return replica.pe(one)
+
+    def _count(self, more: int, before: int = 0) -> None:
+        """Count steps of a PE that has some."""
+        self._steps += more
+        if before + more > MOST_STEPS_OF_A_PE or self._steps > MOST_STEPS:
+            raise NpukitError(f"it has more than {MOST_STEPS_OF_A_PE:,} steps on a PE, or {MOST_STEPS:,} in all")
+
+    def _numbered(self, pe: _Pe, line: str) -> None:
+        """A step, or steps that are said again."""
+        found = _match(_STEP, line)
+        if int(found["index"]) != len(pe.steps):
+            raise ValueError("the number of the step")
+        again = Again.read(found["step"])
+        self._count(again.count if again else 1, len(pe.steps))
+        lines = [again.of(each) for each in pe.lines[again.first : again.last + 1]] if again else [found["step"]]
+        if again and not 0 < len(lines) == again.count:
+            raise ValueError("steps that are not there")
+        for each in lines:
+            pe.lines.append(each)
+            pe.steps.append(self._step(pe, each))
+
+    def _step(self, pe: _Pe, text: str) -> Step:
+        match text.partition(" ")[0]:
+            case "compute":
+                return _compute(pe, _match(_COMPUTE, text))
+            case "send":
+                return self._send(pe, _match(_SEND, text))
+            case "wait":
+                found = _match(_WAIT, text)
+                return Wait(int(found["flag"]), int(found["count"]))
+            case "restore":
+                return Restore(tuple(view.buffer for view in _views(pe, text.removeprefix("restore "))))
+            case _:
+                return Join(_word(_match(_JOIN, text)["engine"]))
+
+    def _send(self, pe: _Pe, found: dict[str, str]) -> Send:
+        number, name = int(found["number"]), _name(found["source"])
+        source_pe = DRAM if found["dram"] else pe.pe
+        held = self._dram if source_pe == DRAM else pe.buffers
+        box = _box(found["box"]) if found["box"] else held[name].box
+        plain = "" if found["bytes"] else _match(_TOKEN, found["source"])["stem"]
+        landings = tuple(_landings(found["landings"], name, box))
+        tensor = _word(found["tensor"] or plain)
+        if number in self._messages:
+            raise ValueError("twice")
+        self._messages[number] = Message(tensor, source_pe, View(name, box), landings)
+        return Send(number)
+
+
+def _pe(line: str) -> _Pe:
+    found = {key: int(value) for key, value in _match(_PE, line).items()}
+    pe, role, *rest = found.values()
+    return _Pe(pe, role, MemoryUse(*rest[:6]), Orders(*rest[6:]))
+
+
+def _pe_as(line: str) -> _Pe:
+    found = _match(_COPY, line)
+    return _Pe(int(found["pe"]), first=int(found["first"]))
+
+
+def _compute(pe: _Pe, found: dict[str, str]) -> Compute:
+    output = _view(pe, found["output"])
+    frame = found["frame"] or _match(_TOKEN, _match(_VIEWED, found["output"])["name"])["frame"] or 0
+    return Compute(
+        _word(found["op"]),
+        _word(found["engine"]),
+        output,
+        tuple(_views(pe, found["inputs"])),
+        int(found["cycles"]),
+        found["scratch"] and _name(found["scratch"]),
+        found["constants"] and _name(found["constants"]),
+        _word(found["streamed"] or _match(_TOKEN, found["constants"])["stem"]) if found["constants"] else None,
+        int(frame),
+        bool(found["submitted"]),
+    )
+
+
+def _views(pe: _Pe, text: str) -> Iterator[View]:
+    place = 0
+    while place < len(text):
+        found = _VIEWED.match(text, place)
+        if found is None or text[found.end() : found.end() + 2] not in (", ", ""):
+            raise ValueError(text)
+        yield _view(pe, found[0])
+        place = found.end() + 2
+
+
+def _view(pe: _Pe, text: str) -> View:
+    found = _match(_VIEWED, text)
+    name = _name(found["name"])
+    return View(name, _box(found["box"]) if found["box"] else pe.buffers[name].box)
+
+
+def _landings(text: str, source: str, box: Box) -> Iterator[Landing]:
+    place = 0
+    while place < len(text):
+        found = _LANDED.match(text, place)
+        if found is None:
+            raise ValueError(text)
+        view = View(_name(found["name"]) if found["name"] else source, _box(found["box"]) if found["box"] else box)
+        yield from (Landing(pe, view, int(found["flag"])) for pe in _numbers(found["pes"]))
+        place = found.end()
+
+
+def _buffers(text: str) -> dict[str, Buffer]:
+    """The buffers that a line tells of, by name."""
+    found = _match(_BUFFER, text)
+    stem, box = _word(found["stem"]), _box(found["box"])
+    tensor = "" if found["kind"] == "block" else _word(found["tensor"] or found["stem"])
+    place, form = (int(found["bytes"]), int(found["offset"])), found["arranged"] and _arrangement(found["arranged"])
+    buffers = {}
+    for text_of_use in found["uses"].split(", "):
+        use = {key: int(value or 0) for key, value in _match(_USE, text_of_use).items()}
+        name = str(Name(stem, use["batch"], use["frame"], int(found["number"] or 1)))
+        buffers[name] = Buffer(name, tensor, box, *place, use["first"], use["last"], form or None)
+    return buffers
+
+
+def _arrangement(text: str) -> Arrangement:
+    size, origin, shape, strides, dtype, less = text.split(" ")
+    return Arrangement(int(size), int(origin), _tuple(shape), _tuple(strides), dtype, int(less))
+
+
+def _tuple(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part)
+
+
+@lru_cache(maxsize=1 << 16)
+def _box(text: str) -> Box:
+    spans = [part.split(":") for part in text[1:-1].split(", ") if part]
+    return Box(tuple(int(start) for start, _ in spans), tuple(int(stop) for _, stop in spans))
+
+
+@lru_cache(maxsize=1 << 16)
+def _name(text: str) -> str:
+    found = _match(_TOKEN, text)
+    return str(
+        Name(_word(found["stem"]), int(found["batch"] or 0), int(found["frame"] or 0), int(found["number"] or 1))
+    )
+
+
+def _word(text: str) -> str:
+    return json.loads(text) if text.startswith('"') else text
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for span in text.split(","):
+        first, _, last = span.partition("-")
+        start, stop = int(first), int(last or first)
+        if abs(stop - start) > MOST_STEPS:
+            raise ValueError(text)
+        yield from range(start, stop + 1) if stop >= start else range(start, stop - 1, -1)
