@@ -29,10 +29,10 @@ demo: $(VENV)/installed
 	@echo "The report: $(BUILD)/report.html"
 
 test: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n 2 -m "not exhaustive" --durations=20 --durations-min=10
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not exhaustive" --durations=20 --durations-min=10
 
 test-all: $(VENV)/installed-for-development
-	$(BIN)/python -m pytest -n 2 --durations=20 --durations-min=10
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 --durations-min=10
 
 onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py

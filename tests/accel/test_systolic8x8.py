@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -104,19 +102,3 @@ def npukit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": paths}
     command = [sys.executable, "-c", code, *words]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-
-
-def test_an_installed_package_is_found_and_removing_it_leaves_no_trace(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling", reason="hatchling builds the package")
-    text = Path(BOARD).read_text()
-    (tmp_path / "board.toml").write_text(re.sub("(?m)^plugin.*\n", "", text))
-    fit = ("fit", str(DIGITS_MODEL), "--board", "board.toml", "--json")
-    pip = [sys.executable, "-m", "pip", "--quiet", "install", "--no-deps", "--no-build-isolation", "--target", "site"]
-    subprocess.run([*pip, str(EXAMPLE)], check=True, cwd=tmp_path, timeout=120)
-    there = npukit(*fit, folder=tmp_path)
-    assert "systolic8x8" in {op["engine"] for op in json.loads(there.stdout)["ops"]}, there.stderr
-    shutil.rmtree(tmp_path / "site")
-    gone = npukit(*fit, folder=tmp_path)
-    assert gone.returncode == 1
-    assert "names the accelerator systolic8x8, which no plug-in provides" in gone.stderr
-    assert not npukit("boards", folder=tmp_path).stdout.count("systolic")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.boot.keys import load_key, new_key, public_bytes
 from npukit.boot.maker import SIGNATURE, check_maker, maker_of, trusted_makers
@@ -22,7 +22,7 @@ from npukit.project.build_folder import Build
 
 @pytest.fixture(scope="module")
 def unsigned(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("maker") / "out", pes=1)
+    return shared_build(DIGITS / "digits_int8.tflite", tmp_path_factory.mktemp("maker") / "out", pes=1)
 
 
 @pytest.fixture

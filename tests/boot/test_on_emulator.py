@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,15 +179,24 @@ def test_an_image_without_the_boards_key_is_refused_before_the_board_is_restarte
     refused(watched, replace(update_of(BOARD, built, NEW, own), told_at=None), reason)
 
 
+EACH = (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, DESCRIBE)
+"""The kinds of requests of an update."""
+
+
 @pytest.mark.parametrize(
-    "failure", [NpukitError("the cable was pulled"), pytest.param(KeyboardInterrupt(), marks=pytest.mark.exhaustive)]
+    ("failure", "requests"),
+    [
+        (NpukitError("the cable was pulled"), (ERASE, TRY, HELLO)),
+        pytest.param(NpukitError("the cable was pulled"), EACH, marks=pytest.mark.exhaustive),
+        pytest.param(KeyboardInterrupt(), EACH, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_link_that_fails_anywhere_before_the_image_has_confirmed_itself_leaves_the_old_one_running(
-    watched: Watched, built: Built, key: Ed25519PrivateKey, failure: BaseException
+    watched: Watched, built: Built, key: Ed25519PrivateKey, failure: BaseException, requests: Sequence[int]
 ) -> None:
-    """At the first request of each kind."""
+    """At the first request of a kind."""
     new = replace(update_of(BOARD, built, NEW, key), told_at=None)
-    for request in (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, DESCRIBE):
+    for request in requests:
         watched.fails_at, watched.failure = request, failure
         with pytest.raises(type(failure)):
             flash(watched, new)

@@ -24,7 +24,7 @@ def build(model: Path, folder: Path, board: str = "pe-mesh", **options: object) 
 
 def shared_build(model: Path, folder: Path, board: str = "pe-mesh", **options: object) -> Build:
     """A copy in `folder` of the build that all tests of a run share. Only for what npukit itself makes, unpatched."""
-    told = f"{model.name} {board} {sorted(options.items())}".encode()
+    told = f"{model.name} {board} {api.Options(**options)}".encode()  # pyright: ignore[reportArgumentType]
     description = Path(board).read_bytes() if Path(board).is_file() else b""
     name = hashlib.sha256(b"\0".join((told, description, model.read_bytes()))).hexdigest()[:16]
     made = Path(os.environ[SHARED]) / name

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.cli.main import app
 from npukit.errors import DoesNotFit, NpukitError
@@ -28,7 +28,7 @@ NET = "project/net/net.c"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build whose project was made by hand, as it is."""
     folder = tmp_path_factory.mktemp("by hand") / "out"
-    build(DIGITS / "digits_int8.tflite", folder, pes=1, toolchain="gcc")
+    shared_build(DIGITS / "digits_int8.tflite", folder, pes=1)
     make(folder)
     return folder
 

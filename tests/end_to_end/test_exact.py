@@ -9,17 +9,25 @@ import numpy as np
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
-from helpers import models
+from helpers import first_of, models
 from npukit import api
 
 PLACES = {
     "one PE": ("pe-mesh", {"pes": 1}),
-    "mesh": ("pe-mesh", {"pes": 16}),
+    "mesh": ("pe-mesh", {"pes": 16, "toolchain": "zig"}),
     "core only": ("pe-mesh", {"engine": "cpu", "pes": 1}),
     "compiled by zig": ("pe-mesh", {"pes": 1, "toolchain": "zig"}),
     "QEMU": ("mps2-an386", {}),
 }
-MESH_MODELS = ["ad01_int8", "pretrainedResnet_quant", "vww_96_int8"]
+LARGE = [
+    ("vww_96_int8", "mesh"),
+    ("pretrainedResnet_quant", "mesh"),
+    ("ad01_int8", "QEMU"),
+    ("ad01_int8", "mesh"),
+    ("vww_96_int8", "QEMU"),
+    ("pretrainedResnet_quant", "QEMU"),
+]
+"""Models larger than a PE."""
 SMALL_MODELS = ["hello_world_int8", "kws_ref_model"]
 
 
@@ -43,8 +51,7 @@ def test_small_models_equal_tflite_micro(name: str, place: str, cases: int | Non
 
 
 @pytest.mark.parametrize("cases", CASES)
-@pytest.mark.parametrize("place", ["mesh", "QEMU"])
-@pytest.mark.parametrize("name", MESH_MODELS)
+@pytest.mark.parametrize(("name", "place"), first_of(LARGE, 3))
 def test_models_larger_than_a_pe_equal_tflite_micro(name: str, place: str, cases: int | None, tmp_path: Path) -> None:
     check(name, place, cases, tmp_path / "out")
 
@@ -61,7 +68,7 @@ def test_digits_equal_the_reference(name: str, place: str, tmp_path: Path) -> No
 
 
 def test_digits_are_read_right_on_the_mesh(tmp_path: Path) -> None:
-    shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=16)
+    shared_build(DIGITS / "digits_int8.tflite", tmp_path / "out", pes=16, toolchain="zig")
     (scores,) = api.run(tmp_path / "out", inputs=DIGITS / "digits.npz")
     labels = np.load(DIGITS / "digits.npz")["labels"]
     assert (scores.reshape(len(labels), -1).argmax(1) == labels).mean() > 0.97

@@ -41,7 +41,7 @@ def accelerated(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="module")
 def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return shared_build(DIGITS, tmp_path_factory.mktemp("cpu") / "out", "mps2-an386", engine="cpu")
+    return shared_build(DIGITS, tmp_path_factory.mktemp("cpu") / "out", "mps2-an386")
 
 
 def test_the_example_says_on_the_host_what_the_network_says(accelerated: Build, tmp_path: Path) -> None:

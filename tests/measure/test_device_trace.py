@@ -129,8 +129,7 @@ def test_the_same_outputs(built: Build) -> None:
 def test_a_board_that_qemu_runs(tmp_path: Path) -> None:
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not here")
-    options = api.Options(toolchain="zig", trace=True)
-    api.build(DIGITS, board="mps2-an386", output=tmp_path / "out", options=options)
+    shared_build(DIGITS, tmp_path / "out", "mps2-an386", trace=True)
     traced = api.trace(tmp_path / "out", tmp_path / "t.json", frames=2)
     assert (traced.frames, traced.overwritten) == (2, 0)
     names: Mapping[str, object] = {

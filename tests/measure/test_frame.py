@@ -7,6 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.cli.main import app
@@ -17,17 +18,18 @@ from npukit.report.page import render
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 BUILDS = {
-    "1 PE": api.Options(pes=1),
-    "4 PEs": api.Options(pes=4),
-    "16 PEs": api.Options(pes=16),
-    "the core alone": api.Options(pes=1, engine="cpu"),
-    "batches": api.Options(pes=4, objective="throughput"),
+    "1 PE": {"pes": 1},
+    "4 PEs": {"pes": 4},
+    "16 PEs": {"pes": 16},
+    "the core alone": {"pes": 1, "engine": "cpu"},
+    "batches": {"pes": 4, "objective": "throughput"},
 }
 
 
 @pytest.fixture(scope="module", params=BUILDS)
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Bench]:
-    built = api.build(DIGITS, output=tmp_path_factory.mktemp("digits") / "out", options=BUILDS[request.param])
+    folder = tmp_path_factory.mktemp("digits") / "out"
+    built = shared_build(DIGITS, folder, toolchain="zig", **BUILDS[request.param])
     return built, api.bench(built, frames=1)
 
 

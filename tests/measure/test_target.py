@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from end_to_end.builds import DIGITS, build
+from end_to_end.builds import DIGITS, shared_build
 from npukit.link.conversation import NoAnswer
 from npukit.link.session import ANSWER_SECONDS
 from npukit.measure import target
@@ -30,7 +30,7 @@ class Silence:
 def test_how_long_renode_may_take_does_not_depend_on_how_many_networks_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = build(DIGITS / "digits_int8.tflite", tmp_path / "build", pes=1)
+    made = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", pes=1)
     monkeypatch.setattr(target, "_start", lambda *_: Silence())
     assert target.RENODE_SECONDS > ANSWER_SECONDS
     monkeypatch.setattr(target, "RENODE_SECONDS", 0.1)

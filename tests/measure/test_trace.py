@@ -67,7 +67,7 @@ def test_every_computed_tile_is_in_every_frame_under_its_layer(
 
 
 def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
-    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=1)
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=1, toolchain="zig")
     measured, traced = api.bench(built.folder, frames=2), api.trace(built.folder, tmp_path / "t.json", frames=3)
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     starts = [e["args"]["cycle"] for e in events if e.get("name") == "net_run"]
@@ -83,8 +83,8 @@ def test_the_table_and_the_timeline_agree_on_the_frames(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_rounds_agrees_with_the_table_to_the_cycle(tmp_path: Path) -> None:
-    options = api.Options(pes=3, objective="throughput", toolchain="zig")
-    built = api.build(CHECKOUT / "examples/digits/digits_int8.tflite", output=tmp_path / "out", options=options)
+    model = CHECKOUT / "examples/digits/digits_int8.tflite"
+    built = shared_build(model, tmp_path / "out", pes=PES, objective="throughput", toolchain="zig")
     together = built.plan().frames
     assert together > 1
     measured, traced = api.bench(built.folder, frames=1), api.trace(built.folder, tmp_path / "t.json", frames=2)
@@ -154,17 +154,17 @@ def _check_nesting(events: list[dict[str, Any]]) -> None:
 
 
 NETWORKS = {
-    "a mesh": ("digits_int8.tflite", api.Options(pes=8)),
-    "one PE": ("digits_int8.tflite", api.Options(pes=1)),
-    "the core alone": ("digits_qdq.onnx", api.Options(pes=1, engine="cpu")),
-    "batches": ("digits_int8.tflite", api.Options(pes=3, objective="throughput")),
+    "a mesh": ("digits_int8.tflite", {"pes": 16}),
+    "one PE": ("digits_int8.tflite", {"pes": 1}),
+    "the core alone": ("digits_qdq.onnx", {"pes": 1, "engine": "cpu"}),
+    "batches": ("digits_int8.tflite", {"pes": 4, "objective": "throughput"}),
 }
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_nothing_in_a_trace_is_before_its_beginning_or_overlaps(name: str, tmp_path: Path) -> None:
     model, options = NETWORKS[name]
-    built = api.build(CHECKOUT / "examples/digits" / model, output=tmp_path / "out", options=options)
+    built = shared_build(CHECKOUT / "examples/digits" / model, tmp_path / "out", toolchain="zig", **options)
     api.trace(built, tmp_path / "t.json", frames=2)
     events: list[dict[str, Any]] = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     timed = [event for event in events if event["ph"] != "M"]

@@ -84,7 +84,7 @@ def test_the_figures_are_those_of_the_json(measured: tuple[Build, Bench]) -> Non
 
 
 def test_flash_and_ram_are_apart(tmp_path: Path) -> None:
-    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", "mps2-an386", engine="cpu")
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", "mps2-an386")
     page = render(built, {})
     for region in built.manifest.summary["regions"]:
         assert f"{region['name']} of PE 0, {region['used']:,} of {region['size']:,} bytes" in page
