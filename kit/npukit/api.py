@@ -418,7 +418,7 @@ def ops(*, board: str = "pe-mesh") -> list[dict[str, Any]]:
 def flash(
     folder: Folder,
     *,
-    port: str,
+    port: str = "serial",
     key: Path | str | None = None,
     version: str = "0.0.0",
     security_counter: int = 0,
@@ -430,6 +430,8 @@ def flash(
     progress: Progress | None = None,
 ) -> Flashed | Programmed:
     """Put the build, signed with `key`, into the flash of the board at `port`, or say what that would write.
+
+    `port`: a serial device, `serial` for the only one that is plugged in, `emulator`, or `emulator:FILE`.
 
     An encrypted key is opened with NPUKIT_KEY_PASSPHRASE, or with what `passphrase` answers. With `provision`, a board
     that has been told nothing is told for good to take images of this key alone, or any if there is none.

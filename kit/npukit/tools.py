@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path, PurePosixPath
 
 from npukit.errors import NpukitError
 
-VERSION_TIMEOUT_S = 20
+VERSION_TIMEOUT_S, COMPILE_TIMEOUT_S = 20, 300
 EMULATED_BOARD = "pe-mesh"
 
 
@@ -80,7 +82,7 @@ def find_tools() -> list[Tool]:
     """Required ones first."""
     pins = _pins()
     packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
-    return [*packages, _emulator(), *(_extra(name) for name in EXTRAS), *(_program(program) for program in PROGRAMS)]
+    return [*packages, _compiler(), _emulator(), *map(_extra, EXTRAS), *map(_program, PROGRAMS)]
 
 
 def _package(name: str, needed_for: str, pin: str | None) -> Tool:
@@ -100,6 +102,23 @@ def _extra(name: str) -> Tool:
     except metadata.PackageNotFoundError:
         version = ""
     return Tool(name, bool(version), version, needed_for, f"pip install 'npukit[{extra}]'", required=False)
+
+
+def _compiler() -> Tool:
+    """Found if an empty file can be compiled for a PE, as a build would do it."""
+    from npukit.project.toolchain import find_toolchain
+
+    with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
+        folder = Path(scratch)
+        (folder / "empty.c").touch()
+        try:
+            toolchain = find_toolchain()
+            command = toolchain.compile_command(PurePosixPath("empty.c"), "size", (), folder, folder / "empty.o")
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S)
+        except (NpukitError, OSError, subprocess.TimeoutExpired) as error:
+            return Tool("cross compiler", False, "", "compiling firmware", str(error), required=True)
+    trouble = (done.stderr.strip() or f"{command[0]} fails") if done.returncode else ""
+    return Tool("cross compiler", not trouble, toolchain.title, "compiling firmware", trouble, required=True)
 
 
 def _emulator() -> Tool:

@@ -26,9 +26,9 @@ def test_the_boards_that_ship() -> None:
         ("mps2-an386", 1),
         ("netduinoplus2", 1),
         ("nrf52840-dk", 1),
+        ("pe-mesh", 16),
         ("pe-mesh-152", 152),
         ("pe-mesh-7296", 7296),
-        ("pe-mesh", 16),
         ("stm32f4-disco", 1),
     ]
 

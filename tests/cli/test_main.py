@@ -47,11 +47,12 @@ def test_boards_for_people_name_every_board() -> None:
 def test_what_is_wrong_is_one_line_and_ways_out(tmp_path: Path) -> None:
     done = npukit("validate", str(tmp_path), "--json")
     assert done.exit_code == 1
-    assert done.stdout == ""
+    told = json.loads(done.stdout)["error"]
     first, second, *ways = done.stderr.splitlines()
     assert first == f"error: {tmp_path} is not a build folder: it has no npukit.json"
     assert second == "Things to try:"
-    assert ways
+    assert ways == [f"  - {way}" for way in told["tries"]]
+    assert (told["message"], told["status"]) == (first.removeprefix("error: "), 1)
 
 
 def test_a_traceback_is_shown_only_with_vv(tmp_path: Path) -> None:
@@ -75,6 +76,29 @@ def test_doctor_tells_what_is_missing_and_how_to_get_it(monkeypatch: pytest.Monk
     assert not tools["qemu-system-arm"]["found"]
     assert tools["qemu-system-arm"]["how_to_get"]
     assert tools["numpy"]["found"]
+
+
+def test_doctor_fails_where_nothing_can_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A compiler that is there and does not work."""
+    (tmp_path / "arm-none-eabi-gcc").write_text("#!/bin/sh\n[ $1 = -dumpfullversion ] && echo 1.0 || exit 1\n")
+    (tmp_path / "arm-none-eabi-gcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    done = npukit("doctor")
+    assert done.exit_code == 1
+    assert "error: npukit cannot work without cross compiler" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_words_are_completed(shell: str, tmp_path: Path) -> None:
+    """What the shells ask with, and how: the words of a line so far."""
+    asked = {"COMP_WORDS": "npukit build --board stm", "COMP_CWORD": "3", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    asked |= {"_TYPER_COMPLETE_ARGS": asked["COMP_WORDS"], "_NPUKIT_COMPLETE": f"complete_{shell}"}
+    (tmp_path / "npukit").write_text("from npukit.cli.main import run\nrun()\n")
+    environment = {"PYTHONPATH": str(CHECKOUT / "kit"), **asked}
+    command = [sys.executable, str(tmp_path / "npukit")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "stm32f4-disco" in done.stdout
+    assert "pe-mesh" not in done.stdout
 
 
 def test_help_is_quick_to_come_because_it_loads_no_compiler() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 
 import pytest
+from rich.console import Console
 
 from npukit.cli.terminal import Terminal
 
@@ -46,3 +49,32 @@ def test_q_leaves_out_what_stands_beside_the_result(capsys: pytest.CaptureFixtur
 def test_a_pipe_cuts_no_column(capsys: pytest.CaptureFixture[str]) -> None:
     Terminal().table(["reason"], [["x" * 150]])
     assert "x" * 150 in capsys.readouterr().out
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 60 columns."""
+    monkeypatch.setattr(
+        "npukit.cli.terminal._console", lambda stderr: Console(file=sys.stdout, width=60, force_terminal=True)
+    )
+
+
+def test_60_columns_lose_no_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow(monkeypatch)
+    name, kernel = "model/a_block_of_some_depth/conv2d_17_with_bias_and_relu", "gemm16 to pixels, bytes"
+    headings = ("layer", "op", ">MACs", ">predicted cycles", ">of the frame", "CPU kernel", "why not accelerated")
+    Terminal().table(headings, [(name, "conv2d", "1,000", "20,000", "20,000", kernel, "the board has no accelerator")])
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert lines[0] == name
+    assert max(map(len, lines)) <= 60
+    assert " ".join(line.strip() for line in lines[1:]) == (
+        f"op conv2d; MACs 1,000; predicted cycles 20,000; of the frame 20,000; CPU kernel {kernel};"
+        " why not accelerated the board has no accelerator"
+    )
+
+
+def test_a_table_that_a_terminal_has_room_for_stays_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch)
+    Terminal().table(("board", ">PEs", "clock"), [("pe-mesh", "16", "300 MHz"), ("mps2-an386", "1", "25 MHz")])
+    assert len(capsys.readouterr().out.splitlines()) == 3

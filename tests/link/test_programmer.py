@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -88,6 +89,16 @@ def test_a_dry_run_says_the_command_and_runs_nothing(stock: Build, tool: Path) -
     status, said, _ = flash(stock, "/dev/nowhere", "--dry-run")
     assert (status, said["command"][0], said["dry_run"]) == (0, "openocd", True)
     assert not (tool / "called").exists()
+
+
+def test_a_dry_run_can_be_pasted(stock: Build, tool: Path, tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["flash", str(stock.folder), "--dry-run"]).stdout
+    first, command = said.splitlines()
+    assert first == "mps2-an386: would run"
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    where, *words = (tool / "called").read_text().splitlines()
+    image = stock.images()[0].elf
+    assert (where, words[-1]) == (str(image.parent), f"program {image.name} verify reset exit")
 
 
 def test_a_tool_that_fails_is_quoted(stock: Build, tool: Path) -> None:

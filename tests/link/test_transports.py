@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import serial
@@ -203,3 +204,23 @@ def test_a_device_that_says_nothing_takes_no_longer_than_it_may() -> None:
         Session(open_serial(os.ttyname(theirs), 115_200), answer_seconds=0.3).open()
     os.close(ours)
     os.close(theirs)
+
+
+@pytest.mark.parametrize(
+    ("ports", "reason"), [([], "no board is plugged in"), (["/dev/ttyACM0", "/dev/ttyACM1"], "2 boards are plugged in")]
+)
+def test_which_board_is_meant_is_asked(ports: list[str], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.link.transports.plugged_in", lambda: ports)
+    with pytest.raises(NpukitError, match=reason) as error:
+        open_serial("serial", 115_200)
+    assert [port for port in ports if port in " ".join(error.value.tries)] == ports
+
+
+def test_the_only_board_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serial ports that are not on USB belong to the machine."""
+    ports = [SimpleNamespace(device="/dev/ttyS0", vid=None), SimpleNamespace(device="loop://", vid=0x0483)]
+    monkeypatch.setattr("npukit.link.transports.list_ports.comports", lambda: ports)
+    line = open_serial("serial", 115_200)
+    line.write(b"to itself")
+    assert line.read(1) == b"to itself"
+    line.close()

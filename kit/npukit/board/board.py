@@ -288,14 +288,18 @@ def _tables(path: Path) -> dict[str, Any]:
     return {**tomllib.loads(other.read_text()), **tables}
 
 
+def board_names() -> list[str]:
+    """The names of the boards that ship with npukit."""
+    return sorted(path.stem for path in data_folder("boards").glob("*.toml"))
+
+
 def known_boards() -> Iterator[Board]:
     """Every board that ships with npukit, by name."""
-    for path in sorted(data_folder("boards").glob("*.toml")):
-        yield load_board(str(path))
+    yield from map(load_board, board_names())
 
 
 def _unknown(name: str) -> NpukitError:
-    known = ", ".join(sorted(p.stem for p in data_folder("boards").glob("*.toml")))
+    known = ", ".join(board_names())
     return NpukitError(
         f"board {name} is not known",
         tries=[f"one of: {known}", "npukit boards", "the path of your own board file, ending in .toml"],

@@ -31,7 +31,6 @@ app = typer.Typer(
     name="npukit",
     help="From a trained network to verified firmware for a mesh of small cores.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -35,7 +35,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON value on stdout, 
 Verbose = Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but results and errors.")]
 BuildFolder = Annotated[Path, typer.Argument(metavar="BUILD", help="A folder that `npukit build` left.")]
-On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, or a serial device.")]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="WHERE", help="emulator, renode, qemu, serial, or a device."),
+]
 PluginsOf = Annotated[
     str | None,
     typer.Option("--board", "-b", metavar="FILE", help="A board file whose plug-ins to use; else those installed."),
@@ -46,7 +49,18 @@ Models = Annotated[
         metavar="MODEL...", help="A .tflite, .onnx or .pt2 file; several, or NAME=FILE, share the board side by side."
     ),
 ]
-BoardName = Annotated[str, typer.Option("--board", "-b", metavar="NAME", help="A board's name, or a board file.")]
+
+
+def _board_names() -> list[str]:
+    from npukit.board.board import board_names
+
+    return board_names()
+
+
+BoardName = Annotated[
+    str,
+    typer.Option("--board", "-b", metavar="NAME", help="A board's name, or a board file.", autocompletion=_board_names),
+]
 Pes = Annotated[
     list[int] | None,
     typer.Option("--pes", min=1, metavar="N", help="Use at most N PEs; of several models each, or give it for each."),
@@ -162,7 +176,7 @@ def open_terminal(as_json: bool, verbose: int, quiet: bool, plugins_of: str | No
     `plugins_of` is a board file from which the plug-ins of builds are taken meanwhile.
     """
     terminal = Terminal(as_json, -1 if quiet else verbose)
-    with errors_as_lines(terminal.verbosity):
+    with errors_as_lines(terminal):
         try:
             if plugins_of:
                 _name_plugins(plugins_of)

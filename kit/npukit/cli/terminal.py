@@ -16,6 +16,9 @@ Item = TypeVar("Item")
 
 PIPE_WIDTH = 240
 
+FEW = 3
+"""Columns from which on a table is not squeezed into a narrow terminal."""
+
 TRACEBACKS_FROM = 2
 """The number of -v from which on tracebacks are shown."""
 
@@ -27,12 +30,30 @@ class Terminal:
     as_json: bool = False
     verbosity: int = 0
     _stages: Stages = field(default_factory=Stages, repr=False, compare=False)
+    _told: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def result(self, value: Any) -> None:
         """The one object or list that --json asks for."""
         self.finish()
         if self.as_json:
+            self._told.append(value)
             print(json.dumps(value, indent=2), flush=True)
+
+    def error(self, error: NpukitError) -> None:
+        """An error on stderr; with --json also as the one value, unless a result says what is wrong."""
+        self.finish()
+        if not self._told:
+            told = {"message": error.message, "facts": error.facts, "tries": error.tries, "status": error.exit_status}
+            self.result({"error": told})
+        console = _console(stderr=True)
+        if self.verbosity >= TRACEBACKS_FROM:
+            console.print_exception()
+        lines = [f"error: {error.message}", *(f"  {fact}" for fact in error.facts)]
+        if error.tries:
+            lines += ["Things to try:", *(f"  - {way}" for way in error.tries)]
+        for line in lines:
+            style = "bold red" if line is lines[0] else ""
+            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def print(self, text: str = "") -> None:
         """A line of the result for people; not with --json."""
@@ -41,10 +62,20 @@ class Terminal:
             _console(stderr=False).print(escaped(text), markup=False, highlight=False, soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Columns for people; a heading that begins with `>` has its column right-aligned."""
+        """Columns for people; a heading that begins with `>` has its column right-aligned.
+
+        Where a terminal is too narrow for them, each row is a line of its name and lines of what has a value.
+        """
         self.finish()
-        if not self.as_json:
-            _console(stderr=False).print(_table(headings, rows))
+        if self.as_json:
+            return
+        console, rows = _console(stderr=False), [*rows]
+        table = _table(headings, rows)
+        wide = console.options.update(max_width=PIPE_WIDTH)
+        if console.measure(table, options=wide).minimum <= console.width or len(headings) < FEW:
+            console.print(table)
+        else:
+            _print_records(console, headings, rows)
 
     def note(self, text: str, style: str = "") -> None:
         """Prints a remark beside the result."""
@@ -79,32 +110,21 @@ class Terminal:
 
 
 @contextmanager
-def errors_as_lines(verbosity: int) -> Iterator[None]:
+def errors_as_lines(terminal: Terminal) -> Iterator[None]:
     """An error leaves as one line and its exit status; its traceback is shown only with -vv."""
     try:
         yield
     except NpukitError as error:
-        _report(error, verbosity)
+        terminal.error(error)
         raise SystemExit(error.exit_status) from error
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
-        _report(NpukitError(f"npukit itself failed: {type(error).__name__}: {error}", tries=_OWN_FAULT), verbosity)
+        terminal.error(NpukitError(f"npukit itself failed: {type(error).__name__}: {error}", tries=_OWN_FAULT))
         raise SystemExit(1) from error
 
 
 _OWN_FAULT = ("the same command with -vv, which shows where", "npukit doctor")
-
-
-def _report(error: NpukitError, verbosity: int) -> None:
-    console = _console(stderr=True)
-    if verbosity >= TRACEBACKS_FROM:
-        console.print_exception()
-    lines = [f"error: {error.message}", *(f"  {fact}" for fact in error.facts)]
-    if error.tries:
-        lines += ["Things to try:", *(f"  - {way}" for way in error.tries)]
-    for line in lines:
-        console.print(line, style="bold red" if line is lines[0] else "", markup=False, highlight=False, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Any:
@@ -125,3 +145,19 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:
     for row in rows:
         table.add_row(*(Text(escaped(cell)) for cell in row))
     return table
+
+
+def _print_records(console: Any, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print each row as a record: its first cell, below it the others by their headings, as many as a line takes."""
+    from rich.text import Text
+
+    for first, *others in rows:
+        pairs = zip(headings[1:], others, strict=True)
+        told = "; ".join(f"{heading.lstrip('>')} {escaped(cell)}".strip() for heading, cell in pairs if cell)
+        console.print(Text(escaped(first), style="bold"), soft_wrap=True)
+        lines = Text(told).wrap(console, max(console.width - len(_INDENT), 1), overflow="fold")
+        for line in lines:
+            console.print(Text(_INDENT).append_text(line), soft_wrap=True)
+
+
+_INDENT = "  "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -31,6 +32,11 @@ class Programmed:
     image: Path
     build_id: bytes
     dry_run: bool
+
+    @property
+    def pasted(self) -> str:
+        """The command for a shell, where the image lies."""
+        return f"cd {shlex.quote(str(self.image.parent))} && {shlex.join(self.command)}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -83,5 +89,5 @@ def _run(command: tuple[str, ...], image: Path) -> None:
 def _failed(command: tuple[str, ...], words: str) -> NpukitError:
     return NpukitError(
         f"{command[0]} did not write the board's flash: {words}",
-        tries=["is the board plugged in, and does no debugger hold it?", " ".join(command)],
+        tries=["is the board plugged in, and does no debugger hold it?", shlex.join(command)],
     )

@@ -6,6 +6,7 @@ from contextlib import suppress
 from time import monotonic, sleep
 
 import serial
+from serial.tools import list_ports
 
 from npukit.errors import NpukitError
 
@@ -20,8 +21,33 @@ _BREAK_SECONDS = 0.25
 """More than the byte takes, by much: an adapter may still have others before it."""
 
 
+PLUGGED_IN = "serial"
+"""The name of the one board that is plugged in, wherever that is."""
+
+
+def plugged_in() -> list[str]:
+    """The serial ports of this machine that are on USB, as those of boards are."""
+    return sorted(port.device for port in list_ports.comports() if port.vid is not None)
+
+
+def _the_one_plugged_in() -> str:
+    ports = plugged_in()
+    if not ports:
+        raise NpukitError(
+            "no board is plugged in: this machine has no serial port on USB",
+            tries=["plug the board in", "the port's name, if it has one: /dev/ttyS0, COM3, socket://host:port"],
+        )
+    if len(ports) > 1:
+        raise NpukitError(f"{len(ports)} boards are plugged in", tries=[f"{port} instead of serial" for port in ports])
+    return ports[0]
+
+
 def open_serial(port: str, baud: int) -> SerialTransport:
-    """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`."""
+    """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`.
+
+    `serial` is the only one that has a board.
+    """
+    port = _the_one_plugged_in() if port == PLUGGED_IN else port
     try:
         return SerialTransport(port, baud)
     except _TROUBLE as error:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
+from npukit.cli.next_step import next_step
 from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
 from npukit.cli.summary import show_summary
 from npukit.cli.wishes import Wishes, takes_wishes
@@ -45,6 +46,7 @@ def build(
     """Compile a model for a board, or several side by side: plan, C project, images, report."""
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
+        from npukit.board.board import load_board
         from npukit.cli.passphrase import asked_passphrase
 
         networks, board = networks_of(models, wishes.pes), wishes.board
@@ -60,4 +62,4 @@ def build(
             api.sign(output, sign, asked_passphrase)
         terminal.result(told)
         show(terminal, told)
-        terminal.note(f"built {output}; next: npukit validate {output}")
+        terminal.note(f"built {output}; next: {next_step(output, load_board(board))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +20,12 @@ def flash(
     build: BuildFolder,
     port: Annotated[
         str,
-        typer.Option("--port", metavar="PORT", help="A serial device, emulator, or emulator:FILE to keep its flash."),
-    ],
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            help="serial: what is plugged in; a device; emulator, or emulator:FILE with its flash.",
+        ),
+    ] = "serial",
     key: Annotated[
         Path | None, typer.Option("--key", metavar="KEY.pem", help="Sign with this key (npukit new key).")
     ] = None,
@@ -75,12 +80,14 @@ def flash(
             progress=terminal,
         )
         terminal.result({**done.to_json(), **told_of(built)})
-        terminal.print(_programmed(done) if isinstance(done, Programmed) else _summary(done))
+        for line in _programmed(done) if isinstance(done, Programmed) else [_summary(done)]:
+            terminal.print(line)
 
 
-def _programmed(done: Programmed) -> str:
-    command = " ".join(done.command)
-    return f"{done.board}: would run {command}" if done.dry_run else f"{done.board} runs {done.image.name} ({command})"
+def _programmed(done: Programmed) -> list[str]:
+    if done.dry_run:
+        return [f"{done.board}: would run", done.pasted]
+    return [f"{done.board} runs {done.image.name} ({shlex.join(done.command)})"]
 
 
 def _summary(done: Flashed) -> str:

@@ -1,0 +1,37 @@
+"""The command to type after a build: on what this machine has of all that the board runs on."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from npukit.board.board import Board
+
+_PROGRAMS = {"qemu": "qemu-system-arm", "renode": "renode"}
+
+
+def next_step(folder: Path, board: Board) -> str:
+    """Validate on the first emulator that is here, else on the board; without either, what to get."""
+    for number, name in enumerate(board.runs_on):
+        if _is_here(name):
+            return f"npukit validate {folder}{f' --on {name}' if number else ''}"
+    if "serial" not in board.runs_on:
+        return "npukit doctor, which says how to get an emulator of this board"
+    if _ports():
+        return f"npukit flash {folder}, then npukit validate {folder} --on serial"
+    return f"plug the board in, then npukit flash {folder}"
+
+
+def _is_here(name: str) -> bool:
+    if name == "emulator":
+        return find_spec("npukit_emulator") is not None
+    return name in _PROGRAMS and shutil.which(_PROGRAMS[name]) is not None
+
+
+def _ports() -> list[str]:
+    from npukit.link.transports import plugged_in
+
+    return plugged_in()

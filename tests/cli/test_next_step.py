@@ -1,0 +1,37 @@
+"""What to type after a build, on machines that have this and that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from npukit.board.board import load_board
+from npukit.cli.next_step import next_step
+
+OUT = Path("out")
+
+
+@pytest.mark.parametrize(
+    ("board", "here", "ports", "said"),
+    [
+        ("pe-mesh", [], [], "npukit validate out"),
+        ("mps2-an386", ["qemu-system-arm"], [], "npukit validate out"),
+        ("mps2-an386", [], [], "npukit doctor, which says how to get an emulator of this board"),
+        ("stm32f4-disco", ["renode"], ["COM3"], "npukit validate out"),
+        ("stm32f4-disco", [], ["COM3"], "npukit flash out, then npukit validate out --on serial"),
+        ("stm32f4-disco", ["qemu-system-arm"], [], "plug the board in, then npukit flash out"),
+    ],
+)
+def test_it_follows_what_is_here(
+    board: str, here: list[str], ports: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("npukit.cli.next_step.shutil.which", lambda name: name if name in here else None)
+    monkeypatch.setattr("npukit.link.transports.plugged_in", lambda: ports)
+    assert next_step(OUT, load_board(board)) == said
+
+
+def test_without_the_built_in_emulator_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.cli.next_step.find_spec", lambda name: None)
+    monkeypatch.setattr("npukit.cli.next_step.shutil.which", lambda name: name)
+    assert next_step(OUT, load_board("pe-mesh")) == "npukit validate out --on renode"
