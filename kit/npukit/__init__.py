@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from npukit.api import Options as Options
     from npukit.api import bench as bench
     from npukit.api import build as build
+    from npukit.api import emulate as emulate
     from npukit.api import export as export
     from npukit.api import fit as fit
     from npukit.api import flash as flash

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from npukit.farm.client import FarmBench
     from npukit.farm.server import Server
     from npukit.library.write import Exported
+    from npukit.link.emulated_line import EmulatedLine
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
@@ -44,6 +45,7 @@ __all__ = [
     "bench_networks",
     "build",
     "build_networks",
+    "emulate",
     "export",
     "farm_bench",
     "fit",
@@ -354,6 +356,27 @@ def serve(
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def emulate(
+    folder: Folder,
+    *,
+    port: int | None = None,
+    flash: Path | str | None = None,
+    new: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[EmulatedLine]:
+    """The build on an emulated board, behind a pseudo-terminal or the TCP port of that number, until the context ends.
+
+    Hosts open the line's `port` as they open a board's. `flash` is a file that keeps the board's flash; with `new` the
+    board comes from the factory, with nothing in it.
+    """
+    from npukit.measure.emulated import emulated_line
+
+    kept = Path(flash) if flash else None
+    with emulated_line(load_linked(folder), port, kept, new, progress or Silent()) as line:
+        yield line
 
 
 def export(

@@ -14,6 +14,8 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -22,6 +24,7 @@ from benchmarks import cortex_m4, golden_metrics, scaling
 from typer.testing import CliRunner
 
 from helpers import CHECKOUT
+from npukit import api
 from npukit.cli.main import app
 from npukit.project.toolchain import GCC
 
@@ -31,7 +34,7 @@ PICTURE = CHECKOUT / "docs/frame.svg"
 """A frame of the tutorial's build on four PEs, as its report draws it: the picture of README."""
 
 RUN_ELSEWHERE = {
-    "/dev/tty": "a board at a serial port: tests/link/test_session.py, tests/boot/test_pseudo_terminal.py",
+    "npukit emulate": "runs until Ctrl-C: tests/boot/test_emulated_line.py",
     "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
     "--tracker": "TVM's tracker: tests/farm",
     "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
@@ -47,6 +50,9 @@ RUN_ELSEWHERE = {
     "out/core": "minutes of trials: tests/test_tuning.py",
 }
 """What a command says that nobody can run here, or that other tests run, and who does."""
+
+DEVICE, DEVICE_RUNS = "/dev/ttyACM0", "out/digits"
+"""A reader's board. Here a new one that is emulated, of the kind that this build is for, stands for it."""
 
 STAND_INS = {"model.onnx": "examples/digits/digits_float.onnx"}
 """What a reader puts for the names in the docs."""
@@ -80,16 +86,22 @@ def run_commands(page: Path, folder: Path) -> dict[str, str]:
     for name in ("examples", "boards"):
         (folder / name).symlink_to(CHECKOUT / name)
     _write_files(page, folder)
-    with _newcomers_machine(folder):
-        return {command: _run(command, folder) for command in filter(_possible, commands(page))}
+    with _newcomers_machine(folder), ExitStack() as boards:
+
+        @cache
+        def port() -> str:
+            return boards.enter_context(api.emulate(folder / DEVICE_RUNS, new=True)).port
+
+        return {command: _run(command, folder, port) for command in filter(_possible, commands(page))}
 
 
 def _possible(command: str) -> bool:
     return runs_here(command) and ("--on qemu" not in command or shutil.which("qemu-system-arm") is not None)
 
 
-def _run(command: str, folder: Path) -> str:
+def _run(command: str, folder: Path, port: Callable[[], str]) -> str:
     line, _, file = command.partition(" > ")
+    line = line.replace(DEVICE, port()) if DEVICE in line else line
     for name, stand_in in STAND_INS.items():
         line = line.replace(name, stand_in)
     here = Path.cwd()
@@ -104,11 +116,16 @@ def _run(command: str, folder: Path) -> str:
     return _lines(line.rstrip() for line in done.stdout.splitlines())
 
 
-def _newcomers_machine(folder: Path) -> mock._patch[Callable[..., str | None]]:
-    """No compiler but the one that npukit brings, and nothing that was tuned before."""
-    os.environ["NPUKIT_TUNED"] = str(folder / "tuned.json")
-    which = shutil.which
-    return mock.patch("shutil.which", lambda name, *rest, **more: None if name == GCC else which(name, *rest, **more))
+@contextmanager
+def _newcomers_machine(folder: Path) -> Iterator[None]:
+    """No compiler but the one that npukit brings, nothing that was tuned before, no maker who is trusted."""
+    which, own = shutil.which, {"NPUKIT_TUNED": str(folder / "tuned.json"), "XDG_CONFIG_HOME": str(folder / "config")}
+
+    def found(name: str, *rest: object, **more: object) -> str | None:
+        return None if name == GCC else which(name, *rest, **more)  # pyright: ignore
+
+    with mock.patch.dict(os.environ, own), mock.patch("shutil.which", found):
+        yield
 
 
 def _write_files(page: Path, folder: Path) -> None:

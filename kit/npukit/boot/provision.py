@@ -42,7 +42,9 @@ class Takes:
         return "any image, signed or not" if self.policy is Policy.OPEN else "no image"
 
     def record(self) -> bytes:
-        """The bytes that tell a board so."""
+        """The bytes that tell a board so; none where it is told nothing."""
+        if self.policy is Policy.NONE:
+            return b""
         said = _MAGIC + struct.pack("<I", _POLICY_KEY if self.key else _POLICY_OPEN) + (self.key or _NO_KEY)
         return said + _digest(said)
 

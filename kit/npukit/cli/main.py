@@ -12,6 +12,7 @@ from npukit.cli.verbs import (
     boards,
     build,
     doctor,
+    emulate,
     export,
     fit,
     flash,
@@ -62,6 +63,7 @@ app.command(epilog="Example: npukit export out/digits --portable -o digits_lib")
 app.command(epilog="Example: npukit tune out/kws --budget 300")(tune.tune)
 app.command(epilog="Example: npukit flash out/digits --port /dev/ttyACM0 --key key.pem")(flash.flash)
 app.command(epilog="Example: npukit monitor out/digits --on /dev/ttyACM0")(monitor.monitor)
+app.command(epilog="Example: npukit emulate out/digits")(emulate.emulate)
 app.command(epilog="Example: npukit serve out/digits --on /dev/ttyACM0 --tracker 192.168.1.20:9190")(serve.serve)
 app.command(epilog="Example: npukit boards --json")(boards.boards)
 app.command(epilog="Example: npukit ops --board pe-mesh")(ops.ops)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from npukit.boot.provision import Policy, Takes
 from npukit.boot.signed_image import SignedImage, Version
@@ -27,6 +27,7 @@ _WRITE_ARGUMENTS = 8
 _DIGEST_BYTES = 32
 
 
+@runtime_checkable
 class RestartableTransport(Transport, Protocol):
     """A link whose host can restart the board."""
 

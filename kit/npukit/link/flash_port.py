@@ -13,7 +13,7 @@ from npukit.boot.keys import public_bytes
 from npukit.boot.load_time import load_cycles
 from npukit.boot.loader import flash_of, loader_area
 from npukit.boot.mesh_image import distinct_programs, mesh_image
-from npukit.boot.provision import takes_of
+from npukit.boot.provision import Takes, takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import RestartableTransport
@@ -65,16 +65,22 @@ def open_board(
         with closing(open_serial(port, build.board.uart.baud)) as serial:
             yield serial
         return
+    with emulated_board(
+        build, Path(file) if file else None, takes_of(public_bytes(key) if key else None), progress
+    ) as board:
+        yield board
+
+
+@contextmanager
+def emulated_board(build: Build, file: Path | None, takes: Takes, progress: Progress) -> Iterator[FlashedBoard]:
+    """An emulated board of the build's kind, which starts from the flash in `file`, or a new one's.
+
+    A new one comes from the factory with the loader, and has been told what it `takes`.
+    """
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
-        path = Path(file) if file else Path(scratch) / "flash"
-        with closing(_emulated(build, path, key, progress)) as board:
+        path, loader = file or Path(scratch) / "flash", None
+        if not path.exists():
+            progress.stage(f"compile the loader of a new emulated board, which takes {takes}")
+            loader = loader_area(build.board, takes.record())
+        with closing(FlashedBoard(build.board, path, loader, build.models())) as board:
             yield board
-
-
-def _emulated(build: Build, path: Path, key: Ed25519PrivateKey | None, progress: Progress) -> FlashedBoard:
-    loader = None
-    if not path.exists():
-        takes = takes_of(public_bytes(key) if key else None)
-        progress.stage(f"compile the loader of a new emulated board, which takes {takes}")
-        loader = loader_area(build.board, takes.record())
-    return FlashedBoard(build.board, path, loader, build.models())

@@ -15,7 +15,7 @@ _WRITE_SECONDS = 10
 _BROKEN_SECONDS = 5.0
 """Seconds that a broken line has to come back."""
 _TROUBLE = (serial.SerialException, OSError, ValueError)
-_BREAK_BAUD = 1200
+BREAK_BAUD = 1200
 """A baud rate so low that the zeros of one byte are a break to the board, for adapters that cannot send breaks."""
 _BREAK_SECONDS = 0.25
 """More than the byte takes, by much: an adapter may still have others before it."""
@@ -88,7 +88,7 @@ class SerialTransport:
         """A break on the line: it restarts a board that has a loader."""
         baud = self._serial.baudrate
         try:
-            self._serial.baudrate = _BREAK_BAUD
+            self._serial.baudrate = BREAK_BAUD
             self._serial.write(b"\0")
             self._serial.flush()
             sleep(_BREAK_SECONDS)

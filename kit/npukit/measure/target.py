@@ -77,7 +77,7 @@ class Emulation:
 def open_target(build: Build, on: str | None = None, emulation: Emulation = Emulation()) -> Iterator[Target]:
     """Start the build on `on` (by default the first emulator the board runs on) and shake hands."""
     name = on or build.board.runs_on[0]
-    transport = _start(build, name, emulation)
+    transport = start(build, name, emulation)
     try:
         with Session(transport, build.build_id, _patience(name, emulation), network_pe(build)) as session:
             _fill_dram(build, name, session)
@@ -99,7 +99,7 @@ def open_targets(
     """Start networks side by side, and shake hands with each: one board, one link, a session for each."""
     build = next(iter(builds.values()))
     name = on or build.board.runs_on[0]
-    transport = _start(build, name, emulation)
+    transport = start(build, name, emulation)
     try:
         link, targets = SharedLink(transport), dict[str, Target]()
         for network, each in builds.items():
@@ -126,7 +126,8 @@ def _fill_dram(build: Build, name: str, session: Session) -> None:
         session.write_memory(0, data or b"", DRAM_PE + chip)
 
 
-def _start(build: Build, name: str, emulation: Emulation) -> Transport:
+def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transport:
+    """Start the build on an emulator, or open the line to a device that runs it."""
     if name != "emulator" and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
