@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.cortex_m import layers, reference, test_convolution, test_dense, test_depthwise, test_softmax, test_winograd
-from accel.cortex_m.test_add import layer_with
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.add import add
 from npukit.accel.cortex_m.kernels.border import copy_with_border, fill_border
 from npukit.accel.cortex_m.kernels.pool import pool
 from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
-from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, DepthwiseLayer, PoolLayer
-from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,10 @@ def _made(kernel: Kernel | Refusal) -> Kernel:
     return kernel
 
 
-def _filter(kernel: Kernel, layer: ConvLayer | DepthwiseLayer, compute: Callable) -> Case:
+def _filter(kernel: Kernel, layer: Layer, compute: Callable) -> Case:
     x = layers.activations(np.random.default_rng(1), layer.input_shape, extreme=False)
     packed = kernel.inputs[0].pack(x, layer.input_zero)
-    return Case(kernel, (packed,), compute(layer, x), layer.requantization.zero_point)
+    return Case(kernel, (packed,), compute(layer, x), layer.output_zero)
 
 
 def _convolutions(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
@@ -99,7 +98,7 @@ def _denses(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
 
 def _adds(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
     for zeros in ((3, -7, 11), (-128, 5, -128)):
-        layer = layer_with((5, 7, 3), (0.02, 0.03, 0.05), zeros)
+        layer = layers.add((5, 7, 3), (0.02, 0.03, 0.05), zeros)
         x, y = rng.integers(-128, 128, (2, 5, 7, 3)).astype(np.int8)
         layouts = [Layout(Order.PIXELS, layer.input_shape, border) for border in ((1, 1, 1, 1), NO_PADDING, NO_PADDING)]
         operands = (layouts[0].pack(x, zeros[0]), layouts[1].pack(y, zeros[1]))
@@ -117,7 +116,7 @@ def _softmaxes(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
 def _pools(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
     for kind in ("average", "max"):
         for shape, window, strides in (((7, 7, 13), (3, 2), (2, 1)), ((3, 3, 16), (3, 3), (1, 1))):
-            layer = PoolLayer("pool", kind, shape, window, strides)
+            layer = layers.pool(kind, shape, window, strides)
             x = layers.activations(rng, shape, extreme=False)
             target = Layout(Order.PIXELS, layer.output_shape)
             kernel = _made(pool(layer, Layout(Order.PIXELS, shape), target))

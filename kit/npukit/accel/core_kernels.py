@@ -11,13 +11,13 @@ import numpy as np
 from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
 from npukit.accel.cortex_m import kernel as cortex_m
-from npukit.accel.cortex_m.layer import CopyLayer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import Call, Choice, choose, choose_thriftily
+from npukit.accel.cortex_m.network import Call, Choice, Node, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
+from npukit.net.ops import Reshape
 from npukit.net.requantize import quantization
 
 _ALIGNMENT = 16
@@ -188,15 +188,18 @@ def _by_op(found: CoreNodes, choice: Choice, zeros: Mapping[str, int]) -> Iterat
         if name:
             assert call.kernel is not None
             source = call.inputs[0]
-            copied = isinstance(choice.nodes[source].layer, CopyLayer)
-            copy = mains[source].kernel if copied else None
+            copy = mains[source].kernel if _is_copy(choice.nodes[source]) else None
             arrangement = _arrangement(choice.layouts[node], zeros[name])
             yield name, OpKernels(copy, call.kernel, borders.get(node), arrangement)
 
 
 def _origin(choice: Choice, node: int) -> int:
     """The node itself, or what it is a copy of."""
-    return choice.nodes[node].inputs[0] if isinstance(choice.nodes[node].layer, CopyLayer) else node
+    return choice.nodes[node].inputs[0] if _is_copy(choice.nodes[node]) else node
+
+
+def _is_copy(node: Node) -> bool:
+    return node.is_a(Reshape)
 
 
 def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernel import Routine as Code
-from npukit.accel.cortex_m.kernel import entry_costs, routine
+from npukit.accel.cortex_m.kernel import entry_cycles, routine
 from npukit.accel.cortex_m.kernels.transpose import Axis, dense_strides, transposition
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -46,7 +46,7 @@ class Moves:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         bodies = self._dense(net, op, output)
-        cycles = sum(entry_costs(body, constants=self.table is not None)[1] for body in bodies)
+        cycles = sum(body.cycles + entry_cycles(constants=self.table is not None) for body in bodies)
         return Cost(cycles, 0 if self.table is None else _TABLE_BYTES, constants_key=self.note)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:

@@ -7,7 +7,7 @@ from math import prod
 
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, Pair, Sums
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Mean, Padding, Pair, Sums
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Window:
     kernel: Pair
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
-    padding: Pair = (0, 0)
+    padding: Padding = (0, 0, 0, 0)
 
     @property
     def taps(self) -> int:
@@ -59,9 +59,9 @@ def window_of(net: Net, op: Op) -> Window:
     filtered = isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
     if filtered and len(net.tensor(op.inputs[1]).shape) == 4:
         height, width = net.tensor(op.inputs[1]).shape[1:3]
-        return Window((height, width), attributes.strides, attributes.dilation, attributes.padding[:2])
+        return Window((height, width), attributes.strides, attributes.dilation, attributes.padding)
     if isinstance(attributes, AveragePool | MaxPool):
-        return Window(attributes.window, attributes.strides, (1, 1), attributes.padding[:2])
+        return Window(attributes.window, attributes.strides, (1, 1), attributes.padding)
     if isinstance(attributes, Mean):
         _, height, width, _ = net.tensor(op.inputs[0]).shape
         return Window((height, width))

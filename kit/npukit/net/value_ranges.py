@@ -5,7 +5,6 @@ A channel is a place on the last axis. Tensors of which nothing is known beyond 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -33,6 +32,10 @@ class Range:
         """The range of channels as that of a flattened tensor."""
         times = channels // len(self.low)
         return Range(np.tile(self.low, times), np.tile(self.high, times))
+
+    @property
+    def magnitude(self) -> np.ndarray:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def clamped(self, clamp: tuple[int, int]) -> Range:
         return Range(np.clip(self.low, *clamp), np.clip(self.high, *clamp))
@@ -115,28 +118,26 @@ def value_ranges(net: Net) -> dict[str, Range]:
     return found
 
 
-def sum_bounds(
-    weights: np.ndarray, bias: np.ndarray, centred: tuple[np.ndarray, np.ndarray], axes: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the most of sums over some axes, bias included, of inputs less their zero point."""
-    low, high = centred
-    wide = np.asarray(weights, np.int64)
+def accumulators(made: Filter, given: Range | None) -> Range:
+    """The sums of each output channel, bias included, of an input of that range."""
+    low, high = _centred(made, given)
+    wide = made.weights.astype(np.int64)
     least, most = np.minimum(wide * low, wide * high), np.maximum(wide * low, wide * high)
-    added = np.asarray(bias, np.int64)
-    return least.sum(tuple(axes)) + added, most.sum(tuple(axes)) + added
+    return Range(least.sum(made.reduced) + made.bias, most.sum(made.reduced) + made.bias)
 
 
-def centred(given: Range | None, channels: int, zero: int, *, padded: bool) -> tuple[np.ndarray, np.ndarray]:
+def _centred(made: Filter, given: Range | None) -> tuple[np.ndarray, np.ndarray]:
     """The interval of input less zero point, with zero where padding brings it in."""
+    channels = made.weights.shape[-1]
     known = given.repeated(channels) if given else Range.full(channels)
-    low, high = known.low - zero, known.high - zero
-    return (np.minimum(low, 0), np.maximum(high, 0)) if padded else (low, high)
+    low, high = known.low - made.zero, known.high - made.zero
+    return (np.minimum(low, 0), np.maximum(high, 0)) if made.padded else (low, high)
 
 
 def _output_range(net: Net, made: Filter, given: Range | None) -> Range:
     """The interval of each output channel: requantisation never decreases, so the ends map to the ends."""
-    inputs = centred(given, made.weights.shape[-1], made.zero, padded=made.padded)
-    low, high = (_requantized(net, made.op, each) for each in sum_bounds(made.weights, made.bias, inputs, made.reduced))
+    sums = accumulators(made, given)
+    low, high = (_requantized(net, made.op, each) for each in (sums.low, sums.high))
     return Range(low, high).clamped(made.clamp)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from npukit.accel.cortex_m.kernel import Kernel
-from npukit.accel.cortex_m.layer import Opaque
 from npukit.accel.cortex_m.network import INPUT, Choice
 
 CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
@@ -38,7 +37,7 @@ def run_network(choice: Choice, x: np.ndarray) -> tuple[np.ndarray, int]:
     """The bytes of the network's output for the bytes of its input, and the instructions of all calls."""
     tensors, instructions = {INPUT: x.view(np.uint8).ravel()}, 0
     for call in choice.calls:
-        if isinstance(choice.nodes[call.node].layer, Opaque):
+        if choice.nodes[call.node].layer is None:
             tensors[call.node] = tensors[call.inputs[0]]
             continue
         assert call.kernel is not None, call.refusals

@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 
-from npukit.accel.cortex_m.layer import (
-    NO_PADDING,
-    ConvLayer,
-    DenseLayer,
-    DepthwiseLayer,
+from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.layout import NO_PADDING, Shape
+from npukit.net.net import Net, Op
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    AveragePool,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    MaxPool,
     Padding,
     Pair,
-    Requantization,
+    Softmax,
 )
+from npukit.net.tensor import Quantization, Tensor
 
 Generator = np.random.Generator
+WEIGHTS, BIAS = "weights", "bias"
 
 
-def requantization(rng: Generator, channels: int, depth: int, *, relu: bool, spread: float = 2) -> Requantization:
+def one_op(
+    attributes: Attributes,
+    inputs: Sequence[tuple[Shape, float, int]],
+    output: tuple[Shape, float, int],
+    constants: Mapping[str, np.ndarray] | None = None,
+) -> Layer:
+    """The layer of a net of one op; of each activation its shape, scale and zero point."""
+    values = constants or {}
+    activations = {f"x{index}": given for index, given in enumerate(inputs)} | {"layer": output}
+    tensors = {
+        name: Tensor(name, (1, *shape), "int8", Quantization((scale,), (zero,)))
+        for name, (shape, scale, zero) in activations.items()
+    }
+    tensors |= {name: Tensor(name, value.shape, str(value.dtype)) for name, value in values.items()}
+    op = Op("layer", attributes, (*list(activations)[:-1], *values), ("layer",))
+    return Layer(Net("net", op.inputs[: len(inputs)], op.outputs, (op,), tensors, values), op)
+
+
+def factors(rng: Generator, channels: int, depth: int, spread: float = 2) -> tuple[np.ndarray, np.ndarray]:
     """Multipliers that put sums of `depth` products into int8, right shifts differing by about `spread`."""
     deviation = 74 * 127 * 0.57 * np.sqrt(depth)
     real = 40 / deviation * 2.0 ** rng.uniform(-spread / 2, spread / 2, channels)
@@ -25,7 +54,26 @@ def requantization(rng: Generator, channels: int, depth: int, *, relu: bool, spr
     multipliers = np.clip(np.round(real * 2.0**-shifts * 2**31).astype(np.int64), 1 << 30, (1 << 31) - 1)
     multipliers[rng.integers(channels)] = 1 << 30
     multipliers[rng.integers(channels)] = (1 << 31) - 1
-    return Requantization(multipliers, shifts, -128 if relu else int(rng.integers(-40, 40)))
+    return multipliers, shifts
+
+
+def with_factors(layer: Layer, multipliers: np.ndarray, shifts: np.ndarray) -> Layer:
+    """The layer with these for the channels of its output: activations have scale 1."""
+    reals = tuple(float(m) * 2.0 ** (int(s) - 31) for m, s in zip(multipliers, shifts, strict=True))
+    weights = replace(layer.net.tensor(WEIGHTS), quantization=Quantization(reals, (0,) * len(reals), 0))
+    return replace(layer, net=replace(layer.net, tensors={**layer.net.tensors, WEIGHTS: weights}))
+
+
+def with_shifts(layer: Layer, shifts: np.ndarray) -> Layer:
+    return with_factors(layer, layer.requantization.multipliers, shifts)
+
+
+def with_weights(layer: Layer, values: np.ndarray) -> Layer:
+    return replace(layer, net=replace(layer.net, constants={**layer.net.constants, WEIGHTS: values}))
+
+
+def _output_zero(rng: Generator, *, relu: bool) -> int:
+    return -128 if relu else int(rng.integers(-40, 40))
 
 
 def weights(rng: Generator, shape: tuple[int, ...], *, extreme: bool) -> np.ndarray:
@@ -38,7 +86,7 @@ def activations(rng: Generator, shape: tuple[int, ...], *, extreme: bool) -> np.
 
 def conv(
     rng: Generator,
-    shape: tuple[int, int, int],
+    shape: Shape,
     channels: int,
     kernel: Pair = (1, 1),
     *,
@@ -48,48 +96,73 @@ def conv(
     relu: bool = True,
     extreme: bool = False,
     spread: float = 2,
-) -> ConvLayer:
-    depth = kernel[0] * kernel[1] * shape[2]
-    return ConvLayer(
-        "layer",
-        shape,
-        weights(rng, (channels, *kernel, shape[2]), extreme=extreme),
-        rng.integers(-3000, 3000, channels).astype(np.int32),
-        int(rng.integers(-128, 128)),
-        requantization(rng, channels, depth, relu=relu, spread=spread),
-        strides,
-        padding,
-        dilation,
+) -> Layer:
+    constants = {
+        WEIGHTS: weights(rng, (channels, *kernel, shape[2]), extreme=extreme),
+        BIAS: rng.integers(-3000, 3000, channels).astype(np.int32),
+    }
+    zero = int(rng.integers(-128, 128))
+    found = factors(rng, channels, kernel[0] * kernel[1] * shape[2], spread)
+    result = (*windows(shape, kernel, strides, padding, dilation), channels)
+    output = (result, 1.0, _output_zero(rng, relu=relu))
+    return with_factors(
+        one_op(Conv2d(strides, padding, dilation), [(shape, 1.0, zero)], output, constants),
+        *found,
     )
 
 
 def depthwise(
     rng: Generator,
-    shape: tuple[int, int, int],
+    shape: Shape,
     *,
     kernel: Pair = (3, 3),
     strides: Pair = (1, 1),
     padding: Padding = (1, 1, 1, 1),
     relu: bool = True,
     extreme: bool = False,
-) -> DepthwiseLayer:
-    return DepthwiseLayer(
-        "layer",
-        shape,
-        weights(rng, (*kernel, shape[2]), extreme=extreme),
-        rng.integers(-2000, 2000, shape[2]).astype(np.int32),
-        -128,
-        requantization(rng, shape[2], kernel[0] * kernel[1], relu=relu),
-        strides,
-        padding,
+    zero: int = -128,
+) -> Layer:
+    constants = {
+        WEIGHTS: weights(rng, (1, *kernel, shape[2]), extreme=extreme),
+        BIAS: rng.integers(-2000, 2000, shape[2]).astype(np.int32),
+    }
+    found = factors(rng, shape[2], kernel[0] * kernel[1])
+    output = ((*windows(shape, kernel, strides, padding), shape[2]), 1.0, _output_zero(rng, relu=relu))
+    return with_factors(
+        one_op(DepthwiseConv2d(strides, padding), [(shape, 1.0, zero)], output, constants),
+        *found,
     )
 
 
-def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extreme: bool = False) -> DenseLayer:
-    return DenseLayer(
-        "layer",
-        weights(rng, (outputs, inputs), extreme=extreme),
-        rng.integers(-3000, 3000, outputs).astype(np.int32),
-        int(rng.integers(-128, 128)),
-        requantization(rng, outputs, inputs, relu=relu),
-    )
+def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extreme: bool = False) -> Layer:
+    constants = {
+        WEIGHTS: weights(rng, (outputs, inputs), extreme=extreme),
+        BIAS: rng.integers(-3000, 3000, outputs).astype(np.int32),
+    }
+    zero = int(rng.integers(-128, 128))
+    found = factors(rng, outputs, inputs)
+    output = ((1, 1, outputs), 1.0, _output_zero(rng, relu=relu))
+    return with_factors(one_op(Dense(), [((1, 1, inputs), 1.0, zero)], output, constants), *found)
+
+
+def add(shape: Shape, scales: tuple[float, float, float], zeros: tuple[int, int, int]) -> Layer:
+    *inputs, output = ((shape, scale, zero) for scale, zero in zip(scales, zeros, strict=True))
+    return one_op(Add(), inputs, output)
+
+
+def pool(kind: str, shape: Shape, window: Pair, strides: Pair) -> Layer:
+    made = {"average": AveragePool, "max": MaxPool}[kind](window, strides)
+    return one_op(made, [(shape, 1.0, 0)], ((*windows(shape, window, strides, NO_PADDING), shape[2]), 1.0, 0))
+
+
+def softmax(rows: int, length: int, scale: float) -> Layer:
+    shape = (1, rows, length)
+    return one_op(Softmax(), [(shape, scale, 0)], (shape, 1 / 256, -128))
+
+
+def windows(shape: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair = (1, 1)) -> Pair:
+    """The number of windows that fit, down and across."""
+    top, left, bottom, right = padding
+    down = (shape[0] + top + bottom - (window[0] - 1) * dilation[0] - 1) // strides[0] + 1
+    across = (shape[1] + left + right - (window[1] - 1) * dilation[1] - 1) // strides[1] + 1
+    return down, across

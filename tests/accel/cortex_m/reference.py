@@ -6,15 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import (
-    AddLayer,
-    ConvLayer,
-    DenseLayer,
-    DepthwiseLayer,
-    Multiplier,
-    PoolLayer,
-    Requantization,
-)
+from npukit.accel.cortex_m.layer import Layer
+from npukit.net.ops import AveragePool
+from npukit.net.requantize import Multiplier, Requantization, add_rescaling, quantization
 
 
 def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
@@ -38,9 +32,9 @@ def multiply_by_quantized_multiplier(
     return rounding_divide_by_power_of_two(doubling_high_multiply(shifted, multiplier), np.maximum(-shift, 0))
 
 
-def requantized(accumulator: np.ndarray, requantization: Requantization) -> np.ndarray:
-    scaled = multiply_by_quantized_multiplier(accumulator, requantization.multipliers, requantization.shifts)
-    return np.clip(scaled + requantization.zero_point, *requantization.clamp).astype(np.int8)
+def requantized(accumulator: np.ndarray, factors: Requantization, zero: int) -> np.ndarray:
+    scaled = multiply_by_quantized_multiplier(accumulator, factors.multipliers, factors.shifts)
+    return np.clip(scaled + zero, -128, 127).astype(np.int8)
 
 
 def _padded(x: np.ndarray, padding: tuple[int, int, int, int]) -> np.ndarray:
@@ -48,57 +42,60 @@ def _padded(x: np.ndarray, padding: tuple[int, int, int, int]) -> np.ndarray:
     return np.pad(x, ((top, bottom), (left, right), (0, 0)))
 
 
-def _taps(x: np.ndarray, layer: ConvLayer | DepthwiseLayer, dilation: tuple[int, int]):
+def _taps(x: np.ndarray, layer: Layer):
     """For each kernel position the inputs under it, zero point removed."""
-    centred = _padded(x.astype(np.int64) - layer.input_zero, layer.padding)
+    window = layer.window
+    dilation, strides = window.dilation, window.strides
+    centred = _padded(x.astype(np.int64) - layer.input_zero, window.padding)
     height, width, _ = layer.output_shape
-    for row, column in product(range(layer.kernel[0]), range(layer.kernel[1])):
+    for row, column in product(*map(range, window.kernel)):
         y, x_ = row * dilation[0], column * dilation[1]
-        rows = slice(y, y + (height - 1) * layer.strides[0] + 1, layer.strides[0])
-        columns = slice(x_, x_ + (width - 1) * layer.strides[1] + 1, layer.strides[1])
+        rows = slice(y, y + (height - 1) * strides[0] + 1, strides[0])
+        columns = slice(x_, x_ + (width - 1) * strides[1] + 1, strides[1])
         yield row, column, centred[rows, columns]
 
 
-def convolution(layer: ConvLayer, x: np.ndarray) -> np.ndarray:
-    total = np.zeros(layer.output_shape, np.int64) + layer.bias
-    for row, column, under in _taps(x, layer, layer.dilation):
-        total += under @ layer.weights[:, row, column].T.astype(np.int64)
-    return requantized(total, layer.requantization)
+def convolution(layer: Layer, x: np.ndarray) -> np.ndarray:
+    total = np.zeros(layer.output_shape, np.int64) + layer.filter.bias
+    for row, column, under in _taps(x, layer):
+        total += under @ layer.filter.weights[:, row, column].T.astype(np.int64)
+    return requantized(total, layer.requantization, layer.output_zero)
 
 
-def depthwise(layer: DepthwiseLayer, x: np.ndarray) -> np.ndarray:
-    total = np.zeros(layer.output_shape, np.int64) + layer.bias
-    for row, column, under in _taps(x, layer, (1, 1)):
-        total += under * layer.weights[row, column].astype(np.int64)
-    return requantized(total, layer.requantization)
+def depthwise(layer: Layer, x: np.ndarray) -> np.ndarray:
+    total = np.zeros(layer.output_shape, np.int64) + layer.filter.bias
+    for row, column, under in _taps(x, layer):
+        total += under * layer.filter.weights[0, row, column].astype(np.int64)
+    return requantized(total, layer.requantization, layer.output_zero)
 
 
-def dense(layer: DenseLayer, x: np.ndarray) -> np.ndarray:
+def dense(layer: Layer, x: np.ndarray) -> np.ndarray:
     centred = x.reshape(-1).astype(np.int64) - layer.input_zero
-    total = layer.weights.astype(np.int64) @ centred + layer.bias
-    return requantized(total, layer.requantization).reshape(layer.output_shape)
+    total = layer.filter.weights.astype(np.int64) @ centred + layer.filter.bias
+    return requantized(total, layer.requantization, layer.output_zero).reshape(layer.output_shape)
 
 
-def add(layer: AddLayer, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    first = _shifted_and_rescaled(x, layer.zero_points[0], layer.first)
-    second = _shifted_and_rescaled(y, layer.zero_points[1], layer.second)
-    total = multiply_by_quantized_multiplier(first + second, layer.output.value, layer.output.shift)
-    return np.clip(total + layer.zero_points[2], *layer.clamp).astype(np.int8)
+def add(layer: Layer, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    factors = add_rescaling(layer.net, layer.op)
+    zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
+    first = _shifted_and_rescaled(x, zeros[0], factors.first)
+    second = _shifted_and_rescaled(y, zeros[1], factors.second)
+    total = multiply_by_quantized_multiplier(first + second, factors.output.multiplier, factors.output.shift)
+    return np.clip(total + layer.output_zero, *layer.clamp).astype(np.int8)
 
 
 def _shifted_and_rescaled(x: np.ndarray, zero_point: int, factor: Multiplier) -> np.ndarray:
-    return multiply_by_quantized_multiplier((x.astype(np.int64) - zero_point) << 20, factor.value, factor.shift)
+    return multiply_by_quantized_multiplier((x.astype(np.int64) - zero_point) << 20, factor.multiplier, factor.shift)
 
 
-def pool(layer: PoolLayer, x: np.ndarray) -> np.ndarray:
+def pool(layer: Layer, x: np.ndarray) -> np.ndarray:
+    kernel, strides = layer.window.kernel, layer.window.strides
     height, width, channels = layer.output_shape
     result = np.zeros((height, width, channels), np.int64)
     for i, j in product(range(height), range(width)):
-        row, column = i * layer.strides[0], j * layer.strides[1]
-        window = (
-            x[row : row + layer.window[0], column : column + layer.window[1]].reshape(-1, channels).astype(np.int64)
-        )
-        result[i, j] = window.max(0) if layer.kind == "max" else _average(window)
+        row, column = i * strides[0], j * strides[1]
+        under = x[row : row + kernel[0], column : column + kernel[1]].reshape(-1, channels).astype(np.int64)
+        result[i, j] = _average(under) if isinstance(layer.attributes, AveragePool) else under.max(0)
     return result.astype(np.int8)
 
 

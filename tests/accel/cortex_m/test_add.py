@@ -5,28 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.cortex_m import laboratory, reference
+from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.add import add
-from npukit.accel.cortex_m.layer import NO_PADDING, AddLayer, Multiplier, Padding, Shape
-from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.net.requantize import multiplier_for
+from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
+from npukit.net.ops import Padding
 
 
-def layer_with(shape: Shape, scales: tuple[float, float, float], zero_points: tuple[int, int, int]) -> AddLayer:
-    twice = 2 * max(scales[:2])
-    reals = (scales[0] / twice, scales[1] / twice, twice / ((1 << 20) * scales[2]))
-    first, second, output = (Multiplier(f.multiplier, f.shift) for f in map(multiplier_for, reals))
-    return AddLayer("sum", shape, first, second, output, zero_points)
-
-
-def check(layer: AddLayer, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, Padding, Padding]) -> Kernel:
+def check(layer: Layer, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, Padding, Padding]) -> Kernel:
     layouts = [Layout(Order.PIXELS, layer.input_shape, border) for border in borders]
     kernel = add(layer, *layouts)
     assert isinstance(kernel, Kernel), kernel.reason
     operands = (layout.pack(values, 7) for layout, values in zip(layouts, (x, y), strict=False))
     run = laboratory.run(kernel, *operands)
-    got = layouts[2].unpack(run.output, layer.zero_points[2])
+    got = layouts[2].unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.add(layer, x, y))
     assert run.instructions == kernel.instructions
     return kernel
@@ -38,7 +31,7 @@ def test_every_pair_of_values(seed: int):
     first, second = (float(v) for v in np.exp(rng.uniform(-4, 0, 2)))
     output = max(first, second) * float(rng.uniform(0.3, 2.5))
     zeros = [int(v) for v in rng.integers(-128, 128, 3)]
-    layer = layer_with((256, 256, 1), (first, second, output), (zeros[0], zeros[1], -128 if seed % 2 else zeros[2]))
+    layer = layers.add((256, 256, 1), (first, second, output), (zeros[0], zeros[1], -128 if seed % 2 else zeros[2]))
     x, y = (v[..., None].astype(np.int8) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     kernel = check(layer, x, y, (NO_PADDING, NO_PADDING, NO_PADDING))
     assert kernel.instructions <= (7.25 if seed % 2 else 8.25) * x.size
@@ -46,7 +39,7 @@ def test_every_pair_of_values(seed: int):
 
 def test_tensors_with_borders():
     rng = np.random.default_rng(1)
-    layer = layer_with((5, 7, 3), (0.02, 0.03, 0.05), (3, -7, 11))
+    layer = layers.add((5, 7, 3), (0.02, 0.03, 0.05), (3, -7, 11))
     x, y = rng.integers(-128, 128, (2, 5, 7, 3)).astype(np.int8)
     laboratory.check_assemblers(check(layer, x, y, ((1, 1, 1, 1), NO_PADDING, (1, 0, 2, 1))))
 
@@ -54,7 +47,7 @@ def test_tensors_with_borders():
 @pytest.mark.parametrize("over", [0, 1])
 def test_the_output_may_lie_on_an_input(over: int):
     rng = np.random.default_rng(1)
-    layer = layer_with((5, 7, 3), (0.02, 0.03, 0.05), (3, -7, 11))
+    layer = layers.add((5, 7, 3), (0.02, 0.03, 0.05), (3, -7, 11))
     bordered, smaller = (Layout(Order.PIXELS, layer.input_shape, border) for border in ((1, 1, 1, 1), (0, 0, 1, 1)))
     kernel = add(layer, bordered, bordered, smaller)
     assert isinstance(kernel, Kernel)
@@ -65,6 +58,6 @@ def test_the_output_may_lie_on_an_input(over: int):
 
 
 def test_planes_are_refused():
-    layer = layer_with((4, 4, 4), (0.02, 0.03, 0.05), (-128, -128, -128))
+    layer = layers.add((4, 4, 4), (0.02, 0.03, 0.05), (-128, -128, -128))
     planes, pixels = (Layout(order, (4, 4, 4)) for order in (Order.PLANES8, Order.PIXELS))
     assert isinstance(add(layer, planes, pixels, pixels), Refusal)

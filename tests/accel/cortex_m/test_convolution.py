@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,22 +9,22 @@ from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.convolution import convolution
-from npukit.accel.cortex_m.layer import ConvLayer
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
 
 HALFWORDS, BYTES = Density.HALFWORDS, Density.BYTES
 
 
-def kernel_for(layer: ConvLayer, density: Density, order: Order = Order.PIXELS, *, transposed: bool = False) -> Kernel:
-    source = Layout(Order.PIXELS, layer.input_shape, layer.padding)
+def kernel_for(layer: Layer, density: Density, order: Order = Order.PIXELS, *, transposed: bool = False) -> Kernel:
+    source = Layout(Order.PIXELS, layer.input_shape, layer.window.padding)
     kernel = convolution(layer, source, Layout(order, layer.output_shape, transposed=transposed), density)
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
 
-def check(layer: ConvLayer, kernel: Kernel, x: np.ndarray) -> laboratory.Run:
+def check(layer: Layer, kernel: Kernel, x: np.ndarray) -> laboratory.Run:
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
-    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes
@@ -71,7 +69,7 @@ def test_inputs_scaled_for_pair_words(channels: int):
     rng = np.random.default_rng(channels)
     layer = layers.conv(rng, (4, 6, channels), 8, spread=1)
     shifts = np.clip(layer.requantization.shifts, -8, -6)
-    layer = replace(layer, requantization=replace(layer.requantization, shifts=shifts))
+    layer = layers.with_shifts(layer, shifts)
     kernel = kernel_for(layer, HALFWORDS, Order.PLANES16)
     assert "pair words" in kernel.variant
     check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
@@ -83,7 +81,7 @@ def test_a_right_shift_for_each_channel(relu: bool, order: Order):
     rng = np.random.default_rng(7)
     layer = layers.conv(rng, (4, 6, 12), 8, relu=relu or order is not Order.PIXELS)
     shifts = layer.requantization.shifts - rng.integers(0, 12, 8)
-    layer = replace(layer, requantization=replace(layer.requantization, shifts=np.maximum(shifts, -19)))
+    layer = layers.with_shifts(layer, np.maximum(shifts, -19))
     kernel = kernel_for(layer, HALFWORDS, order)
     assert ".." in kernel.condition.split(",")[0]
     check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))

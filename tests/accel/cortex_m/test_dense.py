@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,22 +9,22 @@ from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.dense import dense
-from npukit.accel.cortex_m.layer import DenseLayer
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
 
 
-def with_one_multiplier(layer: DenseLayer) -> DenseLayer:
+def with_one_multiplier(layer: Layer) -> Layer:
     r = layer.requantization
     multipliers, shifts = np.full_like(r.multipliers, r.multipliers[0]), np.full_like(r.shifts, r.shifts[0])
-    return replace(layer, requantization=replace(r, multipliers=multipliers, shifts=shifts))
+    return layers.with_factors(layer, multipliers, shifts)
 
 
-def kernel_for(layer: DenseLayer, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
+def kernel_for(layer: Layer, density: Density, byte_worth: float = 8) -> Kernel | Refusal:
     source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
     return dense(layer, source, target, density, byte_worth)
 
 
-def check(layer: DenseLayer, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:
+def check(layer: Layer, density: Density, x: np.ndarray, byte_worth: float = 8) -> Kernel:
     kernel = kernel_for(layer, density, byte_worth)
     assert isinstance(kernel, Kernel), kernel.reason
     run = laboratory.run(kernel, x.view(np.uint8))
@@ -81,6 +79,6 @@ def test_both_assemblers_agree_with_the_predicted_size():
 
 def test_a_weight_of_minus_128_does_not_fit_beside_another():
     layer = layers.dense(np.random.default_rng(3), 16, 4)
-    refused = kernel_for(replace(layer, weights=np.full((4, 16), -128, np.int8)), Density.BYTES)
+    refused = kernel_for(layers.with_weights(layer, np.full((4, 16), -128, np.int8)), Density.BYTES)
     assert isinstance(refused, Refusal)
     assert "-128" in refused.reason

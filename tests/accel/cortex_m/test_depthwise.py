@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
-from npukit.accel.cortex_m.layer import DepthwiseLayer
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
 
 HALFWORDS, BYTES = Order.PLANES16, Order.PLANES8
 
 
-def kernel_for(
-    layer: DepthwiseLayer, order: Order, target: Layout | None = None, *, transposed: bool = False
-) -> Kernel:
+def kernel_for(layer: Layer, order: Order, target: Layout | None = None, *, transposed: bool = False) -> Kernel:
     source = Layout(order, layer.input_shape, transposed=transposed)
     kernel = depthwise(layer, source, target or Layout(Order.PIXELS, layer.output_shape, transposed=transposed))
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
 
-def check(layer: DepthwiseLayer, kernel: Kernel, x: np.ndarray) -> None:
+def check(layer: Layer, kernel: Kernel, x: np.ndarray) -> None:
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
-    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.depthwise(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes
@@ -68,7 +64,7 @@ def test_an_output_without_relu(spread: int, kernel: tuple[int, int], order: Ord
     rng = np.random.default_rng(spread)
     layer = layers.depthwise(rng, (6, 9, 8), kernel=kernel, padding=(1, 1, 1, 1), relu=False)
     shifts = np.maximum(layer.requantization.shifts - rng.integers(0, spread + 1, 8), -19)
-    layer = replace(layer, requantization=replace(layer.requantization, shifts=shifts))
+    layer = layers.with_shifts(layer, shifts)
     check(layer, kernel_for(layer, order), layers.activations(rng, layer.input_shape, extreme=False))
 
 
@@ -86,7 +82,7 @@ def test_a_right_shift_for_each_channel(order: Order):
     rng = np.random.default_rng(9)
     layer = layers.depthwise(rng, (6, 7, 8))
     shifts = np.maximum(layer.requantization.shifts - rng.integers(0, 14, 8), -19)
-    layer = replace(layer, requantization=replace(layer.requantization, shifts=shifts))
+    layer = layers.with_shifts(layer, shifts)
     check(layer, kernel_for(layer, order), layers.activations(rng, layer.input_shape, extreme=False))
 
 

@@ -11,7 +11,6 @@ from accel.cortex_m import laboratory, layers
 from helpers import models
 from npukit.accel.core_nodes import core_nodes
 from npukit.accel.cortex_m.kernel import source
-from npukit.accel.cortex_m.layer import Opaque
 from npukit.accel.cortex_m.network import INPUT, Node, choose, choose_thriftily
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
@@ -74,7 +73,7 @@ def test_no_layer_goes_without_a_kernel_for_the_sake_of_sram():
     rng = np.random.default_rng(1)
     first = layers.conv(rng, (4, 4, 32), 32)
     second = layers.conv(rng, (4, 4, 32), 32, (3, 3), strides=(2, 2), padding=(1, 1, 1, 1))
-    chosen = choose_thriftily([Node(Opaque("input", (4, 4, 32)), (INPUT,)), Node(first, (0,)), Node(second, (1,))])
+    chosen = choose_thriftily([Node("input", (4, 4, 32), (INPUT,)), Node.of(first, 0), Node.of(second, 1)])
     assert [call.kernel is None for call in chosen.calls if call.node] == [False, False, False]
     assert choose(chosen.nodes, sram=3 * chosen.live_bytes // 4).without_kernel == 2
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.cortex_m import laboratory, reference
+from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.pool import pool
-from npukit.accel.cortex_m.layer import PoolLayer
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
 
 
-def check(layer: PoolLayer, x: np.ndarray) -> Kernel:
+def check(layer: Layer, x: np.ndarray) -> Kernel:
     kernel = pool(layer, Layout(Order.PIXELS, layer.input_shape), Layout(Order.PIXELS, layer.output_shape))
     assert isinstance(kernel, Kernel), kernel.reason
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, 0))
@@ -39,11 +39,11 @@ def test_pools(kind: str, shape: tuple[int, int, int], window: tuple[int, int], 
     # Channels of different means: an average of plain noise is always near zero.
     x = (rng.integers(-60, 60, (1, 1, shape[2])) + rng.integers(-68, 68, shape)).astype(np.int8)
     x[:, :, 0], x[:, :, 1] = -128, 127
-    laboratory.check_assemblers(check(PoolLayer("pool", kind, shape, window, strides), x))
+    laboratory.check_assemblers(check(layers.pool(kind, shape, window, strides), x))
 
 
 def test_few_channels_are_refused_by_name():
-    layer = PoolLayer("pool", "max", (4, 4, 3), (3, 3), (1, 1))
+    layer = layers.pool("max", (4, 4, 3), (3, 3), (1, 1))
     refused = pool(layer, Layout(Order.PIXELS, (4, 4, 3)), Layout(Order.PIXELS, (2, 2, 3)))
     assert isinstance(refused, Refusal)
     assert "3 channels" in refused.reason

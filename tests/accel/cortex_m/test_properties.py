@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.cortex_m import laboratory, layers, reference
-from accel.cortex_m.test_add import layer_with
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.kernels.variants import kernels
-from npukit.accel.cortex_m.layer import AddLayer, ConvLayer, DenseLayer, DepthwiseLayer, PoolLayer
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.net.ops import Dense
 
 Generator = np.random.Generator
-Filter = ConvLayer | DepthwiseLayer | DenseLayer
 EXAMPLES = settings(max_examples=12, derandomize=True)
 SMALL, STRIDES, PAD = st.integers(1, 3), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(0, 2)
 PADDING = st.tuples(PAD, PAD, PAD, PAD)
@@ -34,19 +33,19 @@ def check(kernel: Kernel, operands: list[np.ndarray], zero: int, target_zero: in
     assert (run.instructions, run.stack_bytes) == (kernel.instructions, kernel.stack_bytes)
 
 
-def check_filter(layer: Filter, rng: Generator, compute: Callable, sources: list[Layout], orders: list[Order]) -> int:
+def check_filter(layer: Layer, rng: Generator, compute: Callable, sources: list[Layout], orders: list[Order]) -> int:
     """Run every kernel of a layer; returns how many there are."""
-    shape = layer.input_shape[2:] if isinstance(layer, DenseLayer) else layer.input_shape
+    shape = layer.input_shape[2:] if isinstance(layer.attributes, Dense) else layer.input_shape
     x = layers.activations(rng, shape, extreme=bool(rng.integers(4) == 0))
     expected = compute(layer, x).reshape(layer.output_shape)
     found = list(_between(layer, sources, orders))
     for kernel in found:
-        zeros = (layer.input_zero, layer.requantization.zero_point)
+        zeros = (layer.input_zero, layer.output_zero)
         check(kernel, [x.reshape(layer.input_shape)], *zeros, expected)
     return len(found)
 
 
-def _between(layer: Filter, sources: list[Layout], orders: list[Order]) -> Iterator[Kernel]:
+def _between(layer: Layer, sources: list[Layout], orders: list[Order]) -> Iterator[Kernel]:
     for source, order in product(sources, orders):
         target = Layout(order, layer.output_shape, transposed=source.transposed)
         yield from (kernel for kernel in kernels(layer, [source], target) if isinstance(kernel, Kernel))
@@ -113,7 +112,7 @@ def test_matrix_vector_products(inputs: int, outputs: int, relu: bool, seed: int
 def test_sums(shape, borders, zeros, seed: int):
     rng = np.random.default_rng(seed)
     first, second = (float(v) for v in np.exp(rng.uniform(-4, 0, 2)))
-    layer: AddLayer = layer_with(shape, (first, second, max(first, second) * float(rng.uniform(0.3, 2.5))), zeros)
+    layer = layers.add(shape, (first, second, max(first, second) * float(rng.uniform(0.3, 2.5))), zeros)
     *sources, target = (Layout(Order.PIXELS, shape, border) for border in borders)
     operands = [layers.activations(rng, shape, extreme=False) for _ in sources]
     (kernel,) = kernels(layer, sources, target)
@@ -131,7 +130,7 @@ def test_sums(shape, borders, zeros, seed: int):
     seed=SEEDS,
 )
 def test_pools(kind: str, window, strides, shape, border, seed: int):
-    layer = PoolLayer("pool", kind, shape, window, strides)
+    layer = layers.pool(kind, shape, window, strides)
     x = layers.activations(np.random.default_rng(seed), shape, extreme=False)
     (kernel,) = kernels(layer, [Layout(Order.PIXELS, shape, border)], Layout(Order.PIXELS, layer.output_shape))
     assert isinstance(kernel, Kernel)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.cortex_m import laboratory
+from accel.cortex_m import laboratory, layers
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.softmax import softmax
-from npukit.accel.cortex_m.layer import SoftmaxLayer
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.net.net import Net, Op
 from npukit.net.ops import Softmax
-from npukit.net.reference.softmax import exp_table
 from npukit.net.reference.softmax import softmax as reference
 from npukit.net.tensor import Quantization, Tensor
 
@@ -24,7 +22,7 @@ def expected(x: np.ndarray, scale: float) -> np.ndarray:
 
 def kernel_for(rows: int, length: int, scale: float) -> Kernel | Refusal:
     layout = Layout(Order.PIXELS, (1, rows, length))
-    return softmax(SoftmaxLayer("softmax", rows, length, exp_table(scale, 1.0)), layout, layout)
+    return softmax(layers.softmax(rows, length, scale), layout, layout)
 
 
 @pytest.mark.parametrize("scale", [0.004, 0.1, 0.7, 2.5])

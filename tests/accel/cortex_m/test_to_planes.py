@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ from npukit.accel.cortex_m.layout import Layout, Order
 @pytest.mark.parametrize("shape", [(5, 7, 3), (4, 4, 16), (1, 1, 2), (9, 5, 1), (2, 3, 300)])
 def test_a_depthwise_convolution_of_any_zero_point(shape: tuple[int, int, int], zero: int, transposed: bool):
     rng = np.random.default_rng(7)
-    layer = replace(layers.depthwise(rng, shape), input_zero=zero)
+    layer = layers.depthwise(rng, shape, zero=zero)
     x = layers.activations(rng, shape, extreme=False)
     source, planes = (Layout(order, shape, transposed=transposed) for order in (Order.PIXELS, Order.PLANES16))
     copy = copy_to_planes("copy", source, planes, zero)
@@ -29,7 +27,7 @@ def test_a_depthwise_convolution_of_any_zero_point(shape: tuple[int, int, int], 
     copied = laboratory.run(copy, source.pack(x, zero))
     np.testing.assert_array_equal(planes.unpack(copied.output, zero), x)
     assert (copied.instructions, copied.stack_bytes) == (copy.instructions, copy.stack_bytes)
-    got = main.output.unpack(laboratory.run(main, copied.output).output, layer.requantization.zero_point)
+    got = main.output.unpack(laboratory.run(main, copied.output).output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.depthwise(layer, x))
 
 

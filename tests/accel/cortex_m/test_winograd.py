@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.winograd import winograd
-from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, Padding
-from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
+from npukit.net.ops import Padding
 
 FAST, SMALL = 0.0, 1e9
 """What a byte of code is worth: nothing, and more than anything."""
 
 
-def kernel_for(layer: ConvLayer, output_border: Padding = NO_PADDING, byte_worth: float = FAST) -> Kernel:
-    source = Layout(Order.PIXELS, layer.input_shape, layer.padding)
+def kernel_for(layer: Layer, output_border: Padding = NO_PADDING, byte_worth: float = FAST) -> Kernel:
+    source = Layout(Order.PIXELS, layer.input_shape, layer.window.padding)
     kernel = winograd(layer, source, Layout(Order.PIXELS, layer.output_shape, output_border), byte_worth)
     assert isinstance(kernel, Kernel), kernel.reason
     return kernel
 
 
-def check(layer: ConvLayer, kernel: Kernel, x: np.ndarray) -> None:
+def check(layer: Layer, kernel: Kernel, x: np.ndarray) -> None:
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
-    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes
@@ -57,11 +56,11 @@ def test_the_largest_transformed_weights():
     """Weights all of one sign transform to nine times themselves; the sums inside may wrap."""
     rng = np.random.default_rng(5)
     layer = layers.conv(rng, (8, 8, 16), 4, (3, 3), padding=(1, 1, 1, 1), extreme=True)
-    weights = layer.weights.copy()
+    weights = layer.filter.weights.copy()
     weights[0], weights[1] = 127, -127
     x = layers.activations(rng, layer.input_shape, extreme=True)
     x[:4], x[4:] = 127, -128
-    layer = replace(layer, weights=weights)
+    layer = layers.with_weights(layer, weights)
     check(layer, kernel_for(layer), x)
 
 
@@ -73,7 +72,7 @@ def test_the_output_may_lie_on_the_input(size: tuple[int, int]):
     assert kernel.may_overwrite == (0,)
     x = layers.activations(rng, layer.input_shape, extreme=False)
     run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero), over=0)
-    got = kernel.output.unpack(run.output, layer.requantization.zero_point)
+    got = kernel.output.unpack(run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -15,6 +16,7 @@ PROLOGUE = ".syntax unified\n.thumb\n.text\n"
 _ENTRY_INSTRUCTIONS = 3
 _ENTRY_BYTES = 12
 _ENTRY_CYCLES = 4
+_BRANCH_CYCLES = 2
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Routine:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """`void symbol(const int8_t *input, int8_t *output, void *scratch)`; an add takes two inputs.
 
@@ -46,16 +48,26 @@ class Kernel:
     symbol: str
     variant: str
     condition: str
-    routine: Routine
-    constants: tuple[Constant, ...]
+    body: Assembly
     inputs: tuple[Layout, ...]
     output: Layout
-    instructions: int
-    cycles: int
-    scratch_bytes: int
     stack_bytes: int
+    constants: tuple[Constant, ...] = ()
+    scratch_bytes: int = 0
     reads_beyond: int = 0
     may_overwrite: tuple[int, ...] = ()
+
+    @cached_property
+    def routine(self) -> Routine:
+        return routine(self.body)
+
+    @property
+    def instructions(self) -> int:
+        return self.body.instructions + (_ENTRY_INSTRUCTIONS if self.constants else 1)
+
+    @property
+    def cycles(self) -> int:
+        return self.body.cycles + entry_cycles(constants=bool(self.constants))
 
     @property
     def entry(self) -> str:
@@ -98,10 +110,9 @@ def routine(body: Assembly) -> Routine:
     return Routine(name, f".balign 4\n.thumb_func\n{name}:\n{text}", body.bytes)
 
 
-def entry_costs(body: Assembly, *, constants: bool) -> tuple[int, int]:
-    """Instructions and cycles of one call, the entry included."""
-    extra = (_ENTRY_INSTRUCTIONS, _ENTRY_CYCLES) if constants else (1, 2)
-    return body.instructions + extra[0], body.cycles + extra[1]
+def entry_cycles(*, constants: bool) -> int:
+    """Cycles before a routine, which may be told where its constants lie."""
+    return _ENTRY_CYCLES if constants else _BRANCH_CYCLES
 
 
 def source(kernels: Iterable[Kernel]) -> str:

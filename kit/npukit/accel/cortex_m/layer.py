@@ -1,212 +1,165 @@
-"""The input of the generator: one int8 layer as plain integers and numpy arrays.
-
-Tensors are height x width x channels. Shifts follow TensorFlow Lite: positive is to the left.
-"""
+"""An op of a net as the kernels see it: its tensors are height x width x channels."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
+from npukit.accel.cortex_m.layout import Layout, Shape
+from npukit.accel.geometry import Window, window_of
+from npukit.net.net import Net, Op
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    AveragePool,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    MaxPool,
+    Pair,
+    Reshape,
+    Softmax,
+    TvmCode,
+)
+from npukit.net.requantize import Requantization, quantization, requantization
+from npukit.net.value_ranges import Filter, Range, accumulators, filter_of
 
-from npukit.net.value_ranges import Range
-
-Pair = tuple[int, int]
-Shape = tuple[int, int, int]
-Padding = tuple[int, int, int, int]
-"""top, left, bottom, right"""
-
-NO_PADDING: Padding = (0, 0, 0, 0)
 INT8: Pair = (-128, 127)
 
 
-@dataclass(frozen=True)
-class Multiplier:
-    """A real factor: value * 2**(shift - 31)."""
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """An op that has kernels; a reshape to the same shape is a copy. `input_range` is what its input can hold."""
 
-    value: int
-    shift: int
-
-
-@dataclass(frozen=True)
-class Requantization:
-    """Scaling int32 accumulators to int8: one multiplier and shift per output channel, then zero point and clamp."""
-
-    multipliers: np.ndarray
-    shifts: np.ndarray
-    zero_point: int
-    clamp: Pair = INT8
-
-
-@dataclass(frozen=True)
-class ConvLayer:
-    """A convolution with every channel in every output. Weights are [out, kernel height, kernel width, in]."""
-
-    name: str
-    input_shape: Shape
-    weights: np.ndarray
-    bias: np.ndarray
-    input_zero: int
-    requantization: Requantization
-    strides: Pair = (1, 1)
-    padding: Padding = NO_PADDING
-    dilation: Pair = (1, 1)
+    net: Net
+    op: Op
     input_range: Range | None = None
 
     @property
-    def kernel(self) -> Pair:
-        return self.weights.shape[1], self.weights.shape[2]
+    def name(self) -> str:
+        return self.op.name
 
     @property
+    def attributes(self) -> Attributes:
+        return self.op.attributes
+
+    @cached_property
+    def input_shape(self) -> Shape:
+        return shape_of(self.net, self.op.inputs[0])
+
+    @cached_property
     def output_shape(self) -> Shape:
-        return (
-            *window_positions(self.input_shape, self.kernel, self.strides, self.padding, self.dilation),
-            len(self.weights),
-        )
+        return shape_of(self.net, self.op.output)
+
+    @property
+    def input_zero(self) -> int:
+        return quantization(self.net, self.op.inputs[0]).zero_point
+
+    @property
+    def output_zero(self) -> int:
+        return quantization(self.net, self.op.output).zero_point
+
+    @property
+    def clamp(self) -> Pair:
+        return getattr(self.attributes, "clamp", INT8)
+
+    @cached_property
+    def window(self) -> Window:
+        return window_of(self.net, self.op)
+
+    def window_origin(self, source: Layout) -> int:
+        """The place of the first window's first tap in memory."""
+        top, left, _, _ = self.window.padding
+        return source.origin - top * source.row_stride - left * source.column_stride
+
+    def border_refusal(self, source: Layout) -> str | None:
+        """Why windows leave what is in memory, or None."""
+        if all(have >= need for have, need in zip(source.border, self.window.padding, strict=True)):
+            return None
+        return f"the input has the border {source.border}, the padding needs {self.window.padding}"
+
+    @cached_property
+    def requantization(self) -> Requantization:
+        return requantization(self.net, self.op)
+
+    @cached_property
+    def filter(self) -> Filter:
+        """Weights and biases of a layer that has some."""
+        found = filter_of(self.net, self.op)
+        assert found is not None, self.op
+        return found
+
+    @cached_property
+    def accumulators(self) -> Range:
+        """The interval of each output channel's accumulator, bias included. Partial sums may leave it."""
+        return accumulators(self.filter, self.input_range)
 
     @property
     def macs(self) -> int:
+        """Its products, those with padding among them; 0 where it has no weights."""
+        if not isinstance(self.attributes, Conv2d | DepthwiseConv2d | Dense):
+            return 0
         height, width, _ = self.output_shape
-        return height * width * self.weights.size
+        return height * width * self.filter.weights.size
 
 
-@dataclass(frozen=True)
-class DepthwiseLayer:
-    """A convolution of each channel with a kernel of its own. Weights are [kernel height, kernel width, channels]."""
-
-    name: str
-    input_shape: Shape
-    weights: np.ndarray
-    bias: np.ndarray
-    input_zero: int
-    requantization: Requantization
-    strides: Pair = (1, 1)
-    padding: Padding = NO_PADDING
-    input_range: Range | None = None
-
-    @property
-    def kernel(self) -> Pair:
-        return self.weights.shape[0], self.weights.shape[1]
-
-    @property
-    def output_shape(self) -> Shape:
-        return (*window_positions(self.input_shape, self.kernel, self.strides, self.padding), self.input_shape[2])
-
-    @property
-    def macs(self) -> int:
-        height, width, _ = self.output_shape
-        return height * width * self.weights.size
+def shape_of(net: Net, name: str) -> Shape:
+    """Height, width and channels; a tensor of fewer dimensions is a line of pixels, one of more lies flat."""
+    shape = net.tensor(name).shape
+    return pixels(shape) or (1, 1, net.tensor(name).elements)
 
 
-@dataclass(frozen=True)
-class DenseLayer:
-    """A matrix-vector product. Weights are [out, in]."""
-
-    name: str
-    weights: np.ndarray
-    bias: np.ndarray
-    input_zero: int
-    requantization: Requantization
-    input_range: Range | None = None
-
-    @property
-    def input_shape(self) -> Shape:
-        return 1, 1, self.weights.shape[1]
-
-    @property
-    def output_shape(self) -> Shape:
-        return 1, 1, self.weights.shape[0]
-
-    @property
-    def macs(self) -> int:
-        return self.weights.size
+def pixels(shape: tuple[int, ...]) -> Shape | None:
+    """A tensor's shape as height, width and channels; None of a batch."""
+    if len(shape) == 4 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) > 3:
+        return None
+    height, width, channels = (1,) * (3 - len(shape)) + shape
+    return height, width, channels
 
 
-@dataclass(frozen=True)
-class AddLayer:
-    """An elementwise sum: both operands, shifted left by 20, are rescaled, then their sum is."""
-
-    name: str
-    input_shape: Shape
-    first: Multiplier
-    second: Multiplier
-    output: Multiplier
-    zero_points: tuple[int, int, int]
-    clamp: Pair = INT8
-
-    @property
-    def output_shape(self) -> Shape:
-        return self.input_shape
+def refusal(net: Net, op: Op) -> str:
+    """Why there are no kernels for an op; empty if there are."""
+    find = _REFUSALS.get(type(op.attributes))
+    names = (*net.activations(op), *op.outputs)
+    if any(pixels(net.tensor(name).shape) is None for name in names):
+        return "it has a batch"
+    if find is None:
+        return "made by TVM" if isinstance(op.attributes, TvmCode) else f"there are no kernels for {op.kind}"
+    if any(net.tensor(name).dtype != "int8" for name in names):
+        return "an activation is not int8"
+    return find(net, op)
 
 
-@dataclass(frozen=True)
-class PoolLayer:
-    """An average or a maximum over windows inside the tensor; `kind` is "average" or "max"."""
-
-    name: str
-    kind: str
-    input_shape: Shape
-    window: Pair
-    strides: Pair
-    clamp: Pair = INT8
-
-    @property
-    def output_shape(self) -> Shape:
-        return (*window_positions(self.input_shape, self.window, self.strides, NO_PADDING), self.input_shape[2])
+def _filter_refusal(net: Net, op: Op) -> str:
+    weights = net.constant(op, 1)
+    if weights is None:
+        return "its weights are not constant"
+    if filter_of(net, op) is not None:
+        return ""
+    if isinstance(op.attributes, Dense):
+        return "it has several rows of inputs"
+    if isinstance(op.attributes, Conv2d):
+        return "it has groups"
+    grown = weights.shape[3] != net.tensor(op.inputs[0]).shape[-1]
+    return "it has several outputs for each channel" if grown else "it is dilated"
 
 
-@dataclass(frozen=True)
-class SoftmaxLayer:
-    """exp(x - max) over the last axis, normalised: `rows` vectors of `length`.
-
-    `exponentials` holds exp of the differences 0, -1, .. -255 in Q0.31, as TensorFlow Lite computes them.
-    """
-
-    name: str
-    rows: int
-    length: int
-    exponentials: np.ndarray
-
-    @property
-    def input_shape(self) -> Shape:
-        return 1, self.rows, self.length
-
-    @property
-    def output_shape(self) -> Shape:
-        return self.input_shape
+def _add_refusal(net: Net, op: Op) -> str:
+    alike = len(list(net.activations(op))) == 2 and net.tensor(op.inputs[0]).shape == net.tensor(op.inputs[1]).shape
+    return "" if alike else "it is not a sum of two activations of one shape"
 
 
-@dataclass(frozen=True)
-class CopyLayer:
-    """The same tensor in another place, where it may have a border of zero points."""
-
-    name: str
-    input_shape: Shape
-    zero_point: int
-
-    @property
-    def output_shape(self) -> Shape:
-        return self.input_shape
+def _pool_refusal(net: Net, op: Op) -> str:
+    padding = window_of(net, op).padding
+    return f"windows reach outside the input by {padding}" if any(padding) else ""
 
 
-@dataclass(frozen=True)
-class Opaque:
-    """Something that reads and writes dense tensors: an input, an op without kernels, a reshape, the host."""
-
-    name: str
-    output_shape: Shape
-
-    @property
-    def input_shape(self) -> Shape:
-        return self.output_shape
-
-
-Layer = Opaque | CopyLayer | ConvLayer | DepthwiseLayer | DenseLayer | AddLayer | PoolLayer | SoftmaxLayer
-
-
-def window_positions(shape: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair = (1, 1)) -> Pair:
-    """The number of windows that fit, down and across."""
-    top, left, bottom, right = padding
-    down = (shape[0] + top + bottom - (window[0] - 1) * dilation[0] - 1) // strides[0] + 1
-    across = (shape[1] + left + right - (window[1] - 1) * dilation[1] - 1) // strides[1] + 1
-    return down, across
+_REFUSALS: Mapping[type[Attributes], Callable[[Net, Op], str]] = {
+    **dict.fromkeys((Conv2d, DepthwiseConv2d, Dense), _filter_refusal),
+    **dict.fromkeys((AveragePool, MaxPool), _pool_refusal),
+    **dict.fromkeys((Reshape, Softmax), lambda net, op: ""),
+    Add: _add_refusal,
+}

@@ -7,7 +7,10 @@ from enum import Enum
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import NO_PADDING, Padding, Shape
+from npukit.net.ops import Padding
+
+Shape = tuple[int, int, int]
+NO_PADDING: Padding = (0, 0, 0, 0)
 
 
 class Order(Enum):

@@ -11,9 +11,10 @@ from itertools import product
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.border import fill_border
 from npukit.accel.cortex_m.kernels.variants import kernels
-from npukit.accel.cortex_m.layer import NO_PADDING, ConvLayer, CopyLayer, DenseLayer, DepthwiseLayer, Layer, Padding
-from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.accel.cortex_m.layer import Layer
+from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order, Shape
 from npukit.errors import DoesNotFit
+from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
 
 INPUT = -1
 _KEPT = 32
@@ -28,10 +29,27 @@ AS_USUAL: Mapping[int, float] = {}
 
 @dataclass(frozen=True)
 class Node:
-    """A layer and the nodes whose outputs it reads; INPUT is the network's input."""
+    """A tensor of a network and the nodes that it is made of; INPUT is the network's input.
 
-    layer: Layer
+    Without a layer both it and they lie densely: an input, the output of an op without kernels, the host.
+    """
+
+    name: str
+    shape: Shape
     inputs: tuple[int, ...]
+    layer: Layer | None = None
+
+    @classmethod
+    def of(cls, layer: Layer, *inputs: int) -> Node:
+        return cls(layer.name, layer.output_shape, inputs, layer)
+
+    def is_a(self, *kinds: type[Attributes]) -> bool:
+        return self.layer is not None and isinstance(self.layer.attributes, kinds)
+
+    @property
+    def padding(self) -> Padding:
+        """The border of zero points that a kernel wants around its input."""
+        return self.layer.window.padding if self.layer and self.is_a(Conv2d) else NO_PADDING
 
 
 @dataclass(frozen=True)
@@ -158,7 +176,7 @@ def choose(
         if not partials:
             limits = f"{sram} bytes of SRAM and {flash} of flash"
             raise DoesNotFit(
-                f"{nodes[index].layer.name} does not fit {limits}",
+                f"{nodes[index].name} does not fit {limits}",
                 tries=["--objective memory", "a board with more memory"],
             )
     best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
@@ -188,8 +206,7 @@ class _Search:
             worth * code_worth.get(index, 1) * (_MEMORY_BYTE_WORTH if objective == "memory" else 1)
             for index, worth in enumerate(_byte_worth(nodes))
         ]
-        first = next(node.layer for node in nodes if INPUT in node.inputs)
-        self.input_layout = Layout(Order.PIXELS, first.input_shape)
+        self.input_layout = Layout(Order.PIXELS, next(node.shape for node in nodes if INPUT in node.inputs))
         self.start = _Partial(0.0, 0, 0, frozenset(), None, (), (INPUT, self.input_layout))
 
     def extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
@@ -264,31 +281,28 @@ class _Search:
     ) -> tuple[list[Kernel], tuple[Refusal, ...]]:
         key = (index, sources, target)
         if key not in self._found:
-            everything = list(kernels(self._nodes[index].layer, sources, target, self._byte_worth[index]))
+            layer = self._nodes[index].layer
+            everything = list(kernels(layer, sources, target, self._byte_worth[index])) if layer else []
             accepted = [k for k in everything if isinstance(k, Kernel)]
             self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
         return self._found[key]
 
     def _fill(self, index: int, target: Layout) -> tuple[Call, ...]:
-        if not any(target.border) or isinstance(self._nodes[index].layer, CopyLayer):
+        node = self._nodes[index]
+        if not any(target.border) or node.is_a(Reshape):
             return ()
-        reader = next(self._nodes[i].layer for i in self._consumers[index] if self._padding(i) != NO_PADDING)
-        assert isinstance(reader, ConvLayer)
-        kernel = fill_border(f"{self._nodes[index].layer.name}_border", target, reader.input_zero)
+        readers = (self._nodes[i] for i in self._consumers[index])
+        zero = next(reader.layer.input_zero for reader in readers if reader.layer and any(reader.padding))
+        kernel = fill_border(f"{node.name}_border", target, zero)
         return (Call(index, kernel, (index,)),) if isinstance(kernel, Kernel) else ()
-
-    def _padding(self, index: int) -> Padding:
-        layer = self._nodes[index].layer
-        return layer.padding if isinstance(layer, ConvLayer) else NO_PADDING
 
     def _candidates(self, index: int) -> list[Layout]:
         """The layouts a node's output could have, given who reads it."""
-        shape = self._nodes[index].layer.output_shape
-        readers = [self._nodes[i].layer for i in self._consumers[index]]
-        borders = {NO_PADDING, _hull([self._padding(i) for i in self._consumers[index]])}
+        shape, readers = self._nodes[index].shape, [self._nodes[i] for i in self._consumers[index]]
+        borders = {NO_PADDING, _hull([reader.padding for reader in readers])}
         sides = (False, True) if shape[0] > shape[1] > 1 and readers else (False,)
         layouts = [Layout(Order.PIXELS, shape, b, t) for b, t in product(sorted(borders), sides)]
-        if readers and all(isinstance(reader, DepthwiseLayer) for reader in readers):
+        if readers and all(reader.is_a(DepthwiseConv2d) for reader in readers):
             layouts += [Layout(o, shape, NO_PADDING, t) for o, t in product((Order.PLANES8, Order.PLANES16), sides)]
         return layouts
 
@@ -305,18 +319,13 @@ def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     """The time that a byte of each layer's code must save: more in large networks, less where layers share it."""
     signatures = [_signature(node.layer) for node in nodes]
-    alike, macs = Counter(signatures), sum(_macs(node.layer) for node in nodes)
+    alike, macs = Counter(signatures), sum(node.layer.macs for node in nodes if node.layer)
     return [macs / _MACS_PER_BYTE_WORTH / alike[signature] for signature in signatures]
 
 
-def _macs(layer: Layer) -> int:
-    return layer.macs if isinstance(layer, ConvLayer | DepthwiseLayer | DenseLayer) else 0
-
-
-def _signature(layer: Layer) -> tuple:
+def _signature(layer: Layer | None) -> tuple:
     """The key that layers that can share code have in common."""
-    windows = (layer.kernel, layer.strides, layer.padding) if isinstance(layer, ConvLayer | DepthwiseLayer) else ()
-    return type(layer), layer.input_shape, layer.output_shape, windows
+    return (type(layer.attributes), layer.input_shape, layer.output_shape, layer.window) if layer else ()
 
 
 def _hull(paddings: Sequence[Padding]) -> Padding:

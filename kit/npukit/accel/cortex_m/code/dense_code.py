@@ -7,6 +7,7 @@ from functools import cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.code.stream import BYTE_BITS
 
 ACCUMULATORS = ("r2", "r3", "r4", "r5")
 INPUTS = ("r6", "r7", "r8", "r9")
@@ -19,7 +20,6 @@ FRAME_STREAM_END = 16
 FRAME_INPUTS_END = 20
 FRAME_INPUTS = 24
 FRAME_BYTES = 28
-BYTE_BITS = 8
 
 
 @dataclass(frozen=True)

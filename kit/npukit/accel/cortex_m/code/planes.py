@@ -14,12 +14,29 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.stream import packed
 from npukit.accel.cortex_m.code.taps import Weights, tap_under
-from npukit.accel.cortex_m.layer import DepthwiseLayer, Pair
+from npukit.net.ops import Pair
 
 RESIDENT_KERNEL = (3, 3)
 """The kernel whose weights stay in registers for a whole plane."""
+RESIDENT_ROWS = 2
+"""Output rows computed at a time with such a kernel; one with others."""
 WIDEST_KERNEL = 7
 Columns = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A plane along one of its sides: inputs, outputs, and how the window moves. `padding` is that before the first."""
+
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int
+    padding: int
+
+    def start(self, output: int) -> int:
+        """The input under the window's first tap, perhaps before the first input."""
+        return output * self.stride - self.padding
 
 
 @dataclass(frozen=True)
@@ -51,39 +68,32 @@ class Group:
         return self.width, self.taps
 
 
-def tiles(layer: DepthwiseLayer) -> Iterator[Tile]:
-    """Two output rows at a time where the weights stay in registers, else one."""
-    height, kernel = layer.output_shape[0], layer.kernel[0]
-    for row in range(0, height, tile_height(layer.kernel)):
-        rows = min(tile_height(layer.kernel), height - row)
-        starts = [(row + r) * layer.strides[0] - layer.padding[0] for r in range(rows)]
-        first, last = max(starts[0], 0), min(starts[-1] + kernel, layer.input_shape[0])
-        taps = (tuple(tap_under(y, s, kernel, layer.input_shape[0]) for s in starts) for y in range(first, last))
-        yield Tile(row, rows, first, tuple(taps))
+def tiles(down: Line, height: int) -> Iterator[Tile]:
+    """Tiles of `height` output rows, the last one perhaps less."""
+    for row in range(0, down.outputs, height):
+        starts = [down.start(each) for each in range(row, min(row + height, down.outputs))]
+        first, last = max(starts[0], 0), min(starts[-1] + down.kernel, down.inputs)
+        taps = (tuple(tap_under(y, s, down.kernel, down.inputs) for s in starts) for y in range(first, last))
+        yield Tile(row, len(starts), first, tuple(taps))
 
 
-def tile_height(kernel: Pair) -> int:
-    return 2 if kernel == RESIDENT_KERNEL else 1
-
-
-def groups(layer: DepthwiseLayer, *, halfwords: bool) -> Iterator[Group]:
-    """Groups of as many columns as there are accumulators for a row of the tile.
+def groups(across: Line, height: int, *, halfwords: bool) -> Iterator[Group]:
+    """Groups of as many columns as there are accumulators for a row of a tile of that height.
 
     Halfwords want windows that start at a word: columns go alone until they do.
     """
-    width, stride, left = layer.output_shape[1], layer.strides[1], layer.padding[1]
     column = 0
-    while column < width:
-        start = column * stride - left
-        alone = halfwords and stride == 1 and (start < 0 or start % 2 == 1)
-        columns = 1 if alone else min(4 // tile_height(layer.kernel), width - column)
-        yield _group(layer, column, columns, halfwords=halfwords)
+    while column < across.outputs:
+        start = across.start(column)
+        alone = halfwords and across.stride == 1 and (start < 0 or start % 2 == 1)
+        columns = 1 if alone else min(4 // height, across.outputs - column)
+        yield _group(across, column, columns, halfwords=halfwords)
         column += columns
 
 
-def _group(layer: DepthwiseLayer, column: int, columns: int, *, halfwords: bool) -> Group:
-    width, kernel = layer.input_shape[1], layer.kernel[1]
-    starts = [(column + c) * layer.strides[1] - layer.padding[1] for c in range(columns)]
+def _group(across: Line, column: int, columns: int, *, halfwords: bool) -> Group:
+    width, kernel = across.inputs, across.kernel
+    starts = [across.start(column + c) for c in range(columns)]
     first, last = max(starts[0], 0), min(starts[-1] + kernel, width)
     base = first & ~1 if halfwords else max(min(first, width - 4), 0)
     loaded = _halfword_pairs(base, last) if halfwords else _byte_pairs(base, last, width)

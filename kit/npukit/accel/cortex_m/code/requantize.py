@@ -16,9 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.cortex_m.layer import INT8, Requantization
+from npukit.net.ops import Pair
+from npukit.net.requantize import Requantization
+from npukit.net.value_ranges import HIGHEST, LOWEST
 
 LARGEST_EXPONENT = 22
+LARGEST_WEIGHT = 32767
 _LEAST_PRESCALE = 2
 _SHARED_STEP = 4
 INT32_LIMIT = 1 << 31
@@ -53,11 +56,9 @@ def smallest_exponent(requantization: Requantization) -> int:
     return max(int(exponents(requantization).max()) + 1, 1)
 
 
-def clamp_refusal(requantization: Requantization) -> str | None:
-    """Why saturation to 8 bits is not this layer's clamp, or None."""
-    if requantization.clamp != INT8:
-        return f"the clamp {requantization.clamp} is not the range of int8"
-    return None
+def clamp_refusal(clamp: Pair) -> str | None:
+    """Why saturation to 8 bits is not this clamp, or None."""
+    return None if clamp == (LOWEST, HIGHEST) else f"the clamp {clamp} is not the range of int8"
 
 
 def common_exponents(requantization: Requantization) -> list[int]:
@@ -72,16 +73,15 @@ def smallest_exponents(requantization: Requantization) -> np.ndarray:
 
 
 def fast_requantization(
-    requantization: Requantization, exponent: int | np.ndarray, *, unsigned: bool = False
+    requantization: Requantization, zero: int, exponent: int | np.ndarray, *, unsigned: bool = False
 ) -> FastRequantization:
     """The constants for a common E or one per channel. `unsigned` leaves out the zero point: results count from it."""
     e = exponents(requantization)
     exponent = np.broadcast_to(np.asarray(exponent, np.int64), e.shape)
-    zero = 0 if unsigned else requantization.zero_point
     half = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e - 1, 0), 0)
-    addends = (np.int64(zero) << exponent) + (np.int64(1) << (exponent - 1)) + half
+    addends = (np.int64(0 if unsigned else zero) << exponent) + (np.int64(1) << (exponent - 1)) + half
     ties = np.where(e >= 1, np.int64(1) << np.maximum(exponent - e, 0), 0)
-    if requantization.zero_point == INT8[0]:
+    if zero == LOWEST:
         ties = np.zeros_like(ties)
     multipliers = np.asarray(requantization.multipliers, np.int64)
     return FastRequantization(exponent, 1 + exponent - e, multipliers, addends, ties)
@@ -97,3 +97,10 @@ def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:
     if bits.max() > 31:
         return f"an accumulator of {int(bits.max())} bits after prescaling does not fit 32"
     return None
+
+
+def prescale_refusal(fast: FastRequantization, prescaled: np.ndarray) -> str | None:
+    """Why prescaled weights leave 16 bits, or None."""
+    if np.abs(prescaled).max(initial=0) <= LARGEST_WEIGHT:
+        return None
+    return f"right shifts that differ by {int(np.ptp(fast.prescale))} push prescaled weights out of 16 bits"

@@ -10,6 +10,8 @@ from npukit.accel.cortex_m.code.block import constants_order
 from npukit.accel.cortex_m.code.block_shape import Density, Shape
 from npukit.accel.cortex_m.code.requantize import FastRequantization
 
+BYTE_BITS = 8
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -40,11 +42,16 @@ def block_stream(blocks: Blocks, shape: Shape) -> np.ndarray:
     return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
 
 
-def byte_pairs_refusal(weights: np.ndarray) -> str | None:
-    """Why two channels' weights do not share a halfword, or None."""
+def bytes_refusal(weights: np.ndarray, fast: FastRequantization, magnitude: np.ndarray) -> str | None:
+    """Why two channels do not share halfwords of weights and an accumulator, or None."""
+    first = fast.prescale[0::2]
     pairs = 256 * weights[0 : len(weights) // 2 * 2 : 2] + weights[1::2]
+    if magnitude[0::2].max() >= 1 << 23:
+        return "an accumulator beyond 2^23 does not fit beside another"
     if pairs.size and (pairs.min() < -(1 << 15) or pairs.max() >= 1 << 15):
         return "a weight of -128 does not fit beside another"
+    if first.min() < BYTE_BITS < first.max():
+        return "some channels shift left and some right"
     return None
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
-from npukit.accel.cortex_m.layer import INT8, AddLayer, Multiplier, Requantization
+from npukit.accel.cortex_m.code.requantize import clamp_refusal
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
+from npukit.accel.cortex_m.layer import INT8, Layer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.ranges import requantized
+from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, add_rescaling, quantization, rescale
 
 ONE_HALF = Multiplier(1 << 30, 0)
-LEFT_SHIFT = 20
 _LARGEST_SHIFT = 23
 _UNROLLED = 16
 _ENTRIES = 256
@@ -36,44 +36,39 @@ class Plan:
     ties: bool
 
 
-def add(layer: AddLayer, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
+def add(layer: Layer, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
     """The sum of two tensors of pixels into a third, each with any border."""
-    reason = _refusal(layer, (first, second, target))
+    factors = add_rescaling(layer.net, layer.op)
+    reason = _refusal(layer, factors, (first, second, target))
     if reason:
         return Refusal("add by table", reason)
-    swapped = layer.first != ONE_HALF
+    swapped = factors.first != ONE_HALF
     lines, elements = _lines((first, second, target))
-    plan = Plan(lines, elements, (first, second, target), swapped, -layer.output.shift, layer.zero_points[2] != INT8[0])
+    plan = Plan(lines, elements, (first, second, target), swapped, -factors.output.shift, layer.output_zero != INT8[0])
     body = _emit(plan)
-    instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
         variant="add by table",
         condition=f"the {'second' if swapped else 'first'} operand has the larger scale",
-        routine=routine(body),
-        constants=(Constant(f"{layer.name}_table", _constants(layer, plan)),),
+        body=body,
+        constants=(Constant(f"{layer.name}_table", _constants(layer, factors, plan)),),
         inputs=(first, second),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
-        scratch_bytes=0,
         stack_bytes=36,
         may_overwrite=tuple(index for index, source in enumerate((first, second)) if source.follows(target)),
     )
 
 
-def _refusal(layer: AddLayer, layouts: tuple[Layout, ...]) -> str | None:
+def _refusal(layer: Layer, factors: AddRescaling, layouts: tuple[Layout, ...]) -> str | None:
     if any(layout.order is not Order.PIXELS for layout in layouts):
         return "adds pixels, not planes"
     if len({layout.transposed for layout in layouts}) > 1:
         return "the tensors are transposed differently"
-    if ONE_HALF not in (layer.first, layer.second):
+    if ONE_HALF not in (factors.first, factors.second):
         return "no operand has the rescaling factor one half"
-    if not 1 <= -layer.output.shift <= _LARGEST_SHIFT:
-        return f"an output shift of {layer.output.shift} leaves 32 bits"
-    if layer.clamp != INT8:
-        return f"the clamp {layer.clamp} is not the range of int8"
-    return None
+    if not 1 <= -factors.output.shift <= _LARGEST_SHIFT:
+        return f"an output shift of {factors.output.shift} leaves 32 bits"
+    return clamp_refusal(layer.clamp)
 
 
 def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
@@ -86,21 +81,16 @@ def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
     return height, width * channels
 
 
-def _constants(layer: AddLayer, plan: Plan) -> np.ndarray:
+def _constants(layer: Layer, factors: AddRescaling, plan: Plan) -> np.ndarray:
     """Multiplier and addend, then the doubled share of each value of the looked-up operand, both zero points in it."""
-    factors, zeros = (layer.first, layer.second), layer.zero_points
-    table, shifted = (0, 1) if plan.swapped else (1, 0)
+    looked_up = factors.first if plan.swapped else factors.second
+    zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
+    table, shifted = zeros if plan.swapped else zeros[::-1]
     values = np.arange(INT8[0], INT8[1] + 1, dtype=np.int64)
-    shares = _rescaled((values - zeros[table]) << LEFT_SHIFT, factors[table])
-    entries = 2 * shares - (zeros[shifted] << LEFT_SHIFT)
-    addend = (zeros[2] << plan.shift) + (1 << (plan.shift - 1))
-    words = np.concatenate([[layer.output.value, addend], entries])
+    entries = 2 * rescale((values - table) << ADD_LEFT_SHIFT, looked_up) - (shifted << ADD_LEFT_SHIFT)
+    addend = (layer.output_zero << plan.shift) + (1 << (plan.shift - 1))
+    words = np.concatenate([[factors.output.multiplier, addend], entries])
     return (words & 0xFFFFFFFF).astype(np.uint32)
-
-
-def _rescaled(values: np.ndarray, factor: Multiplier) -> np.ndarray:
-    unclamped = (-(1 << 31), (1 << 31) - 1)
-    return requantized(values, Requantization(np.array(factor.value), np.array(factor.shift), 0, unclamped))
 
 
 def _emit(plan: Plan) -> Assembly:
@@ -147,7 +137,7 @@ def _emit_elements(asm: Assembly, plan: Plan, count: int) -> None:
     for start in range(0, count, 2):
         pair = list(zip(sums[start : start + 2], ("r8", "r9"), strict=False))
         asm.emit(*(f"ldrsb {value}, [r0], #1" for _, value in pair))
-        asm.emit(*(f"add {s}, {s}, {value}, lsl #{LEFT_SHIFT}" for s, value in pair))
+        asm.emit(*(f"add {s}, {s}, {value}, lsl #{ADD_LEFT_SHIFT}" for s, value in pair))
     for s in sums:
         if plan.ties:
             asm.emit(f"add r8, r12, {s}, asr #31")

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 
 _CHUNK = 32
@@ -49,19 +49,15 @@ def _kernel(
     if source.transposed != target.transposed:
         return Refusal(variant, "the tensors are transposed differently")
     body = _emit(_plan(target, copies=copies))
-    instructions, cycles = entry_costs(body, constants=True)
     pattern = np.full(4, zero_point & 0xFF, np.uint8).view(np.uint32)
     return Kernel(
         symbol=symbol,
         variant=variant,
         condition="pixels",
-        routine=routine(body),
+        body=body,
         constants=(Constant(f"{symbol}_pattern", pattern),),
         inputs=(source,),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
-        scratch_bytes=0,
         stack_bytes=8,
     )
 

@@ -18,24 +18,22 @@ from npukit.accel.cortex_m.code.requantize import (
     common_exponents,
     fast_requantization,
     overflow,
+    prescale_refusal,
     smallest_exponent,
     smallest_exponents,
 )
-from npukit.accel.cortex_m.code.stream import Blocks, block_stream, byte_pairs_refusal
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
-from npukit.accel.cortex_m.layer import INT8, ConvLayer
+from npukit.accel.cortex_m.code.stream import BYTE_BITS, Blocks, block_stream, bytes_refusal
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
+from npukit.accel.cortex_m.layer import INT8, Layer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.ranges import accumulators
 
 _PUSHED_BYTES = 36
 _PAIR_WORDS_EXPONENT = 16
-_BYTE_BITS = 8
-_LARGEST_WEIGHT = 32767
 _UNROLLINGS = tuple(Unrolling(blocks, steps) for blocks in (2, 4, 8) for steps in (4, 8, 16, 32))
 
 
 def convolution(
-    layer: ConvLayer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+    layer: Layer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
 ) -> Kernel | Refusal:
     """The convolution from one layout to another; `byte_worth` is what a byte of code must save."""
     variant = f"gemm{density.value} to {target.order.value}"
@@ -54,23 +52,21 @@ def convolution(
     return Refusal(variant, "; ".join(dict.fromkeys(reasons)))
 
 
-def _refusal(layer: ConvLayer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
     if source.order is not Order.PIXELS:
         return f"reads pixels, not {source.order.value}"
-    if any(have < need for have, need in zip(source.border, layer.padding, strict=True)):
-        return f"the input has the border {source.border}, the padding needs {layer.padding}"
-    if target.order is not Order.PIXELS and layer.requantization.zero_point != INT8[0]:
-        return f"planes need the zero point {INT8[0]}, it is {layer.requantization.zero_point}"
-    return clamp_refusal(layer.requantization)
+    if target.order is not Order.PIXELS and layer.output_zero != INT8[0]:
+        return f"planes need the zero point {INT8[0]}, it is {layer.output_zero}"
+    return layer.border_refusal(source) or clamp_refusal(layer.clamp)
 
 
-def _choices(layer: ConvLayer, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
+def _choices(layer: Layer, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
     """Ways to store, each with its exponents, the fastest first."""
     packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
     return ((p, exponents) for p in packings for exponents in _exponent_choices(layer, density, p))
 
 
-def _exponent_choices(layer: ConvLayer, density: Density, packing: Packing) -> list[int | np.ndarray]:
+def _exponent_choices(layer: Layer, density: Density, packing: Packing) -> list[int | np.ndarray]:
     """Common exponents worth trying, and one for each channel where a single shift at the end can be a register's."""
     if packing is Packing.PAIR_WORDS:
         return [_PAIR_WORDS_EXPONENT]
@@ -78,14 +74,14 @@ def _exponent_choices(layer: ConvLayer, density: Density, packing: Packing) -> l
         return [*common_exponents(layer.requantization), smallest_exponents(layer.requantization)]
     smallest = smallest_exponent(layer.requantization)
     lowest = int(smallest_exponents(layer.requantization).min())
-    return [*common_exponents(layer.requantization), max(lowest + _BYTE_BITS - 2, smallest), smallest + _BYTE_BITS - 2]
+    return [*common_exponents(layer.requantization), max(lowest + BYTE_BITS - 2, smallest), smallest + BYTE_BITS - 2]
 
 
-def walk_over(layer: ConvLayer, source: Layout, target: Layout) -> Walk | None:
+def walk_over(layer: Layer, source: Layout, target: Layout) -> Walk | None:
     """Pixels paired along the axis whose neighbours a plane holds together, else along the one with less waste."""
     height, width, _ = layer.output_shape
-    down = (layer.strides[0] * source.row_stride, target.row_stride)
-    across = (layer.strides[1] * source.column_stride, target.column_stride)
+    down = (layer.window.strides[0] * source.row_stride, target.row_stride)
+    across = (layer.window.strides[1] * source.column_stride, target.column_stride)
     walks = [Walk(height, width, *across, *down), Walk(width, height, *down, *across)]
     walks = [_flattened(walk) for walk in walks if walk.pixels > 1]
     if target.order is not Order.PIXELS:
@@ -101,18 +97,18 @@ def _flattened(walk: Walk) -> Walk:
     return replace(walk, lines=1, pixels=walk.lines * walk.pixels)
 
 
-def _runs(layer: ConvLayer, source: Layout) -> Iterator[Run]:
+def _runs(layer: Layer, source: Layout) -> Iterator[Run]:
     """The bytes a window covers, joined where they lie together."""
-    (rows, columns), channels = layer.kernel, layer.input_shape[2]
-    across = source.column_stride * layer.dilation[1]
+    (rows, columns), channels = layer.window.kernel, layer.input_shape[2]
+    across = source.column_stride * layer.window.dilation[1]
     joined = across == channels
     for row, column in product(range(rows), range(1 if joined else columns)):
-        start = row * layer.dilation[0] * source.row_stride + column * across
+        start = row * layer.window.dilation[0] * source.row_stride + column * across
         yield Run(start, channels * (columns if joined else 1), (row * columns + column) * channels)
 
 
 def _attempt(
-    layer: ConvLayer,
+    layer: Layer,
     source: Layout,
     target: Layout,
     density: Density,
@@ -122,36 +118,38 @@ def _attempt(
     byte_worth: float,
 ) -> Kernel | str:
     unsigned = target.order is not Order.PIXELS
-    fast = fast_requantization(layer.requantization, exponents, unsigned=unsigned)
+    fast = fast_requantization(layer.requantization, layer.output_zero, exponents, unsigned=unsigned)
     scaled = packing is Packing.PAIR_WORDS and density is Density.HALFWORDS
     gather = Gather(
         tuple(_runs(layer, source)),
         walk.input_step,
         scaled,
         4 if density is Density.HALFWORDS else 8,
-        _window_origin(layer, source),
+        layer.window_origin(source),
         walk.input_line if walk.lines > 1 else 0,
     )
     blocks = _blocks(layer, gather, fast, density)
     if isinstance(blocks, str):
         return blocks
     stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
-    shape = Shape(gather.depth, len(layer.weights), density, fast.exponent, fast.needs_ties, blocks.left_shift, stores)
+    shape = Shape(
+        gather.depth, layer.output_shape[2], density, fast.exponent, fast.needs_ties, blocks.left_shift, stores
+    )
     return _fastest(layer, source, target, walk, gather, shape, blocks, byte_worth)
 
 
-def _blocks(layer: ConvLayer, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
+def _blocks(layer: Layer, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
     """Weights and biases as the stream wants them, or why they do not fit it."""
-    found = accumulators(layer)
-    reason = overflow(fast, found.magnitude)
+    magnitude = layer.accumulators.magnitude
+    reason = overflow(fast, magnitude)
     if reason:
         return reason
-    flat = np.asarray(layer.weights, np.int64).reshape(len(layer.weights), -1)
+    flat = layer.filter.weights.astype(np.int64).reshape(layer.output_shape[2], -1)
     weights = np.where(gather.order >= 0, flat[:, np.maximum(gather.order, 0)], 0)
-    biases = np.asarray(layer.bias, np.int64) - layer.input_zero * flat.sum(1)
+    biases = layer.filter.bias - layer.input_zero * flat.sum(1)
     if density is Density.HALFWORDS:
-        return _prescaled(weights, biases, fast, _BYTE_BITS if gather.scaled else 0)
-    return _shifted(weights, biases, fast, found.magnitude)
+        return _prescaled(weights, biases, fast, BYTE_BITS if gather.scaled else 0)
+    return _shifted(weights, biases, fast, magnitude)
 
 
 def _prescaled(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, scale_bits: int) -> Blocks | str:
@@ -159,28 +157,22 @@ def _prescaled(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization
     if prescale.min() < 0:
         return "inputs scaled by 256 already exceed the prescaling"
     scaled = weights << prescale[:, None]
-    if np.abs(scaled).max(initial=0) > _LARGEST_WEIGHT:
-        return f"right shifts that differ by {int(np.ptp(fast.prescale))} push prescaled weights out of 16 bits"
-    return Blocks(scaled, biases << fast.prescale, fast, None)
+    return prescale_refusal(fast, scaled) or Blocks(scaled, biases << fast.prescale, fast, None)
 
 
 def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, magnitude: np.ndarray) -> Blocks | str:
-    first = fast.prescale[0::2]
-    if magnitude[0::2].max() >= 1 << 23:
-        return "an accumulator beyond 2^23 does not fit beside another"
-    reason = byte_pairs_refusal(weights)
+    reason = bytes_refusal(weights, fast, magnitude)
     if reason:
         return reason
-    if first.min() < _BYTE_BITS < first.max():
-        return "some channels shift left and some right"
-    left = bool(first.min() >= _BYTE_BITS)
+    first = fast.prescale[0::2]
+    left = bool(first.min() >= BYTE_BITS)
     shifts = fast.prescale.copy()
-    shifts[0::2] = first - _BYTE_BITS if left else _BYTE_BITS - first
+    shifts[0::2] = first - BYTE_BITS if left else BYTE_BITS - first
     return Blocks(weights, biases, fast, shifts, left)
 
 
 def _fastest(
-    layer: ConvLayer,
+    layer: Layer,
     source: Layout,
     target: Layout,
     walk: Walk,
@@ -191,20 +183,16 @@ def _fastest(
 ) -> Kernel:
     """The kernel with the unrolling that costs least."""
     stream = block_stream(blocks, shape)
-    plan = Plan(walk, gather, shape, _window_origin(layer, source), target.origin)
+    plan = Plan(walk, gather, shape, layer.window_origin(source), target.origin)
     body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
-    instructions, cycles = entry_costs(body, constants=True)
-    symbol = layer.name
     return Kernel(
-        symbol=symbol,
+        symbol=layer.name,
         variant=f"gemm{shape.density.value} to {target.order.value}, {shape.stores.packing.value}",
         condition=f"exponents {_span(blocks.fast.exponents)}, prescaled by 2^{_span(blocks.fast.prescale)}",
-        routine=routine(body),
-        constants=(Constant(f"{symbol}_stream", stream),),
+        body=body,
+        constants=(Constant(f"{layer.name}_stream", stream),),
         inputs=(source,),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
         scratch_bytes=4 * shape.depth,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
     )
@@ -224,8 +212,3 @@ def _unrollings(shape: Shape) -> Iterator[Unrolling]:
         if (blocks, min(unrolling.steps, shape.steps)) not in seen:
             seen.add((blocks, min(unrolling.steps, shape.steps)))
             yield Unrolling(blocks, unrolling.steps)
-
-
-def _window_origin(layer: ConvLayer, source: Layout) -> int:
-    top, left, _, _ = layer.padding
-    return source.origin - top * source.row_stride - left * source.column_stride

@@ -10,46 +10,45 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.block_shape import Density
-from npukit.accel.cortex_m.code.dense_code import BYTE_BITS, FRAME_BYTES, STEP, Plan, emit
+from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, Plan, emit
 from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
     clamp_refusal,
     common_exponents,
     fast_requantization,
     overflow,
+    prescale_refusal,
 )
-from npukit.accel.cortex_m.code.stream import byte_pairs_refusal, packed
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
-from npukit.accel.cortex_m.layer import DenseLayer
+from npukit.accel.cortex_m.code.stream import BYTE_BITS, bytes_refusal, packed
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout
-from npukit.accel.cortex_m.ranges import accumulators
 
 _PUSHED_BYTES = 36
-_LARGEST_WEIGHT = 32767
 _WORD_ORDER = np.array([0, 2, 1, 3])
 _UNROLLINGS = tuple((blocks, steps) for blocks in (2, 4, 8) for steps in (2, 4, 8, 16, 20))
 
 
 def dense(
-    layer: DenseLayer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
+    layer: Layer, source: Layout, target: Layout, density: Density, byte_worth: float = BYTE_WORTH
 ) -> Kernel | Refusal:
     """The product with weights of one density, of any tensor whose elements lie together."""
     variant = f"dense{density.value}"
     if not (source.plain and target.plain):
         return Refusal(variant, "the elements do not lie together in the order of the model")
-    reason = clamp_refusal(layer.requantization)
+    reason = clamp_refusal(layer.clamp)
     if reason:
         return Refusal(variant, reason)
-    shared, magnitude, reason = _shared(layer), accumulators(layer).magnitude, ""
+    shared, magnitude, reason = _shared(layer), layer.accumulators.magnitude, ""
     for exponent in _exponent_choices(layer, density, shared):
-        fast = fast_requantization(layer.requantization, exponent)
+        fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
         if not reason:
             return _fastest(layer, (source, target), fast, density, shared, byte_worth)
     return Refusal(variant, reason)
 
 
-def _exponent_choices(layer: DenseLayer, density: Density, shared: bool) -> list[int]:
+def _exponent_choices(layer: Layer, density: Density, shared: bool) -> list[int]:
     """Common exponents worth trying; with one multiplier and bytes the one that leaves a pair's first sum unshifted."""
     common = common_exponents(layer.requantization)
     if shared and density is Density.BYTES:
@@ -57,38 +56,27 @@ def _exponent_choices(layer: DenseLayer, density: Density, shared: bool) -> list
     return common
 
 
-def _shared(layer: DenseLayer) -> bool:
+def _shared(layer: Layer) -> bool:
     r = layer.requantization
     return bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
 
 
-def _density_refusal(
-    layer: DenseLayer, fast: FastRequantization, density: Density, magnitude: np.ndarray
-) -> str | None:
-    weights = layer.weights.astype(np.int64)
+def _density_refusal(layer: Layer, fast: FastRequantization, density: Density, magnitude: np.ndarray) -> str | None:
+    weights = layer.filter.weights.astype(np.int64)
     if density is Density.HALFWORDS:
-        if (np.abs(weights).max(1) << fast.prescale).max() > _LARGEST_WEIGHT:
-            return f"right shifts that differ by {int(np.ptp(fast.prescale))} push prescaled weights out of 16 bits"
-        return None
-    if magnitude[0::2].max() >= 1 << 23:
-        return "an accumulator beyond 2^23 does not fit beside another"
-    reason = byte_pairs_refusal(weights)
-    if reason:
-        return reason
-    if fast.prescale[0::2].min() < BYTE_BITS < fast.prescale[0::2].max():
-        return "some channels shift left and some right"
-    return None
+        return prescale_refusal(fast, np.abs(weights).max(1) << fast.prescale)
+    return bytes_refusal(weights, fast, magnitude)
 
 
 def _fastest(
-    layer: DenseLayer,
+    layer: Layer,
     layouts: tuple[Layout, Layout],
     fast: FastRequantization,
     density: Density,
     shared: bool,
     byte_worth: float,
 ) -> Kernel:
-    outputs, inputs = layer.weights.shape
+    outputs, inputs = layer.filter.weights.shape
     left = bool(fast.prescale[0::2].min() >= BYTE_BITS)
     plans = [
         Plan(inputs, outputs, density, int(fast.exponents[0]), fast.needs_ties, shared, left, blocks, steps)
@@ -96,24 +84,21 @@ def _fastest(
     ]
     emitted = [(plan, emit(plan)) for plan in plans]
     plan, body = min(emitted, key=lambda e: e[1].cost(byte_worth))
-    instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
         variant=f"dense{density.value}",
         condition=f"exponent {plan.exponent}, " + ("one multiplier" if shared else "a multiplier per channel"),
-        routine=routine(body),
+        body=body,
         constants=(Constant(f"{layer.name}_stream", _stream(layer, fast, plan)),),
         inputs=layouts[:1],
         output=layouts[1],
-        instructions=instructions,
-        cycles=cycles,
         scratch_bytes=2 * STEP * plan.steps,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES,
         reads_beyond=3,
     )
 
 
-def _stream(layer: DenseLayer, fast: FastRequantization, plan: Plan) -> np.ndarray:
+def _stream(layer: Layer, fast: FastRequantization, plan: Plan) -> np.ndarray:
     weights, biases = _padded(layer, plan)
     prescale = _rows(fast.prescale, plan)
     if plan.density is Density.HALFWORDS:
@@ -132,11 +117,11 @@ def _stream(layer: DenseLayer, fast: FastRequantization, plan: Plan) -> np.ndarr
     return (np.concatenate(words) & 0xFFFFFFFF).astype(np.uint32)
 
 
-def _padded(layer: DenseLayer, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def _padded(layer: Layer, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     """Weights and biases, zero points folded in, rows and columns added and in the order of reading."""
     weights = np.zeros((4 * plan.blocks, STEP * plan.steps), np.int64)
-    weights[: plan.outputs, : plan.inputs] = layer.weights
-    biases = layer.bias.astype(np.int64) - layer.input_zero * layer.weights.astype(np.int64).sum(1)
+    weights[: plan.outputs, : plan.inputs] = layer.filter.weights
+    biases = layer.filter.bias - layer.input_zero * layer.filter.weights.astype(np.int64).sum(1)
     ordered = weights.reshape(len(weights), -1, 4)[:, :, _WORD_ORDER].reshape(weights.shape)
     return ordered, _rows(biases, plan)
 

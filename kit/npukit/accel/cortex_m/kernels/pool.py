@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Kernel, Refusal, entry_costs, routine
-from npukit.accel.cortex_m.layer import INT8, PoolLayer
+from npukit.accel.cortex_m.code.requantize import clamp_refusal
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.net.ops import AveragePool
 
 LARGEST_WINDOW = 255
 _REACH = 4095
@@ -21,58 +23,55 @@ _SUMS = ("r4", "r5", "r6", "r7")
 class Plan:
     """Everything the emitter needs to know. A step takes `bytes` channels of a pixel."""
 
-    layer: PoolLayer
+    layer: Layer
     source: Layout
     target: Layout
     bytes: int
 
     @property
+    def averages(self) -> bool:
+        return isinstance(self.layer.attributes, AveragePool)
+
+    @property
     def rows(self) -> list[int]:
         """Byte offsets of the first tap of each run of taps that lie evenly."""
-        if self.source.row_stride == self.layer.window[1] * self.source.column_stride:
+        if self.source.row_stride == self.layer.window.kernel[1] * self.source.column_stride:
             return [0]
-        return [row * self.source.row_stride for row in range(self.layer.window[0])]
+        return [row * self.source.row_stride for row in range(self.layer.window.kernel[0])]
 
     @property
     def taps_in_row(self) -> int:
-        return self.layer.window[0] * self.layer.window[1] // len(self.rows)
+        return self.layer.window.kernel[0] * self.layer.window.kernel[1] // len(self.rows)
 
 
-def pool(layer: PoolLayer, source: Layout, target: Layout) -> Kernel | Refusal:
+def pool(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
     """The pool from one tensor of pixels to another."""
-    variant = f"{layer.kind} pool"
+    variant = "average pool" if isinstance(layer.attributes, AveragePool) else "max pool"
     reason = _refusal(layer, source, target)
     if reason:
         return Refusal(variant, reason)
     aligned = all(stride % 4 == 0 for stride in (source.row_stride, source.column_stride, layer.input_shape[2]))
     plan = Plan(layer, source, target, 8 if aligned and layer.input_shape[2] % 8 == 0 else 4)
     body = _emit(plan)
-    instructions, cycles = entry_costs(body, constants=False)
     return Kernel(
         symbol=layer.name,
         variant=variant,
-        condition=f"windows of {layer.window[0]}x{layer.window[1]} without padding",
-        routine=routine(body),
-        constants=(),
+        condition=f"windows of {layer.window.kernel[0]}x{layer.window.kernel[1]} without padding",
+        body=body,
         inputs=(source,),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
-        scratch_bytes=0,
         stack_bytes=36 + _FRAME_BYTES,
     )
 
 
-def _refusal(layer: PoolLayer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
     if any(layout.order is not Order.PIXELS for layout in (source, target)):
         return "pools pixels, not planes"
-    if layer.kind == "average" and layer.window[0] * layer.window[1] > LARGEST_WINDOW:
+    if isinstance(layer.attributes, AveragePool) and layer.window.taps > LARGEST_WINDOW:
         return f"a sum of more than {LARGEST_WINDOW} values does not fit a halfword"
     if layer.input_shape[2] < 4:
         return f"{layer.input_shape[2]} channels are less than a word"
-    if layer.clamp != INT8:
-        return f"the clamp {layer.clamp} is not the range of int8"
-    return None
+    return clamp_refusal(layer.clamp)
 
 
 _FRAME_ROW_OUTPUT = 0
@@ -89,8 +88,8 @@ def _emit(plan: Plan) -> Assembly:
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{_FRAME_BYTES}")
     asm.add("r0", "r0", plan.source.origin, "r3")
     asm.add("r1", "r1", plan.target.origin, "r3")
-    if plan.layer.kind == "average":
-        asm.constant("r12", plan.layer.window[0] * plan.layer.window[1])
+    if plan.averages:
+        asm.constant("r12", plan.layer.window.taps)
     _emit_counter_start(asm, height, _FRAME_ROWS)
     with asm.loop(height, closing=_counter(_FRAME_ROWS)):
         asm.emit(f"strd r1, r0, [sp, #{_FRAME_ROW_OUTPUT}]")
@@ -98,7 +97,7 @@ def _emit(plan: Plan) -> Assembly:
         with asm.loop(width, closing=_counter(_FRAME_COLUMNS)):
             _emit_window(asm, plan)
         asm.emit(f"ldrd r1, r0, [sp, #{_FRAME_ROW_OUTPUT}]")
-        asm.add("r0", "r0", plan.layer.strides[0] * plan.source.row_stride, "r3")
+        asm.add("r0", "r0", plan.layer.window.strides[0] * plan.source.row_stride, "r3")
         asm.add("r1", "r1", plan.target.row_stride, "r3")
     asm.emit(f"add sp, sp, #{_FRAME_BYTES}", "pop {r4-r11, pc}")
     return asm
@@ -127,12 +126,12 @@ def _emit_window(asm: Assembly, plan: Plan) -> None:
         asm.emit(f"sub r0, r0, #{4 - rest}", f"sub r1, r1, #{4 - rest}")
         _emit_group(asm, plan)
         asm.emit("add r0, r0, #4", "add r1, r1, #4")
-    asm.add("r0", "r0", plan.layer.strides[1] * plan.source.column_stride - channels, "r3")
+    asm.add("r0", "r0", plan.layer.window.strides[1] * plan.source.column_stride - channels, "r3")
     asm.add("r1", "r1", plan.target.column_stride - channels, "r3")
 
 
 def _emit_group(asm: Assembly, plan: Plan) -> None:
-    average = plan.layer.kind == "average"
+    average = plan.averages
     words = plan.bytes // 4
     asm.comment(f"{plan.bytes} channels of a window")
     if average:
@@ -180,7 +179,7 @@ def _emit_tap(asm: Assembly, plan: Plan, offset: int) -> None:
     words = ("r8", "r9")[: plan.bytes // 4]
     asm.emit(f"ldrd r8, r9, [r3, #{offset}]" if len(words) == 2 else f"ldr r8, [r3, #{offset}]")
     for index, word in enumerate(words):
-        if plan.layer.kind == "average":
+        if plan.averages:
             even, odd = _SUMS[2 * index], _SUMS[2 * index + 1]
             asm.emit(f"sxtab16 {even}, {even}, {word}", f"sxtab16 {odd}, {odd}, {word}, ror #8")
         else:
@@ -190,7 +189,7 @@ def _emit_tap(asm: Assembly, plan: Plan, offset: int) -> None:
 
 def _emit_averages(asm: Assembly, plan: Plan, words: int) -> None:
     """Sums divided, halves rounded away from zero."""
-    half = plan.layer.window[0] * plan.layer.window[1] // 2
+    half = plan.layer.window.taps // 2
     for index, pair in _sums_with_offsets(words):
         for take, offset in (("sxth r8, {}", pair), ("asr r8, {}, #16", pair + 2)):
             asm.emit(take.format(_SUMS[index]), "cmp r8, #0", "ite gt")

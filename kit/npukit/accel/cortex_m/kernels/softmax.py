@@ -8,9 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
-from npukit.accel.cortex_m.layer import SoftmaxLayer
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout
+from npukit.net.ops import Softmax
+from npukit.net.reference.softmax import exp_table
+from npukit.net.requantize import quantization
 
 LONGEST = 256
 ENTRIES = 256
@@ -20,46 +23,43 @@ _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
-def softmax(layer: SoftmaxLayer, source: Layout, target: Layout) -> Kernel | Refusal:
+def softmax(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
     """The softmax of each row."""
     if not (source.plain and target.plain):
         return Refusal("softmax by table", "the elements do not lie together in the order of the model")
-    if len(layer.exponentials) != ENTRIES:
-        return Refusal("softmax by table", f"the table has {len(layer.exponentials)} entries, not {ENTRIES}")
-    if layer.length > LONGEST:
-        return Refusal("softmax by table", f"sums of {layer.length} exponentials leave 32 bits")
-    body = _emit(layer)
-    instructions, cycles = entry_costs(body, constants=True)
+    assert isinstance(layer.attributes, Softmax)
+    height, width, length = layer.output_shape
+    if length > LONGEST:
+        return Refusal("softmax by table", f"sums of {length} exponentials leave 32 bits")
+    exponentials = exp_table(quantization(layer.net, layer.op.inputs[0]).scale, layer.attributes.beta)
+    body = _emit(height * width, length)
     return Kernel(
         symbol=layer.name,
         variant="softmax by table",
-        condition=f"rows of {layer.length}",
-        routine=routine(body),
-        constants=(Constant(f"{layer.name}_table", layer.exponentials[::-1].astype(np.uint32)),),
+        condition=f"rows of {length}",
+        body=body,
+        constants=(Constant(f"{layer.name}_table", exponentials[::-1].astype(np.uint32)),),
         inputs=(source,),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
-        scratch_bytes=0,
         stack_bytes=36,
     )
 
 
-def _emit(layer: SoftmaxLayer) -> Assembly:
+def _emit(rows: int, length: int) -> Assembly:
     """r0 input, r1 output, r2 end of the input, r12 the table; within a row r3 its entry for the value 0."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
-    if layer.rows > 1:
-        asm.add("r2", "r0", layer.rows * layer.length, "r4")
-    with asm.loop(layer.rows, closing=("cmp r0, r2",)):
-        _emit_largest(asm, layer)
+    if rows > 1:
+        asm.add("r2", "r0", rows * length, "r4")
+    with asm.loop(rows, closing=("cmp r0, r2",)):
+        _emit_largest(asm, length)
         asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
         asm.add("r3", "r12", 4 * (ENTRIES - 1), "r4")
         asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0")
-        _emit_each(asm, layer, _SUM)
+        _emit_each(asm, length, _SUM)
         _emit_reciprocal(asm)
         asm.comment("each exponential times that, to 8 bits")
-        _emit_each(asm, layer, _RESULT, moves=True)
+        _emit_each(asm, length, _RESULT, moves=True)
     asm.emit("pop {r4-r11, pc}")
     return asm
 
@@ -86,9 +86,9 @@ _RESULT = (
 )
 
 
-def _emit_each(asm: Assembly, layer: SoftmaxLayer, element: tuple[str, ...], *, moves: bool = False) -> None:
+def _emit_each(asm: Assembly, length: int, element: tuple[str, ...], *, moves: bool = False) -> None:
     """The same for every element of the row; afterwards r0 and r1 stand after the row, or at its beginning."""
-    rounds, rest = divmod(layer.length, _UNROLLED)
+    rounds, rest = divmod(length, _UNROLLED)
     if rounds > 1:
         asm.emit(f"add r10, r0, #{rounds * _UNROLLED}")
     if rounds:
@@ -106,11 +106,11 @@ def _emit_elements(asm: Assembly, element: tuple[str, ...], count: int) -> None:
         asm.emit(*(text.format(index) for text in element))
 
 
-def _emit_largest(asm: Assembly, layer: SoftmaxLayer) -> None:
+def _emit_largest(asm: Assembly, length: int) -> None:
     """The largest value of the row in r5."""
     asm.comment("r5 the row's largest value")
     asm.emit("mvn r5, #127")
-    _emit_each(asm, layer, ("ldrsb r4, [r0, #{}]", "cmp r4, r5", "it gt", "movgt r5, r4"))
+    _emit_each(asm, length, ("ldrsb r4, [r0, #{}]", "cmp r4, r5", "it gt", "movgt r5, r4"))
 
 
 def _emit_reciprocal(asm: Assembly) -> None:

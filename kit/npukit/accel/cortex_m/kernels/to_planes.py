@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Kernel, Refusal, entry_costs, routine
+from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 
 VARIANT = "copy to planes16"
@@ -37,18 +37,13 @@ def copy_to_planes(symbol: str, source: Layout, target: Layout, zero_point: int)
     if reason:
         return Refusal(VARIANT, reason)
     body = _emit(Plan(source, zero_point))
-    instructions, cycles = entry_costs(body, constants=False)
     return Kernel(
         symbol=symbol,
         variant=VARIANT,
         condition=f"zero point {zero_point}",
-        routine=routine(body),
-        constants=(),
+        body=body,
         inputs=(source,),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
-        scratch_bytes=0,
         stack_bytes=20,
     )
 

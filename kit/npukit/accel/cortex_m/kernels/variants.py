@@ -16,40 +16,29 @@ from npukit.accel.cortex_m.kernels.pool import pool
 from npukit.accel.cortex_m.kernels.softmax import softmax
 from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
 from npukit.accel.cortex_m.kernels.winograd import winograd
-from npukit.accel.cortex_m.layer import (
-    AddLayer,
-    ConvLayer,
-    CopyLayer,
-    DenseLayer,
-    DepthwiseLayer,
-    Layer,
-    Opaque,
-    PoolLayer,
-    SoftmaxLayer,
-)
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout
+from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape, Softmax
 
 
 def kernels(
     layer: Layer, sources: Sequence[Layout], target: Layout, byte_worth: float = BYTE_WORTH
 ) -> Iterator[Kernel | Refusal]:
     """Every variant between the given layouts. `byte_worth` is what a byte of code must save."""
-    match layer:
-        case Opaque():
-            return
-        case ConvLayer():
+    match layer.attributes:
+        case Conv2d():
             yield from (convolution(layer, sources[0], target, density, byte_worth) for density in Density)
             yield winograd(layer, sources[0], target, byte_worth)
-        case DepthwiseLayer():
+        case DepthwiseConv2d():
             yield depthwise(layer, sources[0], target, byte_worth)
-        case DenseLayer():
+        case Dense():
             yield from (dense(layer, sources[0], target, density, byte_worth) for density in Density)
-        case AddLayer():
+        case Add():
             yield add(layer, sources[0], sources[1], target)
-        case PoolLayer():
+        case AveragePool() | MaxPool():
             yield pool(layer, sources[0], target)
-        case CopyLayer():
-            yield copy_with_border(layer.name, sources[0], target, layer.zero_point)
-            yield copy_to_planes(layer.name, sources[0], target, layer.zero_point)
-        case SoftmaxLayer():
+        case Reshape():
+            yield copy_with_border(layer.name, sources[0], target, layer.input_zero)
+            yield copy_to_planes(layer.name, sources[0], target, layer.input_zero)
+        case Softmax():
             yield softmax(layer, sources[0], target)

@@ -15,6 +15,7 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.requantize import (
+    LARGEST_WEIGHT,
     FastRequantization,
     clamp_refusal,
     common_exponents,
@@ -32,36 +33,34 @@ from npukit.accel.cortex_m.code.winograd_code import (
     emit,
     store_offsets,
 )
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal, entry_costs, routine
-from npukit.accel.cortex_m.layer import ConvLayer
+from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
+from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.ranges import accumulators
 
 VARIANT = "winograd"
 WEIGHT_TRANSFORM = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
 _GAIN_BITS = 2
-_LARGEST_WEIGHT = 32767
 _WORD_ORDER = np.array([0, 2, 1, 3])
 _REACH = 4095
 _PUSHED_BYTES = 36
 
 
-def winograd(layer: ConvLayer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
+def winograd(layer: Layer, source: Layout, target: Layout, byte_worth: float = BYTE_WORTH) -> Kernel | Refusal:
     """The convolution from pixels to pixels."""
     reason = _refusal(layer, source, target)
     if reason:
         return Refusal(VARIANT, reason)
     for exponent in common_exponents(layer.requantization):
-        fast = fast_requantization(layer.requantization, exponent)
+        fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         weights = _transformed(layer, fast)
-        reason = overflow(fast, accumulators(layer).magnitude) or _weights_refusal(weights)
+        reason = overflow(fast, layer.accumulators.magnitude) or _weights_refusal(weights)
         if not reason:
             return _generated(layer, source, target, fast, weights, byte_worth)
     return Refusal(VARIANT, str(reason))
 
 
 def _generated(
-    layer: ConvLayer,
+    layer: Layer,
     source: Layout,
     target: Layout,
     fast: FastRequantization,
@@ -71,22 +70,19 @@ def _generated(
     exponent = int(fast.exponents[0])
     streams = {looped: _stream(layer, weights, fast, looped) for looped in (False, True)}
     plans = (
-        Plan(source, target, _origin(layer, source), exponent, fast.needs_ties, streams[looped].nbytes, looped)
+        Plan(source, target, layer.window_origin(source), exponent, fast.needs_ties, streams[looped].nbytes, looped)
         for looped in streams
     )
     plan = min(plans, key=lambda plan: emit(plan).cost(byte_worth))
     body, stream = emit(plan), streams[plan.looped]
-    instructions, cycles = entry_costs(body, constants=True)
     return Kernel(
         symbol=layer.name,
         variant=VARIANT,
         condition=f"exponent {exponent}, transformed weights within 16 bits",
-        routine=routine(body),
+        body=body,
         constants=(Constant(f"{layer.name}_stream", stream),),
         inputs=(source,),
         output=target,
-        instructions=instructions,
-        cycles=cycles,
         scratch_bytes=plan.scratch_bytes,
         stack_bytes=FRAME_BYTES + _PUSHED_BYTES + RESULT_BYTES,
         reads_beyond=3,
@@ -94,33 +90,27 @@ def _generated(
     )
 
 
-def _refusal(layer: ConvLayer, source: Layout, target: Layout) -> str | None:
+def _refusal(layer: Layer, source: Layout, target: Layout) -> str | None:
     height, width, channels = layer.output_shape
-    if layer.kernel != (3, 3) or layer.strides != (1, 1) or layer.dilation != (1, 1):
+    if layer.window.kernel != (3, 3) or layer.window.strides != (1, 1) or layer.window.dilation != (1, 1):
         return "only 3x3 windows of stride 1 without dilation"
     if source.order is not Order.PIXELS or target.order is not Order.PIXELS:
         return "from pixels to pixels only"
     if source.transposed or target.transposed:
         return "not for transposed tensors"
-    if any(have < need for have, need in zip(source.border, layer.padding, strict=True)):
-        return f"the input has the border {source.border}, the padding needs {layer.padding}"
     if height < TILE_ROWS or width < PAIR_COLUMNS:
         return f"an output of {height}x{width} holds no pair of tiles"
     if channels % 2:
         return f"an odd number of output channels, {channels}"
     if max(store_offsets(target)) + 1 > _REACH or 3 * source.row_stride > _REACH or 32 * (width + 2) > _REACH:
         return f"rows of {width} pixels are too long for immediate offsets"
-    return clamp_refusal(layer.requantization)
+    return layer.border_refusal(source) or clamp_refusal(layer.clamp)
 
 
-def _origin(layer: ConvLayer, source: Layout) -> int:
-    return source.origin - layer.padding[0] * source.row_stride - layer.padding[1] * source.column_stride
-
-
-def _transformed(layer: ConvLayer, fast: FastRequantization) -> np.ndarray:
+def _transformed(layer: Layer, fast: FastRequantization) -> np.ndarray:
     """[channel, row, point in accumulation order, input channel], prescaled, the point that is subtracted negated."""
     g = WEIGHT_TRANSFORM
-    points = np.einsum("ia,nabc,jb->nijc", g, layer.weights.astype(np.int64), g)
+    points = np.einsum("ia,nabc,jb->nijc", g, layer.filter.weights.astype(np.int64), g)
     points[:, :, 3] *= -1
     ordered = points[:, :, POINT_ORDER]
     shift = np.maximum(fast.prescale - _GAIN_BITS, 0)
@@ -129,12 +119,12 @@ def _transformed(layer: ConvLayer, fast: FastRequantization) -> np.ndarray:
 
 def _weights_refusal(weights: np.ndarray) -> str | None:
     largest = int(np.abs(weights).max())
-    if largest > _LARGEST_WEIGHT:
+    if largest > LARGEST_WEIGHT:
         return f"a transformed weight of {largest} exceeds 16 bits"
     return None
 
 
-def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
+def _stream(layer: Layer, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
     """The stream, by channel pair: weights in the order of reading, biases before row 1, constants of both channels.
 
     Looped, every row has biases: row 1 those of the channels, the others 0.
@@ -144,7 +134,7 @@ def _stream(layer: ConvLayer, weights: np.ndarray, fast: FastRequantization, loo
     padded[..., :depth] = weights
     ordered = padded.reshape(*weights.shape[:3], -1, 4)[..., _WORD_ORDER]
     words = packed(ordered).reshape(channels // 2, 2, 4, -1).transpose(0, 2, 3, 1)
-    biases = layer.bias.astype(np.int64) - layer.input_zero * layer.weights.astype(np.int64).sum((1, 2, 3))
+    biases = layer.filter.bias - layer.input_zero * layer.filter.weights.astype(np.int64).sum((1, 2, 3))
     biases = (biases << fast.prescale).reshape(-1, 2)
     tables = (fast.ties,) if fast.needs_ties else ()
     constants = np.stack([*tables, fast.multipliers, fast.addends], 1).reshape(channels // 2, -1)
