@@ -13,14 +13,16 @@ void reset_handler(void);
 /* What untouched stack holds: the deepest use is at the first word that differs. */
 enum { STACK_PAINT = 0x5AFEC0DE };
 
-/* Armv7-M, Coprocessor Access Control Register. */
+/* Armv7-M, Coprocessor Access Control Register. A core without FPU needs none of it. */
 #define CPACR (*(volatile uint32_t *)0xE000ED88U)
 #define CPACR_FULL_FPU (0xFU << 20)
 
 static void enable_fpu(void)
 {
+#ifdef __ARM_FP
     CPACR |= CPACR_FULL_FPU;
     __asm volatile("dsb\n\tisb" ::: "memory");
+#endif
 }
 
 /* `<`, not `!=`: sections can be empty, and a compiler takes two symbols for two different addresses. */

@@ -136,7 +136,7 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     """The build's own network, or one that differs from it in code of TVM's alone, planned as advised."""
     options, plugins, told = Options.from_json(build.manifest.options), plugins_of(build.board), build.manifest.summary
     kept = {key: value for key, value in told.items() if key in TOLD}
-    engines, loops = with_core(plugins), load_kernels(build.folder)
+    engines, loops = with_core(plugins, build.board.core.type), load_kernels(build.folder)
     prepared = Prepared(net, plugins, engines, build.manifest.model_sha256, kept, loops)
     progress.stage(f"plan for {build.board.name}")
     planned = plan_with_kernels(net, build.board, engines, options.objective, options.pes, advice)
@@ -157,7 +157,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     loaded, loops = apart(partial(_imported, model, board, options), model.name, IMPORT_MEMORY.most)
     plugins = plugins_of(board)
-    engines = with_core(plugins)
+    engines = with_core(plugins, board.core.type)
     dumped("net-0-imported.txt", lambda: print_net(loaded.net))
     pruned = run_passes(loaded.net, SIMPLIFYING, Wanted(engines))
     net, *shared = _placed(pruned, engines, options)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -76,8 +76,9 @@ class _Instruction:
     is_barrier: bool = False
 
 
-def block_costs(code: bytes, address: int) -> BlockCosts:
-    instructions = list(_instructions(code, address))
+def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCosts:
+    """`others` are the cycles of instructions, by name, that take other than on a Cortex-M4."""
+    instructions = list(_instructions(code, address, others))
     first, last = instructions[0], instructions[-1]
     conditional = _conditional(instructions)
     words, looked_at = _words(instructions, conditional)
@@ -158,22 +159,24 @@ def _own_remark(instruction: _Instruction) -> int:
     )
 
 
-def _instructions(code: bytes, address: int) -> Iterator[_Instruction]:
+def _instructions(code: bytes, address: int, others: Mapping[str, int]) -> Iterator[_Instruction]:
     offset, loaded = 0, None
     while offset < len(code):
         decoded = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
-        instruction = _described(decoded, code, offset, loaded) if decoded else _undecoded(code, offset)
+        instruction = _described(decoded, code, offset, loaded, others) if decoded else _undecoded(code, offset)
         yield instruction
         loaded = instruction.loaded
         offset += instruction.size
 
 
-def _described(decoded: capstone.CsInsn, code: bytes, offset: int, loaded: int | None) -> _Instruction:
+def _described(
+    decoded: capstone.CsInsn, code: bytes, offset: int, loaded: int | None, others: Mapping[str, int]
+) -> _Instruction:
     cycles, loads = cost(decoded, loaded)
     return _Instruction(
         offset,
         decoded.size,
-        cycles,
+        others.get(str(decoded.insn_name()), cycles),
         loads,
         cost(decoded, _ANY_OTHER_REGISTER)[0] < cost(decoded, None)[0],
         address_registers(decoded),

@@ -7,6 +7,7 @@ import ctypes
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,13 @@ class Flash:
 class EmulatedBoard:
     """PEs, their memories and devices, in the state that running has brought them to."""
 
-    def __init__(self, figures: Mapping[str, int], accelerators: Sequence[Accelerator]) -> None:
+    def __init__(
+        self, figures: Mapping[str, int], cycles: Mapping[str, int], accelerators: Sequence[Accelerator]
+    ) -> None:
+        """`cycles` are those of instructions, by name, that take other than on a Cortex-M4."""
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
-        self._decode = Decode(_decode)
+        self._decode = Decode(partial(_decode, cycles))
         self._kept: list[Any] = []
         self._injections = 0
         self._pe_count, self._sram_bytes = _pe_count(figures), figures["sram_bytes"]
@@ -285,8 +289,8 @@ def _check(complaint: bytes | None) -> None:
         raise CannotStart(complaint.decode())
 
 
-def _decode(code: Any, size: int, address: int, progress: Any, joint: Any) -> None:
-    costs = block_costs(ctypes.string_at(code, size), address)
+def _decode(cycles: Mapping[str, int], code: Any, size: int, address: int, progress: Any, joint: Any) -> None:
+    costs = block_costs(ctypes.string_at(code, size), address, cycles)
     done = costs.progress
     ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
     joint[0] = _joint(costs)

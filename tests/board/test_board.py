@@ -23,6 +23,7 @@ def wrong(folder: Path, text: str) -> str:
 
 def test_the_boards_that_ship() -> None:
     assert [(board.name, board.pe_count) for board in known_boards()] == [
+        ("mps2-an385", 1),
         ("mps2-an386", 1),
         ("netduinoplus2", 1),
         ("nrf52840-dk", 1),

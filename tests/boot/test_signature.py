@@ -14,12 +14,14 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from npukit.board.board import load_board
 from npukit.boot.loader import SIGNATURE
 from npukit.data import data_folder
 from npukit.project.zig import compile_zig
 
 PRIME, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 SIGN_BIT = 1 << 255
+CORE = load_board("pe-mesh").core.type.zig.split()
 SOURCE = data_folder("firmware") / SIGNATURE
 
 RFC_8032 = [  # section 7.1: key, message, signature
@@ -176,10 +178,10 @@ def test_the_boards_object_says_nothing_of_the_machine_and_is_the_same_anywhere(
     elsewhere = tmp_path / "a copy" / SOURCE.name
     elsewhere.parent.mkdir()
     shutil.copyfile(SOURCE, elsewhere)
-    here = compile_zig(SOURCE, tmp_path).read_bytes()
+    here = compile_zig(SOURCE, tmp_path, CORE).read_bytes()
     for number in range(4):  # with several jobs every third was another
         folder = tmp_path / str(number)
         folder.mkdir()
-        assert here == compile_zig(elsewhere, folder).read_bytes()
+        assert here == compile_zig(elsewhere, folder, CORE).read_bytes()
     assert str(tmp_path).encode() not in here
     assert not re.search(rb"\.debug|OUTLINED|[/\\]signature\.zig", here)

@@ -13,6 +13,7 @@ from codegen.random_ops import MAKERS, Bundle
 from net.small_nets import op_net, quantized
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
+from npukit.board.cores import CORES
 from npukit.codegen.generate import generate
 from npukit.codegen.sources import Sources
 from npukit.errors import NpukitError
@@ -72,6 +73,6 @@ def _compile(toolchain: Toolchain, path: Path) -> None:
     folders = [path.parent, *(FIRMWARE / name for name in ("include", "libc", "mac_array", "noc", "rpc"))]
     includes = [PurePosixPath(folder.as_posix()) for folder in folders]
     source, output = PurePosixPath(path.name), path.with_suffix(".o")
-    command = toolchain.compile_command(source, "speed", includes, path.parent, output)
+    command = toolchain.compile_command(CORES["cortex-m4f"], source, "speed", includes, path.parent, output)
     done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import pytest
 
 from emulator.programs import program, run_to_sleep, running, words
+from npukit.board.cores import CORES
+from npukit_emulator.blocks import block_costs
 
 P = 1
 SNIPPETS: dict[str, tuple[int, int]] = {
@@ -110,3 +112,10 @@ int main(void)
     with running((program(source), (0,))) as emulator:
         run_to_sleep(emulator)
         assert words(emulator, 0, 1) == [2 + 1 + 5001 + 1]
+
+
+@pytest.mark.parametrize("core", ["cortex-m3", "cortex-m4f"])
+def test_cores_differ_in_what_long_products_take(core: str) -> None:
+    umull = bytes.fromhex("a1fb0203")
+    _, cycles, _ = block_costs(umull, 0, CORES[core].cycles).progress[-1]
+    assert cycles == {"cortex-m3": 5, "cortex-m4f": 1}[core]

@@ -22,6 +22,7 @@ from codegen.random_ops import MAKERS, Bundle
 from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board, load_board
+from npukit.board.cores import CoreType
 from npukit.codegen.generate import generate
 from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
@@ -103,9 +104,15 @@ class CachingToolchain(Toolchain):
     cache: Path = Path()
 
     def compile_command(
-        self, source: PurePosixPath, tuning: Tuning, includes: Sequence[PurePosixPath], project: Path, output: Path
+        self,
+        core: CoreType,
+        source: PurePosixPath,
+        tuning: Tuning,
+        includes: Sequence[PurePosixPath],
+        project: Path,
+        output: Path,
     ) -> list[str]:
-        command = super().compile_command(source, tuning, includes, project, output)
+        command = super().compile_command(core, source, tuning, includes, project, output)
         if source.parts[0] != "firmware":
             return command
         told = f"{source} {tuning} {(project / 'board/board.h').read_text()}"

@@ -18,11 +18,12 @@ from frontend.tflite_models import ring
 from helpers import CHECKOUT
 from npukit import api
 from npukit.accel.core_kernels import CostPreference
+from npukit.board.cores import CORES
 from npukit.errors import NpukitError
 from npukit.library.sources import CORTEX_M, EXAMPLE, PORTABLE, library
 from npukit.plan.search.tuned_choices import Advice
 from npukit.project.build_folder import Build
-from npukit.project.toolchain import TARGET_FLAGS, find_toolchain
+from npukit.project.toolchain import find_toolchain, target_flags
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 STRICT = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
@@ -87,7 +88,12 @@ def test_it_compiles_for_cortex_m(on_core: Build, tmp_path: Path, portable: bool
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     toolchain = find_toolchain()
-    flags = [*TARGET_FLAGS[toolchain.name].split(), *STRICT, "-ffreestanding", f"-I{CHECKOUT / 'firmware/libc'}"]
+    flags = [
+        *target_flags(CORES["cortex-m4f"])[toolchain.name].split(),
+        *STRICT,
+        "-ffreestanding",
+        f"-I{CHECKOUT / 'firmware/libc'}",
+    ]
     for source in (name for name in made.files if name.endswith((".c", ".S"))):
         subprocess.run(
             [*toolchain.command, *flags, "-c", source, "-o", f"{Path(source).stem}.o"], cwd=tmp_path, check=True

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from npukit.board.cores import CORES
 from npukit.errors import NpukitError
-from npukit.project.stack import EXCEPTION_FRAME_BYTES, StackReport, stack_bound
-from npukit.project.toolchain import TARGET_FLAGS
+from npukit.project.stack import StackReport, stack_bound
+from npukit.project.toolchain import target_flags
 from project.identity import toolchain
 
 HEAD = """
@@ -25,6 +26,7 @@ HEAD = """
 """
 FAULT = "function fault_handler\n    b .\n    .size fault_handler, . - fault_handler\n"
 
+CORE = CORES["cortex-m4f"]
 LINK = "SECTIONS { .text 0 : { *(.text.all) } .rodata : { *(.rodata.all) } }"
 
 
@@ -33,11 +35,11 @@ def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
     (folder / "code.S").write_text(HEAD + body + FAULT)
     (folder / "link.ld").write_text(LINK)
     compiler = toolchain("zig")
-    target = TARGET_FLAGS["zig"].split()
+    target = target_flags(CORE)["zig"].split()
     link = ["-nostdlib", "-Wl,-e,reset_handler", "-T", "link.ld", "code.o", "-o", "code.elf"]
     for step in (["-g", "-c", "code.S", "-o", "code.o"], link):
         subprocess.run([*compiler.command, *target, *step], cwd=folder, check=True, timeout=120)
-    return stack_bound(folder / "code.elf", [folder / "code.o"], indirect)
+    return stack_bound(folder / "code.elf", [folder / "code.o"], indirect, CORE)
 
 
 def end(name: str) -> str:
@@ -75,7 +77,7 @@ function deep
     assert report.program_bytes == 8 + (20 + 16 + 12) + 64
     assert report.deepest == ("reset_handler", "deep", "shallow")
     assert report.functions["deep"] == 20 + 16 + 12 + 8
-    assert report.bytes == -(-(report.program_bytes + EXCEPTION_FRAME_BYTES) // 8) * 8
+    assert report.bytes == -(-(report.program_bytes + CORE.exception_bytes) // 8) * 8
 
 
 def test_a_tail_call_has_given_its_frame_back(tmp_path: Path) -> None:

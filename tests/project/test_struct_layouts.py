@@ -32,7 +32,7 @@ def asked(folder: Path, compiler: str) -> Layouts:
     (folder / "layouts.c").write_text(questions.as_c())
     here = PurePosixPath(".")
     command = find_toolchain(compiler).compile_command(
-        PurePosixPath("layouts.c"), "size", [here], folder, folder / "layouts.o"
+        load_board("pe-mesh").core.type, PurePosixPath("layouts.c"), "size", [here], folder, folder / "layouts.o"
     )
     subprocess.run(command, cwd=folder, check=True, timeout=200)
     return answers(questions, folder / "layouts.o")

@@ -14,6 +14,7 @@ from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import Call, Choice, Node, choose, choose_thriftily
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
@@ -122,17 +123,12 @@ class CostPreference:
 USUAL = CostPreference()
 
 
-def choose_core_kernels(net: Net, objective: str, preference: CostPreference = USUAL) -> CoreKernels:
+def choose_core_kernels(
+    net: Net, objective: str, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F
+) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
-    found = core_nodes(net)
-    nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
-    worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
-    spacious = preference.spacious and goal == "latency"
-    choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
-    zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
-    ops, moves = dict(_by_op(found, choice, zeros)), dict(_moves(net))
-    refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
-    reasons = {**found.reasons, **refused}
+    ops, reasons = _chosen(net, objective, preference) if core.dsp else ({}, _without_dsp(net, core))
+    moves = dict(_moves(net))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
     for op in net.ops:
@@ -143,12 +139,30 @@ def choose_core_kernels(net: Net, objective: str, preference: CostPreference = U
     return CoreKernels(ops, moves, notes | known, sum(code.values()))
 
 
-def core_kernels_alone(net: Net, preference: CostPreference = USUAL) -> CoreKernels:
+def _chosen(net: Net, objective: str, preference: CostPreference) -> tuple[Mapping[str, OpKernels], Mapping[str, str]]:
+    """The kernels of ops that want their tensors in layouts, and of the others why they have none."""
+    found = core_nodes(net)
+    nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
+    worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
+    spacious = preference.spacious and goal == "latency"
+    choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
+    zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
+    refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
+    return dict(_by_op(found, choice, zeros)), {**found.reasons, **refused}
+
+
+def _without_dsp(net: Net, core: CoreType) -> Mapping[str, str]:
+    """Why the ops for the core have no such kernels."""
+    why = f"kernels in assembly want DSP instructions, which a {core.title} lacks"
+    return {op.name: why for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape)}
+
+
+def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F) -> CoreKernels:
     """Kernels of each op on the core that need no agreement with others: its tensors lie densely.
 
     They are for tiles that are the whole op.
     """
-    chosen = [choose_core_kernels(net.alone(op), "latency", preference) for op in net.ops if op.engine == CORE]
+    chosen = [choose_core_kernels(net.alone(op), "latency", preference, core) for op in net.ops if op.engine == CORE]
     return CoreKernels(
         ops={name: made for each in chosen for name, made in each.ops.items()},
         moves={name: made for each in chosen for name, made in each.moves.items()},

@@ -26,6 +26,7 @@ from npukit.accel.interface import (
     Tile,
 )
 from npukit.board.board import Board
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.c_function import cycles
@@ -71,8 +72,8 @@ class Cpu:
     commands: CommandFormat | None = None
     abilities = Abilities()
 
-    def __init__(self, kernels: CoreKernels = NO_KERNELS) -> None:
-        self.kernels = kernels
+    def __init__(self, kernels: CoreKernels = NO_KERNELS, core: CoreType = CORTEX_M4F) -> None:
+        self.kernels, self.core = kernels, core
 
     def refusal(self, net: Net, op: Op) -> str | None:
         return None

@@ -10,6 +10,7 @@ from npukit.accel.fusion import with_patterns, with_subgraphs
 from npukit.accel.interface import Accelerator, Cost, Engines, Plugin
 from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.cost import macs
@@ -22,7 +23,7 @@ AS_ASKED = "--engine cpu"
 
 def engines_of(board: Board) -> dict[str, Accelerator]:
     """The board's accelerators in its order, then the core."""
-    return with_core(plugins_of(board))
+    return with_core(plugins_of(board), board.core.type)
 
 
 def plugins_of(board: Board) -> dict[str, Plugin]:
@@ -31,8 +32,8 @@ def plugins_of(board: Board) -> dict[str, Plugin]:
     return {slot.name: plugin_for(slot, board) for slot in board.accelerator}
 
 
-def with_core(plugins: Mapping[str, Plugin]) -> dict[str, Accelerator]:
-    return {**plugins, CORE: Cpu()}
+def with_core(plugins: Mapping[str, Plugin], core: CoreType = CORTEX_M4F) -> dict[str, Accelerator]:
+    return {**plugins, CORE: Cpu(core=core)}
 
 
 def assign_engines(
@@ -73,24 +74,25 @@ def with_patterns_of(net: Net, engines: Engines, only: str | None = None) -> Net
 
 def _used(engines: Engines, only: str | None) -> dict[str, Accelerator]:
     """The engines that may be used, with the core at its best."""
+    core = _CoreAtItsBest(engines[CORE])
     if only is None:
-        return {**engines, CORE: _CoreAtItsBest()}
+        return {**engines, CORE: core}
     if only not in engines:
         accelerators = ", ".join(name for name in engines if name != CORE) or "none"
         raise NpukitError(f"--engine {only}: the board's accelerators are: {accelerators}", tries=["--engine cpu"])
-    return {only: engines[only], CORE: _CoreAtItsBest()}
+    return {only: engines[only], CORE: core}
 
 
 class _CoreAtItsBest(Cpu):
     """The core with the kernel that it has for each op as a whole, chosen when its cost is asked."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, core: Accelerator) -> None:
+        super().__init__(core=core.core if isinstance(core, Cpu) else CORTEX_M4F)
         self._chosen: dict[str, Cpu] = {}
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         if op.name not in self._chosen:
-            self._chosen[op.name] = Cpu(core_kernels_alone(net.alone(op.placed(CORE))))
+            self._chosen[op.name] = Cpu(core_kernels_alone(net.alone(op.placed(CORE)), core=self.core))
         return self._chosen[op.name].cost(net, op, output)
 
 

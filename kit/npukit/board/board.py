@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from npukit.board.contradictions import contradictions
+from npukit.board.cores import CORES, CoreType
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 
@@ -52,8 +53,12 @@ class _Part(BaseModel):
 class Core(_Part):
     """The processor of every PE."""
 
-    cpu: Literal["cortex-m4f"]
+    cpu: Literal["cortex-m3", "cortex-m4f"]
     clock_hz: int = Field(gt=0, le=100_000_000_000)
+
+    @property
+    def type(self) -> CoreType:
+        return CORES[self.cpu]
 
 
 class Memory(_Part):

@@ -63,7 +63,7 @@ def flash_of(board: Board) -> Flash:
 
 class _Build:
     def __init__(self, board: Board, toolchain: Toolchain, folder: Path) -> None:
-        self.board = board
+        self.board, self.core = board, board.core.type
         self.toolchain = toolchain
         self.folder = folder
         self.firmware = data_folder("firmware").resolve()
@@ -73,8 +73,8 @@ class _Build:
     def link(self) -> Path:
         """The linked loader, with as much stack as its call graph asks for."""
         objects = [self._compile(source, tuning) for source, tuning in self._units()]
-        objects.append(compile_zig(self.firmware / SIGNATURE, self.folder))
-        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {})
+        objects.append(compile_zig(self.firmware / SIGNATURE, self.folder, self.core.zig.split()))
+        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {}, self.core)
         return self._link(objects, stack.bytes, "loader.elf")
 
     def _units(self) -> list[tuple[PurePosixPath, Tuning]]:
@@ -86,13 +86,14 @@ class _Build:
         output = self.folder / source.name.replace(".c", ".o")
         folders = [self.folder, *(self.firmware / name for name in _FOLDERS)]
         includes = [PurePosixPath(path.as_posix()) for path in folders]
-        self._run(self.toolchain.compile_command(source, tuning, includes, self.firmware, output), f"compile {source}")
+        command = self.toolchain.compile_command(self.core, source, tuning, includes, self.firmware, output)
+        self._run(command, f"compile {source}")
         return output
 
     def _link(self, objects: Sequence[Path], stack_bytes: int, name: str) -> Path:
         script = self.folder / f"{name}.ld"
         render_link_script(self.board, memory_layout(self.board, 0, 0, stack_bytes), {}, script)
-        self._run(self.toolchain.link_command(objects, script, self.folder / name), "link the loader")
+        self._run(self.toolchain.link_command(self.core, objects, script, self.folder / name), "link the loader")
         return self.folder / name
 
     def _run(self, command: Sequence[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""The built-in emulator: a mesh of Cortex-M4F cores, MAC arrays and a network-on-chip, deterministic to the cycle.
+"""The built-in emulator: a mesh of cores, MAC arrays and a network-on-chip, deterministic to the cycle.
 
 The work is done by `npukit_emulator`, a process of its own under the GPL; this side holds images and words.
 """
@@ -212,6 +212,7 @@ class Emulator:
         self._worker.ask(
             "create",
             figures={**_figures(self._board), "seed": self._seed},
+            cycles=dict(self._board.core.type.cycles),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
             dead_pes=mesh.dead_pes,
             dead_links=mesh.dead_links,
@@ -305,6 +306,7 @@ def _figures(board: Board) -> dict[str, int]:
         "noc_base": board.noc.base,
         "window_base": board.noc.window,
         "clock_hz": board.core.clock_hz,
+        "core_model": board.core.type.unicorn,
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
         "boot_base": board.flash.base if board.flash else 0,

@@ -60,6 +60,7 @@ class Library:
 
 def library(build: Build, portable: bool) -> Library:
     """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
+    portable = portable or not build.board.core.type.dsp
     net, plan, engines = _portable(build) if portable else _as_built(build)
     program = gather(net, plan, plan.pes[0], engines)
     role = alone(_without_states(program))

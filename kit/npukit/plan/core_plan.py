@@ -17,6 +17,7 @@ from npukit.accel.core_kernels import (
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Engines
 from npukit.board.board import Board
+from npukit.board.cores import CoreType
 from npukit.dump import lost
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
@@ -121,7 +122,7 @@ def _alone(
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
     if objective == "throughput" and board.noc:
         return None
-    for kernels in _choices(net, objective, preference):
+    for kernels in _choices(net, board.core.type, objective, preference):
         known = {**engines, Cpu.name: Cpu(kernels)}
         plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
         if plan:
@@ -161,7 +162,7 @@ def _on_mesh(
     net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], preference: CostPreference = USUAL
 ) -> Planned:
     """Ops that one PE computes whole, or that only move bytes, have kernels in assembly, if PEs have room for those."""
-    alone = core_kernels_alone(net, preference)
+    alone = core_kernels_alone(net, preference, board.core.type)
     with_kernels = {**engines, Cpu.name: Cpu(alone)}
     plan = planned(with_kernels)
     fuller = replace(plan, pes=tuple(_with_kernels(net, board, pe, alone) for pe in plan.pes))
@@ -204,12 +205,12 @@ def _pes_of(plan: Plan, op: str) -> set[int]:
     return {pe.pe for pe in plan.pes for step in pe.computes() if step.op == op}
 
 
-def _choices(net: Net, objective: str, preference: CostPreference) -> Iterator[CoreKernels]:
-    yield choose_core_kernels(net, objective, preference)
+def _choices(net: Net, core: CoreType, objective: str, preference: CostPreference) -> Iterator[CoreKernels]:
+    yield choose_core_kernels(net, objective, preference, core)
     if preference != USUAL:
-        yield choose_core_kernels(net, objective)
+        yield choose_core_kernels(net, objective, core=core)
     if objective != "memory":
-        yield choose_core_kernels(net, "memory")
+        yield choose_core_kernels(net, "memory", core=core)
 
 
 def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Plan:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from npukit.board.board import Board
+from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
 from npukit.project.check import check_fits, check_image, free_bytes, program_bytes, variable_bytes
@@ -142,7 +143,7 @@ class _Build:
         includes = self.project.include_folders()
         output = source.with_suffix(".o")
         command = self.toolchain.compile_command(
-            PurePosixPath(source.as_posix()), "size", includes, self.project.folder, output
+            self._core, PurePosixPath(source.as_posix()), "size", includes, self.project.folder, output
         )
         self._run(command, "compile the questions about structs")
         return answers(asked, output)
@@ -154,20 +155,25 @@ class _Build:
         neighbours = neighbours_of(self.project, role)
         render_link_script(roomy.board, _layout(roomy.board, role, 0), neighbours, script)
         self.link(role, script, elf)
-        stack = stack_bound(elf, self._objects(role), {str(role.net): ()})
+        stack = stack_bound(elf, self._objects(role), {str(role.net): ()}, self._core)
         check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
         return stack
 
     def link(self, role: Role, script: Path, elf: Path) -> None:
-        self._run(self.toolchain.link_command(self._objects(role), script, elf), f"link {role.image}")
+        self._run(self.toolchain.link_command(self._core, self._objects(role), script, elf), f"link {role.image}")
 
     def _compile(self, job: tuple[Unit, PurePosixPath | None]) -> None:
         unit, own_folder = job
         includes = [*self.project.include_folders(), *([own_folder] if own_folder else [])]
         output = self._object(unit)
         output.parent.mkdir(parents=True, exist_ok=True)
-        command = self.toolchain.compile_command(unit.source, unit.tuning, includes, self.project.folder, output)
+        folder = self.project.folder
+        command = self.toolchain.compile_command(self._core, unit.source, unit.tuning, includes, folder, output)
         self._run(command, f"compile {unit.source}")
+
+    @property
+    def _core(self) -> CoreType:
+        return self.project.board.core.type
 
     def _objects(self, role: Role) -> list[Path]:
         return [self._object(unit) for unit in self.project.image_units(role)]

@@ -62,7 +62,9 @@ def render_project(
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
         _write_files(each, folder / role.net)
     render_board_header(board, folder / "board/board.h", network_pe)
-    _write(folder / "Makefile", "Makefile.j2", project=project, flags=_FLAGS, common_flags=toolchain.COMMON_FLAGS)
+    _write(
+        folder / "Makefile", "Makefile.j2", project=project, flags=_flags(board), common_flags=toolchain.COMMON_FLAGS
+    )
     _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
     return project
 
@@ -87,12 +89,13 @@ def neighbours_of(project: Project, role: Role) -> dict[str, int]:
     return {foreign_arena(pe): project.activations[pe] for pe in role.foreign_pes}
 
 
-_FLAGS = SimpleNamespace(
-    target=toolchain.TARGET_FLAGS,
-    tuning=toolchain.TUNING_FLAGS,
-    link=toolchain.LINK_FLAGS,
-    libraries=toolchain.LINK_LIBRARIES,
-)
+def _flags(board: Board) -> SimpleNamespace:
+    return SimpleNamespace(
+        target=toolchain.target_flags(board.core.type),
+        tuning=toolchain.TUNING_FLAGS,
+        link=toolchain.LINK_FLAGS,
+        libraries=toolchain.LINK_LIBRARIES,
+    )
 
 
 def _copy_firmware(board: Board, target: Path) -> None:

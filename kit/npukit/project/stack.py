@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
 from npukit.project.disassembly import Call, Frame, frame_of
 from npukit.project.elf import Elf, functions_pointed_at
 from npukit.project.layout import STACK_ALIGNMENT
-
-EXCEPTION_FRAME_BYTES = 27 * 4
-"""Bytes that the core pushes on entry to an exception: 26 words with the FPU in use, one more to align the stack."""
 
 ENTRY = "reset_handler"
 FAULT = "fault_handler"
@@ -30,7 +28,9 @@ class StackReport:
     """Bytes that each function takes itself."""
 
 
-def stack_bound(path: Path, objects: Sequence[Path], indirect: Mapping[str, Sequence[str]]) -> StackReport:
+def stack_bound(
+    path: Path, objects: Sequence[Path], indirect: Mapping[str, Sequence[str]], core: CoreType
+) -> StackReport:
     """The bound for a linked image made of `objects`.
 
     `indirect` names what the code of a source folder calls through pointers. Code elsewhere may call every function
@@ -39,7 +39,7 @@ def stack_bound(path: Path, objects: Sequence[Path], indirect: Mapping[str, Sequ
     graph = _Graph(Elf(path), functions_pointed_at(objects), indirect)
     program, deepest = graph.depth(ENTRY)
     fault, _ = graph.depth(FAULT)
-    total = program + EXCEPTION_FRAME_BYTES + fault
+    total = program + core.exception_bytes + fault
     frames = {frame.function.name: frame.bytes for frame in graph.frames.values()}
     return StackReport(-(-total // STACK_ALIGNMENT) * STACK_ALIGNMENT, deepest, program, fault, frames)
 

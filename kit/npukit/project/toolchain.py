@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
 from npukit.project.files import Tuning
-from npukit.project.zig import CORTEX_M4F, PACKAGE, find_zig
+from npukit.project.zig import PACKAGE, find_zig
 
 Choice = Literal["gcc", "zig"]
 
@@ -30,10 +31,11 @@ COMMON_FLAGS = (
 PREFIX_MAPS = ("-ffile-prefix-map={}", "-fdebug-prefix-map={}")
 """Images do not say where they were built. The second one is for assembly, of which GCC forgets the first."""
 
-TARGET_FLAGS = {
-    "gcc": "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -gno-record-gcc-switches",
-    "zig": f"{' '.join(CORTEX_M4F)} -gdwarf-aranges",
-}
+
+def target_flags(core: CoreType) -> dict[str, str]:
+    """What each compiler is told of the core."""
+    return {"gcc": f"{core.gcc} -gno-record-gcc-switches", "zig": f"{core.zig} -gdwarf-aranges"}
+
 
 TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
     "gcc": {
@@ -74,10 +76,16 @@ class Toolchain:
         return f"{GCC} {self.version}" if self.name == "gcc" else f"zig cc {self.version}"
 
     def compile_command(
-        self, source: PurePosixPath, tuning: Tuning, includes: Sequence[PurePosixPath], project: Path, output: Path
+        self,
+        core: CoreType,
+        source: PurePosixPath,
+        tuning: Tuning,
+        includes: Sequence[PurePosixPath],
+        project: Path,
+        output: Path,
     ) -> list[str]:
         """`source` and `includes` are relative to the folder `project`."""
-        flags = " ".join((TARGET_FLAGS[self.name], TUNING_FLAGS[self.name][tuning], *COMMON_FLAGS)).split()
+        flags = " ".join((target_flags(core)[self.name], TUNING_FLAGS[self.name][tuning], *COMMON_FLAGS)).split()
         folders = [f"-I{folder}" for folder in includes]
         return [
             *self.command,
@@ -90,8 +98,8 @@ class Toolchain:
             str(output),
         ]
 
-    def link_command(self, objects: Sequence[Path], script: Path, output: Path) -> list[str]:
-        flags = f"{TARGET_FLAGS[self.name]} {LINK_FLAGS[self.name]}".split()
+    def link_command(self, core: CoreType, objects: Sequence[Path], script: Path, output: Path) -> list[str]:
+        flags = f"{target_flags(core)[self.name]} {LINK_FLAGS[self.name]}".split()
         libraries = LINK_LIBRARIES[self.name].split()
         return [*self.command, *flags, "-T", str(script), *map(str, objects), *libraries, "-o", str(output)]
 

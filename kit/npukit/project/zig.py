@@ -10,9 +10,6 @@ from pathlib import Path
 
 from npukit.errors import NpukitError
 
-CORTEX_M4F = ("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
-"""`cortex_m4` alone means a core without FPU."""
-
 PACKAGE = "pip install ziglang==0.17.0"
 
 _SECONDS = 300
@@ -25,7 +22,7 @@ def find_zig() -> str | None:
     return next((zig for folder in folders if (zig := shutil.which("zig", path=folder))), None)
 
 
-def compile_zig(source: Path, folder: Path, target: Sequence[str] = CORTEX_M4F) -> Path:
+def compile_zig(source: Path, folder: Path, target: Sequence[str]) -> Path:
     """The object file in `folder`: the same bytes wherever it is made, without debug information.
 
     In two steps, as LLVM outlines code and calls through registers in functions that are to be as small as can be,

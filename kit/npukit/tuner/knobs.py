@@ -8,7 +8,7 @@ from typing import Any
 
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
-from npukit.accel.engines import plugins_of, with_core
+from npukit.accel.engines import plugins_of
 from npukit.board.board import Board
 from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
 from npukit.net.importer.loops import Kernel
@@ -93,7 +93,8 @@ def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
 def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
     order = pes_to_use(build.board, build.manifest.options.get("pes"))
-    engines, plan = {**with_core(plugins_of(build.board)), Cpu.name: Cpu(core_kernels_alone(net))}, build.plan()
+    kernels = core_kernels_alone(net, core=build.board.core.type)
+    engines, plan = {**plugins_of(build.board), Cpu.name: Cpu(kernels)}, build.plan()
     if plan.objective == "throughput":
         return BatchAlternatives(Problem(Graph(net), build.board, engines, order), plan)
     return Alternatives(Problem(Graph(net), build.board, engines, order))

@@ -62,6 +62,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         NARROW(dram_latency_cycles),
         NARROW(flags),
         NARROW(refill_cycles),
+        NARROW(core_model),
         NARROW(seed),
     };
 #undef WIDE

@@ -88,6 +88,7 @@ void flash_free(struct mesh *mesh);
 
 struct figures {
     uint64_t clock_hz, baud;
+    uint32_t core_model; /* of Unicorn's */
     uint32_t sram_bytes;
     uint32_t chip_columns, chip_rows, columns, rows;
     uint64_t timer_base, noc_base, uart_base, window_base;

@@ -131,7 +131,7 @@ static bool open_core(struct pe *pe)
     uc_hook hook;
     /* With MCLASS in the mode Unicorn would take a Cortex-M33 instead. */
     return unicorn->open(UC_ARCH_ARM, UC_MODE_THUMB, &pe->core) == UC_ERR_OK &&
-           unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), UC_CPU_ARM_CORTEX_M4) == UC_ERR_OK &&
+           unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), pe->mesh->figures.core_model) == UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TCG_BUFFER_SIZE, 1), TRANSLATION_BUFFER_BYTES) == UC_ERR_OK &&
            unicorn->mem_map_ptr(pe->core, 0, pe->mesh->figures.sram_bytes, UC_PROT_ALL, pe->sram) == UC_ERR_OK &&
            unicorn->hook_add(pe->core, &hook, UC_HOOK_INTR, (void *)on_interrupt, pe, 1, 0) == UC_ERR_OK &&
