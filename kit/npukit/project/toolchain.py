@@ -33,7 +33,7 @@ PREFIX_MAPS = ("-ffile-prefix-map={}", "-fdebug-prefix-map={}")
 
 
 def target_flags(core: CoreType) -> dict[str, str]:
-    """What each compiler is told of the core."""
+    """The flags by which each compiler makes code for the core."""
     return {"gcc": f"{core.gcc} -gno-record-gcc-switches", "zig": f"{core.zig} -gdwarf-aranges"}
 
 
