@@ -244,3 +244,50 @@ def answer(interpreter: Any, *inputs: np.ndarray) -> np.ndarray:
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def counting(*, known: bool = True) -> Model:
+    """A loop that adds what x has at each step to a sum, four times; where it begins may come from outside."""
+    model, condition, body = Model(), Model(), Model()
+    ends = (("step", (), "int32"), ("sum", (1, 3), "float32"), ("all", (4, 1, 3), "float32"))
+    for graph in (condition, body):
+        graph.inputs += [graph.tensor(name, shape, dtype=dtype) for name, shape, dtype in ends]
+    condition.constant("four", np.array(4, np.int32))
+    condition.tensor("goes on", (), dtype="bool")
+    condition.op("LESS", ["step", "four"], ["goes on"], "Less")
+    body.constant("one", np.array(1, np.int32))
+    for name, shape, dtype in (("part", (1, 3), "float32"), ("more", (1, 3), "float32"), ("next", (), "int32")):
+        body.tensor(name, shape, dtype=dtype)
+    body.op("GATHER", ["all", "step"], ["part"], "Gather", Axis=0)
+    body.op("ADD", ["sum", "part"], ["more"], "Add")
+    body.op("ADD", ["step", "one"], ["next"], "Add")
+    model.inputs.append(model.tensor("x", (4, 1, 3), dtype="float32"))
+    if known:
+        model.constant("zero", np.array(0, np.int32))
+    else:
+        model.inputs.append(model.tensor("zero", (), dtype="int32"))
+    model.constant("nothing", np.zeros((1, 3), np.float32))
+    graphs = model.subgraph(condition, ["goes on"]), model.subgraph(body, ["next", "more", "all"])
+    results = [model.tensor(f"{name} behind", shape, dtype=dtype) for name, shape, dtype in ends]
+    options = {"CondSubgraphIndex": graphs[0], "BodySubgraphIndex": graphs[1]}
+    model.op("WHILE", ["zero", "nothing", "x"], results, "While", **options)
+    model.tensor("y", (1, 3), dtype="float32")
+    model.op("NEG", ["sum behind"], ["y"])
+    return model
+
+
+def test_a_loop_whose_steps_are_known_is_unrolled(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(counting().bytes(["y"]))
+    given = np.random.default_rng(2).normal(0, 1, (4, 1, 3)).astype(np.float32)
+    net = load_model(path, in_float=True).net
+    assert np.allclose(run_reference(net, [given])[0], answer(litert(path), given), rtol=1e-6)
+
+
+def test_a_loop_whose_steps_frames_decide_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(counting(known=False).bytes(["y"]))
+    with pytest.raises(
+        NpukitError, match=r"op 0 \(WHILE\) goes on for as long as a condition holds that frames decide"
+    ):
+        load_model(path, in_float=True)

@@ -65,7 +65,8 @@ class Emitter:
     def value(self, index: int) -> relax.Expr:
         """A tensor as it is stored."""
         if index not in self.values:
-            self.values[index] = relax.const(np.ascontiguousarray(self.constant(index)))
+            value = self.constant(index)
+            self.values[index] = relax.const(np.ascontiguousarray(value).reshape(value.shape))
         return self.values[index]
 
     def real(self, index: int) -> relax.Expr:

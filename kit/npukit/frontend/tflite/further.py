@@ -12,6 +12,7 @@ import tflite
 from tvm import relax, te, topi
 
 from npukit.errors import NpukitError
+from npukit.frontend.places import place
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated
@@ -166,6 +167,10 @@ def _integers(values: Sequence[int]) -> relax.Expr:
 
 def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) -> None:
     """Indices that are not there are taken for the nearest that are: they may come from outside at run time."""
+    known = emitter.known(indices)
+    if known is not None and known.ndim == 0 and 0 <= known < emitter.shape(emitter.value(data))[axis]:
+        emitter.define_real(op.outputs[0], place(emitter.builder, emitter.emit(emitter.real(data)), axis, int(known)))
+        return
     taken = operators.take(emitter.real(data), emitter.value(indices), axis, mode="clip")
     emitter.define_real(op.outputs[0], taken)
 

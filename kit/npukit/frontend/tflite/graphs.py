@@ -1,9 +1,11 @@
-"""The subgraphs of a TFLite model as one graph: branches inlined, variables as constants or as inputs and outputs."""
+"""The subgraphs of a TFLite model as one graph: branches and loops inlined, variables as constants or as states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +13,15 @@ from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import Options
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
-from npukit.net.limits import OPS, TENSORS
+from npukit.net.limits import OPS, STEPS, TENSORS
 
 Variable = tuple[bytes, bytes]
 """A container and a name in it."""
 SVDF, SVDF_STATE = b"SVDF", 4
 """The container of what SVDFs keep from frame to frame, and the number of the input that each keeps."""
 ABSENT = -1
+COUNTERS = 16
+"""The most elements of an integer that is computed before the graph is there."""
 DEEPEST = 8
 """Levels of branches within branches."""
 
@@ -46,14 +50,21 @@ class _Flat:
     """The tensor that each variable is first read as, and what it holds now."""
     same: dict[int, int] = field(default_factory=dict)
     """The tensor that a read of a variable stands for."""
+    constants: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The number of each constant, by its graph and its number in that: a graph may be entered often."""
     walked: int = 0
 
     def enter(self, graph: TfliteModel, given: Mapping[int, int]) -> list[int]:
         """Numbers for the tensors of a graph, those of `given` known already."""
-        first = len(self.tensors)
-        TENSORS.check(first + len(graph.tensors), self.name)
-        self.tensors += graph.tensors
-        return [given.get(index, first + index) for index in range(len(graph.tensors))]
+        TENSORS.check(len(self.tensors) + len(graph.tensors), self.name)
+        return [given[index] if index in given else self._number(graph, index) for index in range(len(graph.tensors))]
+
+    def _number(self, graph: TfliteModel, index: int) -> int:
+        """A new number for a tensor, and the one that it has for a constant."""
+        tensor, new = graph.tensors[index], len(self.tensors)
+        number = new if tensor.value is None else self.constants.setdefault((id(graph), index), new)
+        self.tensors += [tensor] if number == new else []
+        return number
 
     def run(self, graph: TfliteModel, numbers: Sequence[int], depth: int) -> None:
         """The ops of a graph, one after the other."""
@@ -63,14 +74,26 @@ class _Flat:
             inputs = tuple(self._numbered(index, numbers) for index in op.inputs)
             outputs = tuple(numbers[index] if index >= 0 else ABSENT for index in op.outputs)
             moved = replace(op, inputs=inputs, outputs=outputs)
-            if op.kind == "IF":
-                self._branches(moved, depth)
+            if op.kind in ("IF", "WHILE"):
+                self._resolve(moved, depth)
             elif op.kind in _VARIABLES:
                 _VARIABLES[op.kind](self, moved)
             elif op.kind == "SVDF":
                 self.ops.append(self._remembering(moved))
-            else:
+            elif not self._fold(moved):
                 self.ops.append(moved)
+
+    def _fold(self, op: TfliteOp) -> bool:
+        """Compute now what only depends on a few known integers: the counters of loops, and conditions."""
+        function = _COUNTED.get(op.kind)
+        given = [self.tensors[index] for index in op.inputs if index >= 0]
+        known = [each.value for each in given if each.value is not None and each.dtype in ("int32", "int64", "bool")]
+        if function is None or len(known) < len(op.inputs) or any(value.size > COUNTERS for value in known):
+            return False
+        result = self.tensors[op.outputs[0]]
+        value = np.asarray(function(*known)).astype(result.dtype)
+        self.tensors[op.outputs[0]] = replace(result, shape=value.shape, value=value)
+        return True
 
     def _numbered(self, index: int, numbers: Sequence[int]) -> int:
         return self.same.get(numbers[index], numbers[index]) if index >= 0 else ABSENT
@@ -82,29 +105,58 @@ class _Flat:
             raise NpukitError(f"{self._place(op)} names subgraph {number} of {len(self.graphs)}")
         return self.graphs[number]
 
-    def _branches(self, op: TfliteOp, depth: int) -> None:
-        """Both branches, and of each result the one that the condition wants."""
+    def _resolve(self, op: TfliteOp, depth: int) -> None:
+        """A loop unrolled, a branch that is chosen, or both."""
         if depth == DEEPEST:
             raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
+        chosen = self.tensors[op.inputs[0]].value if op.kind == "IF" else None
+        if op.kind == "WHILE":
+            results = self._loop(op, depth)
+        elif chosen is not None:
+            branch = "ThenSubgraphIndex" if np.any(chosen) else "ElseSubgraphIndex"
+            results = self._inline(op, self.graph(op, branch), op.inputs[1:], depth)
+        else:
+            self._branches(op, depth)
+            return
+        self.same.update(zip(op.outputs, results, strict=True))
+
+    def _loop(self, op: TfliteOp, depth: int) -> Sequence[int]:
+        """The loop's values once its condition, which must be known before every step, no longer holds."""
+        condition, body = (self.graph(op, which) for which in ("CondSubgraphIndex", "BodySubgraphIndex"))
+        values: Sequence[int] = op.inputs
+        for step in count():
+            STEPS.check(step, f"{self._place(op)}, as far as it is unrolled")
+            goes_on = self.tensors[self._inline(op, condition, values, depth)[0]].value
+            if goes_on is None:
+                raise NpukitError(f"{self._place(op)} goes on for as long as a condition holds that frames decide")
+            if not np.any(goes_on):
+                break
+            values = self._inline(op, body, values, depth)
+        return values
+
+    def _inline(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int], depth: int) -> list[int]:
+        """The results of a graph, whose ops come here."""
+        self._check_fit(op, graph, given)
+        numbers = self.enter(graph, dict(zip(graph.inputs, given, strict=True)))
+        self.run(graph, numbers, depth + 1)
+        return [self._numbered(index, numbers) for index in graph.outputs]
+
+    def _branches(self, op: TfliteOp, depth: int) -> None:
+        """Both branches, and of each result the one that the condition wants."""
         held = dict(self.current)
-        results: list[list[int]] = []
-        for branch in ("ThenSubgraphIndex", "ElseSubgraphIndex"):
-            graph = self.graph(op, branch)
-            self._check_fit(op, graph)
-            numbers = self.enter(graph, dict(zip(graph.inputs, op.inputs[1:], strict=True)))
-            self.run(graph, numbers, depth + 1)
-            results.append([self._numbered(index, numbers) for index in graph.outputs])
+        graphs = [self.graph(op, branch) for branch in ("ThenSubgraphIndex", "ElseSubgraphIndex")]
+        results = [self._inline(op, graph, op.inputs[1:], depth) for graph in graphs]
         if self.current != held:
             raise NpukitError(f"{self._place(op)}: a branch changes a variable, which npukit does not read")
         for output, *parts in zip(op.outputs, *results, strict=True):
             self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), Options()))
 
-    def _check_fit(self, op: TfliteOp, graph: TfliteModel) -> None:
-        """An error unless a branch takes what the op gives it."""
-        given = [self.tensors[index] for index in op.inputs[1:]]
-        taken = [graph.tensors[index] for index in graph.inputs]
-        alike = [(each.dtype, each.shape) for each in given] == [(each.dtype, each.shape) for each in taken]
-        if not alike or len(graph.outputs) != len(op.outputs):
+    def _check_fit(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int]) -> None:
+        """An error unless a subgraph takes what the op gives it, and gives what the op does, or a condition."""
+        before = [(self.tensors[index].dtype, self.tensors[index].shape) for index in given]
+        taken = [(graph.tensors[index].dtype, graph.tensors[index].shape) for index in graph.inputs]
+        decides = op.kind == "WHILE" and len(graph.outputs) == 1
+        if before != taken or not (decides or len(graph.outputs) == len(op.outputs)):
             raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
 
     def call_once(self, op: TfliteOp) -> None:
@@ -188,11 +240,28 @@ def _variable(op: TfliteOp) -> Variable:
     return options.get("Container") or b"", options.get("SharedName") or b""
 
 
+_COUNTED: Mapping[str, Callable[..., Any]] = {
+    "ADD": np.add,
+    "EQUAL": np.equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "LOGICAL_AND": np.logical_and,
+    "LOGICAL_NOT": np.logical_not,
+    "LOGICAL_OR": np.logical_or,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "MUL": np.multiply,
+    "NOT_EQUAL": np.not_equal,
+    "SUB": np.subtract,
+}
+"""The ops that counters and conditions are computed with."""
 _VARIABLES: Mapping[str, Callable[[_Flat, TfliteOp], None]] = {
     "CALL_ONCE": _Flat.call_once,
     "VAR_HANDLE": _Flat.var_handle,
     "READ_VARIABLE": _Flat.read_variable,
     "ASSIGN_VARIABLE": _Flat.assign_variable,
 }
-RESOLVED = ("IF", *_VARIABLES)
+RESOLVED = ("IF", "WHILE", *_VARIABLES)
 """Kinds of op that are gone from the one graph."""
