@@ -19,9 +19,9 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op, fuse
 from npukit.net.ops import Conv2d, DepthwiseConv2d
+from npukit.net.passes.sums import cut_in_sums
 from npukit.net.receptive import cuttable_axes, needs
 from npukit.net.reference.interpreter import evaluate
-from npukit.net.sums import cut_in_sums
 from plan.networks import Builder
 
 ARRAY = MacArray(load_board("pe-mesh").accelerator[0])

@@ -15,8 +15,8 @@ from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.ops import Sums
+from npukit.net.passes.sums import cut_in_sums
 from npukit.net.reference.interpreter import run_reference
-from npukit.net.sums import cut_in_sums
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.ir.assignment import Assignment, Tile

@@ -11,12 +11,12 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.c_function import check_code
+from npukit.net.checks.extents import check_extent
+from npukit.net.checks.overflow import check_range
 from npukit.net.cost import total_macs
-from npukit.net.extents import check_extent
 from npukit.net.limits import MACS, check_shape
 from npukit.net.net import Fused, Net, Op, State, fuse
 from npukit.net.ops import TvmCode
-from npukit.net.ranges import check_range
 from npukit.net.specs.spec import Scales
 from npukit.net.specs.table import SPECS, output_shape
 from npukit.net.tensor import Quantization, Tensor

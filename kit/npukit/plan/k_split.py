@@ -13,7 +13,7 @@ from math import prod
 from npukit.accel.interface import Accelerator
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, Sums
-from npukit.net.sums import cut_in_sums, name_of_part
+from npukit.net.passes.sums import cut_in_sums, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.splits import WIDE_GRAIN

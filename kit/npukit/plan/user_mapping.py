@@ -53,7 +53,8 @@ class OpPin(_Strict):
     """The PEs of an op: each tile by itself, or PEs that cut the output into `parts` along each axis.
 
     Without parts the last axis that is long enough is cut, which is that of the channels. With `sums` the op is made
-    of so many others, each of which sums up over some of its input channels (`net/sums.py`), and adds their results.
+    of so many others, each of which sums up over some of its input channels (`net/passes/sums.py`), and adds their
+    results.
     """
 
     pes: tuple[int, ...] = ()

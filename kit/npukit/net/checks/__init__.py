@@ -1,0 +1,1 @@
+"""Checks of single ops, which `check.py` makes of a whole net."""
