@@ -18,7 +18,7 @@ import pytest
 import npukit
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, load_net_from_model
-from npukit.net.reference import run_reference
+from npukit.net.reference import evaluate, run_reference
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 
@@ -43,6 +43,20 @@ def reals(net: Any, inputs: np.ndarray) -> np.ndarray:
     (integers,) = run_reference(net, [quantised(inputs, net.tensor(net.inputs[0]).quantization)])
     given = net.tensor(net.outputs[0]).quantization
     return (integers.astype(np.float64) - given.zero_point) * given.scale
+
+
+def test_a_buffer_that_the_program_changes_is_a_state(tmp_path: Path) -> None:
+    """It begins as the program was saved."""
+    module, frames = models.Remembering().eval(), noise(8, 1, 6)
+    net, values = load_model(models.saved(module, tmp_path, 1, 6), in_float=True).net, None
+    (state,) = net.states
+    assert state.begins == 0.25
+    assert (len(net.inputs), len(net.outputs)) == (1, 1)
+    module.held.fill_(0.25)
+    for frame in frames:
+        values = evaluate(net, [frame], values)
+        wanted = module(torch.from_numpy(frame)).detach().numpy()
+        np.testing.assert_allclose(values[net.outputs[0]], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_a_float_program_is_quantised(tmp_path: Path) -> None:

@@ -6,17 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.ao.quantization.fx._decomposed
+from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec
 from tvm import relax
 from tvm.ir import IRModule
 from tvm.relax.frontend.torch import from_exported_program
 
 from npukit.frontend.places import place
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
+from npukit.frontend.states import StatePair, with_output_names, with_states
 
 operators: Any = relax.op
 Known = Mapping[str, np.ndarray]
@@ -41,7 +43,32 @@ def translated(archive: BytesIO) -> IRModule:
             ("dequantize_per_tensor.default", "dequantize_per_channel.default"), partial(_dequantize, known)
         ),
     }
-    return from_exported_program(program, custom_convert_map=converters, run_ep_decomposition=False)
+    kept = _mutated(program)
+    _as_ends(program, kept)
+    module = from_exported_program(program, custom_convert_map=converters, run_ep_decomposition=False)
+    names = [parameter.name for parameter in cast(Any, module["main"]).params]
+    results = [spec.arg.name for spec in program.graph_signature.output_specs]
+    pairs = [StatePair(names.index(name), results.index(becomes), known[name]) for name, becomes in kept.items()]
+    return with_states(with_output_names(module, results), pairs)
+
+
+def _mutated(program: torch.export.ExportedProgram) -> dict[str, str]:
+    """The buffers that the program changes: the name of each as an input, and of what becomes of it."""
+    signature = program.graph_signature
+    held = {spec.target: spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.BUFFER}
+    changes = [spec for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION]
+    return {held[spec.target]: spec.arg.name for spec in changes if spec.target in held}
+
+
+def _as_ends(program: torch.export.ExportedProgram, kept: Mapping[str, str]) -> None:
+    """Makes buffers that the program changes inputs and outputs like any other."""
+    signature = program.graph_signature
+    for number, spec in enumerate(signature.input_specs):
+        if spec.arg.name in kept:
+            signature.input_specs[number] = InputSpec(InputKind.USER_INPUT, spec.arg, None)
+    for number, spec in enumerate(signature.output_specs):
+        if spec.kind == OutputKind.BUFFER_MUTATION:
+            signature.output_specs[number] = OutputSpec(OutputKind.USER_OUTPUT, spec.arg, None)
 
 
 def _constants(program: torch.export.ExportedProgram) -> Known:
