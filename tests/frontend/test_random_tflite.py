@@ -24,11 +24,11 @@ ELSEWHERE = {
     *("DIV", "ELU", "NEG", "SQRT", "SQUARE", "EXPAND_DIMS", "SHAPE", "SQUEEZE"),
     *("ADD_N", "BROADCAST_TO", "CEIL", "COS", "CUMSUM", "EMBEDDING_LOOKUP", "FLOOR", "POW", "ROUND", "SIGN", "SIN"),
     *("GREATER_EQUAL", "LESS", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "NOT_EQUAL", "SELECT", "SUM"),
-    *("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    *("DENSIFY", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "custom op 'Convolution2DTransposeBias'"),
 }
 """What LiteRT or TFLite Micro have not in int8, or not precisely, and mere shapes.
 
-They are tested in `test_tflite_ops.py`, `test_tflite_further.py` and `test_tflite_micro.py`.
+They are tested in `test_tflite_ops.py`, `test_tflite_further.py`, `test_tflite_micro.py` and `test_tflite_sparse.py`.
 """
 
 AT_ONCE = 6

@@ -114,6 +114,10 @@ class Model:
         """An op; `table` is the schema's name of its options, without `Options`."""
         self.ops.append((code, list(inputs), list(outputs), table, options))
 
+    def custom(self, name: str, inputs: Sequence[str], outputs: Sequence[str], options: bytes) -> None:
+        """An op that is none of TFLite's own, with the bytes that are its options."""
+        self.op(f"CUSTOM {name}", inputs, outputs, custom=options)
+
     def bytes(self, outputs: Sequence[str]) -> bytes:
         return _Writer(self).finish(outputs)
 
@@ -169,8 +173,11 @@ class _Writer:
         return self.builder.CreateNumpyVector(np.array(values, dtype))
 
     def _code(self, code: str) -> int:
-        number = BUILTINS[code]
+        kind, _, custom = code.partition(" ")
+        number, name = BUILTINS[kind], self.builder.CreateString(custom) if custom else 0
         tflite.OperatorCodeStart(self.builder)
+        if custom:
+            tflite.OperatorCodeAddCustomCode(self.builder, name)
         tflite.OperatorCodeAddDeprecatedBuiltinCode(self.builder, min(number, 127))
         tflite.OperatorCodeAddBuiltinCode(self.builder, number)
         tflite.OperatorCodeAddVersion(self.builder, 1)
@@ -229,6 +236,7 @@ class _Writer:
             self._numbers([self.index[name] if name else -1 for name in names], "int32") for names in (inputs, outputs)
         ]
         fields = self._options(table, options) if table else None
+        custom = self.builder.CreateByteVector(options["custom"]) if "custom" in options else None
         tflite.OperatorStart(self.builder)
         tflite.OperatorAddOpcodeIndex(self.builder, self.first_code + number)
         tflite.OperatorAddInputs(self.builder, ends[0])
@@ -236,6 +244,8 @@ class _Writer:
         if fields is not None:
             tflite.OperatorAddBuiltinOptionsType(self.builder, getattr(tflite.BuiltinOptions, f"{table}Options"))
             tflite.OperatorAddBuiltinOptions(self.builder, fields)
+        if custom is not None:
+            tflite.OperatorAddCustomOptions(self.builder, custom)
         return tflite.OperatorEnd(self.builder)
 
     def _options(self, table: str, options: Mapping[str, Any]) -> int:

@@ -14,6 +14,7 @@ from npukit.errors import NpukitError, first_line
 from npukit.frontend.tflite.fields import Options, refuse_unread
 from npukit.frontend.tflite.graphs import flattened
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, check_numbers, check_references
+from npukit.frontend.tflite.sparse import densified
 from npukit.net.limits import (
     GRAPHS,
     NAME_BYTES,
@@ -58,7 +59,7 @@ MODEL_FIELDS = frozenset(
 )
 GRAPH_FIELDS = frozenset(("Tensors", "Inputs", "Outputs", "Operators", "Name", "DebugMetadataIndex"))
 TENSOR_FIELDS = frozenset(
-    ("Shape", "Type", "Buffer", "Name", "Quantization", "IsVariable", "HasRank", "ShapeSignature")
+    ("Shape", "Type", "Buffer", "Name", "Quantization", "IsVariable", "HasRank", "ShapeSignature", "Sparsity")
 )
 QUANTIZATION_FIELDS = frozenset(("Min", "Max", "Scale", "ZeroPoint", "QuantizedDimension"))
 OP_FIELDS = frozenset(
@@ -136,11 +137,14 @@ def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
         raise ValueError(f"operator {index} has no operator code")
     place = f"{file}: op {index} ({codes[code]})"
     OPERANDS.check(max(op.InputsLength(), op.OutputsLength()), place)
-    if not codes[code].startswith(CUSTOM):  # whose kind is refused by name
-        refuse_unread(op, OP_FIELDS | (STATE_FIELDS if "LSTM" in codes[code] else set()), place)
+    custom = codes[code].startswith(CUSTOM)
+    refuse_unread(
+        op, OP_FIELDS | ({"CustomOptions"} if custom else STATE_FIELDS if "LSTM" in codes[code] else set()), place
+    )
     if "LSTM" not in codes[code] and np.any(op.MutatingVariableInputsAsNumpy()):
         raise NpukitError(f"{place} changes its inputs, which npukit does not read")
-    return TfliteOp(index, codes[code], _indices(op.InputsAsNumpy()), _indices(op.OutputsAsNumpy()), _options(op))
+    ends = _indices(op.InputsAsNumpy()), _indices(op.OutputsAsNumpy())
+    return TfliteOp(index, codes[code], *ends, _options(op), bytes(_indices(op.CustomOptionsAsNumpy())))
 
 
 def _options(op: Any) -> Options:
@@ -200,6 +204,8 @@ def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: 
         return None
     if tensor.Type() == tflite.TensorType.INT4:
         raw = _unpacked(np.frombuffer(raw, np.uint8), prod(shape))
+    if tensor.Sparsity() is not None:
+        return densified(np.frombuffer(raw, dtype), tensor.Sparsity(), shape)
     if len(raw) != prod(shape) * np.dtype(dtype).itemsize:
         raise ValueError(f"a constant of shape {list(shape)} has {len(raw)} bytes")
     return np.frombuffer(raw, dtype).reshape(shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,27 +102,42 @@ def bias_of(emitter: Emitter, *operands: int) -> relax.Expr:
 
 def transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: output shape, else the output's own, weights, data, [bias]."""
-    _check_zero(emitter, op.inputs[1])
-    wanted, strides = emitter.known(op.inputs[0]), strides_of(op)
+    wanted = emitter.known(op.inputs[0])
     size = emitter.tensor(op.outputs[0]).shape[1:3] if wanted is None else wanted.tolist()[1:3]
-    weights, data = emitter.real(op.inputs[1]), emitter.real(op.inputs[2])
+    operands = (op.inputs[2], op.inputs[1], *op.inputs[3:])
+    is_valid = op.options["Padding"] == tflite.Padding.VALID
+    _transposed(emitter, replace(op, inputs=operands), size, strides_of(op), is_valid)
+
+
+def mediapipe_transpose_conv(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: data, weights, bias. Options: 1 for SAME and 2 for VALID, the strides along a row and a column."""
+    padding, right, down = struct.unpack("<3i", op.custom)
+    if padding not in (1, 2) or min(right, down) < 1:
+        raise NpukitError(f"its options are the padding {padding} and the strides {down} and {right}")
+    size = emitter.tensor(op.outputs[0]).shape[1:3]
+    _transposed(emitter, op, size, (down, right), padding == 2)
+
+
+def _transposed(emitter: Emitter, op: TfliteOp, size: Sequence[int], strides: Pair, is_valid: bool) -> None:
+    """A transposed convolution of data, weights and perhaps a bias, whose result has this height and width."""
+    _check_zero(emitter, op.inputs[1])
+    data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
     window, given = emitter.shape(weights)[1:3], emitter.shape(data)[1:3]
     starts = [same_padding(*sides, 1) // 2 for sides in zip(size, window, strides, strict=True)]
-    starts = [0, 0] if op.options["Padding"] == tflite.Padding.VALID else starts
+    starts = [0, 0] if is_valid else starts
     ends = [
         (side - 1) * stride + extent - start - wanted
         for side, stride, extent, start, wanted in zip(given, strides, window, starts, size, strict=True)
     ]
     padding = (*starts, *(max(end, 0) for end in ends))
     extra = tuple(max(-end, 0) for end in ends)
-    if emitter.tensor(op.inputs[2]).dtype not in ("int8", "uint8"):
+    if emitter.tensor(op.inputs[0]).dtype not in ("int8", "uint8"):
         product = _transposed_in_float(emitter, data, weights, (strides, padding, extra))
     else:
         product = operators.nn.conv2d_transpose(
             data, weights, strides, padding, extra, data_layout="NHWC", kernel_layout="OHWI"
         )
-    operands = (op.inputs[2], op.inputs[1], *op.inputs[3:])
-    _finish(emitter, replace(op, inputs=operands), product)
+    _finish(emitter, op, product)
 
 
 def _transposed_in_float(emitter: Emitter, data: relax.Expr, weights: relax.Expr, how: tuple[Any, ...]) -> relax.Expr:

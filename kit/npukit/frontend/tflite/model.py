@@ -26,13 +26,14 @@ class TfliteTensor:
 
 @dataclass(frozen=True)
 class TfliteOp:
-    """An op as the file has it; `options` are those of the table that it comes with."""
+    """An op as the file has it; `options` are those of the table that it comes with, `custom` a custom op's bytes."""
 
     index: int
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Options
+    custom: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,11 @@ def reshape(emitter: Emitter, op: TfliteOp) -> None:
     emitter.define_real(op.outputs[0], operators.reshape(emitter.real(data), shape))
 
 
+def densify(emitter: Emitter, op: TfliteOp) -> None:
+    """A sparse constant, which is read as a dense one."""
+    emitter.fold(op.outputs[0], emitter.constant(op.inputs[0]))
+
+
 def squeeze(emitter: Emitter, op: TfliteOp) -> None:
     """Removes the axes that the options name, or all of size 1 if they name none."""
     data, given = emitter.real(op.inputs[0]), op.options.get("SqueezeDimsAsNumpy", 0)

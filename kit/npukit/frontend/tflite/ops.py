@@ -29,6 +29,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "CONV_2D": by_width(wide_linear.conv_2d, linear.conv_2d),
     "COS": unary(operators.cos),
     "CUMSUM": further.cumulative_sum,
+    "DENSIFY": movement.densify,
     "DEPTHWISE_CONV_2D": by_width(wide_linear.depthwise_conv_2d, linear.depthwise_conv_2d),
     "DEPTH_TO_SPACE": further.depth_to_space,
     "DEQUANTIZE": elementwise.requantize,
@@ -108,4 +109,5 @@ CONVERTERS: Mapping[str, Converter] = {
     "TRANSPOSE_CONV": linear.transpose_conv,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.lstm_layer,
     "UNPACK": further.unpack,
+    "custom op 'Convolution2DTransposeBias'": linear.mediapipe_transpose_conv,
 }

@@ -1,0 +1,72 @@
+"""Sparse constants of TFLite as dense ones.
+
+A constant is stored axis by axis in an order of its own. Of a dense axis all places are there; of a sparse one those
+that are listed for each place of the axes before. An axis may be cut in blocks, whose inner places are axes behind.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import tflite
+
+SPARSE = tflite.DimensionType.SPARSE_CSR
+VECTORS = {
+    tflite.SparseIndexVector.Int32Vector: tflite.Int32Vector,
+    tflite.SparseIndexVector.Uint16Vector: tflite.Uint16Vector,
+    tflite.SparseIndexVector.Uint8Vector: tflite.Uint8Vector,
+}
+
+
+def densified(stored: np.ndarray, sparsity: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The dense constant of numbers that are stored as `sparsity` says."""
+    order, blocks = (np.asarray(each).ravel() for each in (sparsity.TraversalOrderAsNumpy(), _blocks(sparsity)))
+    places = _places(sparsity, prod(shape))
+    if sorted(order) != list(range(len(shape) + len(blocks))) or len(places) != len(order):
+        raise ValueError("a sparse constant's axes are not those of its shape")
+    at = [places[list(order).index(axis)] for axis in range(len(order))]
+    for inner, axis in enumerate(blocks, len(shape)):
+        size = sparsity.DimMetadata(list(order).index(inner)).DenseSize()
+        at[axis] = at[axis] * size + at[inner]
+    dense = np.zeros(shape, stored.dtype)
+    dense[tuple(at[: len(shape)])] = stored
+    return dense
+
+
+def _blocks(sparsity: Any) -> Any:
+    return () if isinstance(sparsity.BlockMapAsNumpy(), int) else sparsity.BlockMapAsNumpy()
+
+
+def _places(sparsity: Any, most: int) -> list[np.ndarray]:
+    """The place of each stored number along each axis, in the order of storage."""
+    places: list[np.ndarray] = []
+    count = 1
+    for level in range(sparsity.DimMetadataLength()):
+        axis = sparsity.DimMetadata(level)
+        if axis.Format() == SPARSE:
+            ends, own = _vector(axis.ArraySegmentsType(), axis.ArraySegments()), _indices(axis)
+            counts = np.diff(ends)
+            if len(counts) != count or counts.min(initial=0) < 0 or counts.sum() != len(own):
+                raise ValueError("a sparse constant's places are not as many as it says")
+        elif count * axis.DenseSize() > most:
+            raise ValueError("a sparse constant has more numbers than its shape")
+        else:
+            counts, own = np.full(count, axis.DenseSize()), np.tile(np.arange(axis.DenseSize()), count)
+        count = int(counts.sum())
+        places = [np.repeat(each, counts) for each in places] + [own]
+    return places
+
+
+def _indices(axis: Any) -> np.ndarray:
+    return _vector(axis.ArrayIndicesType(), axis.ArrayIndices())
+
+
+def _vector(kind: int, table: Any) -> np.ndarray:
+    """The numbers of one of the schema's kinds of vector."""
+    if kind not in VECTORS or table is None:
+        raise ValueError("a sparse constant lacks its places")
+    vector: Any = VECTORS[kind]()
+    vector.Init(table.Bytes, table.Pos)
+    return np.asarray(vector.ValuesAsNumpy()).ravel().astype(np.int64)
