@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from npukit.net.reference.fixed_point import ONE, logistic, reciprocal_root, tanh
+from npukit.net.fixed_point import ONE, logistic, reciprocal_root, tanh
 from npukit.net.requantize import (
     SATURATES,
     multiplier_for,

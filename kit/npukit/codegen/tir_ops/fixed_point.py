@@ -1,6 +1,6 @@
 """The fixed-point arithmetic of TensorFlow Lite as functions that every kernel shares.
 
-`net/requantize.py` and `net/reference/fixed_point.py` say the same in numpy.
+`net/requantize.py` and `net/fixed_point.py` say the same in numpy.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from npukit.net.fixed_point import exp_of_negative, reciprocal_of_one_plus
 from npukit.net.net import Net, Op
 from npukit.net.ops import Softmax
-from npukit.net.reference.fixed_point import exp_of_negative, reciprocal_of_one_plus
 from npukit.net.requantize import (
     SOFTMAX_INTEGER_BITS,
     doubling_high_multiply,
