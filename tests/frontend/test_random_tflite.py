@@ -21,6 +21,7 @@ from frontend.random_tflite import MAKERS, bundle_of, differing
 from npukit.frontend.tflite.ops import CONVERTERS
 
 ELSEWHERE = {
+    *("FILL", "FLOOR_DIV", "FLOOR_MOD", "RANGE", "RANK", "REDUCE_PROD", "ZEROS_LIKE"),
     *("DIV", "ELU", "NEG", "SQRT", "SQUARE", "EXPAND_DIMS", "SHAPE", "SQUEEZE"),
     *("ADD_N", "BROADCAST_TO", "CEIL", "COS", "CUMSUM", "EMBEDDING_LOOKUP", "FLOOR", "POW", "ROUND", "SIGN", "SIN"),
     *("GREATER_EQUAL", "LESS", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "NOT_EQUAL", "SELECT", "SUM"),

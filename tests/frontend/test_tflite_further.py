@@ -49,7 +49,9 @@ def test_functions(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, function(data), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("code", "table"), [("POW", "Pow"), ("ADD_N", "AddN")])
+@pytest.mark.parametrize(
+    ("code", "table"), [("POW", "Pow"), ("ADD_N", "AddN"), ("FLOOR_DIV", "FloorDiv"), ("FLOOR_MOD", "FloorMod")]
+)
 def test_two_operands(code: str, table: str, tmp_path: Path) -> None:
     model = Model()
     names = [real_input(model, name) for name in "ab"]
@@ -62,6 +64,34 @@ def test_running_sums(tmp_path: Path) -> None:
     names = [real_input(model, "x"), model.constant("axis", np.array(1, np.int32))]
     model.op("CUMSUM", names, [model.tensor("y", SHAPE, dtype="float32")], "Cumsum")
     in_float(model, tmp_path, reals(4))
+
+
+@pytest.mark.parametrize("code", ["FLOOR_DIV", "FLOOR_MOD"])
+def test_divisions_of_whole_numbers_go_down(code: str, tmp_path: Path) -> None:
+    model, random = Model(), np.random.default_rng(6)
+    names = [model.tensor(name, (40,), dtype="int32") for name in "ab"]
+    model.inputs += names
+    model.op(code, names, [model.tensor("y", (40,), dtype="int32")])
+    in_float(model, tmp_path, random.integers(-50, 50, 40, np.int32), random.integers(1, 9, 40, np.int32) * -1)
+
+
+def test_what_shapes_say_is_folded(tmp_path: Path) -> None:
+    """The ranks, fills and ranges of whole numbers that exporters leave."""
+    model = Model()
+    real_input(model, "x")
+    for name, value in (("begin", 1), ("step", 1), ("none", 0), ("axis", 2)):
+        model.constant(name, np.array(value, np.int32))
+    model.constant("one", np.array([1], np.int32))
+    for name, shape in (("rank", ()), ("axes", (2,)), ("count", (1,))):
+        model.tensor(name, shape, dtype="int32")
+    model.op("RANK", ["x"], ["rank"])
+    model.op("RANGE", ["begin", "rank", "step"], ["axes"])
+    model.op("REDUCE_PROD", ["x", "axes"], [model.tensor("products", (2,), dtype="float32")], "Reducer")
+    model.op("FILL", ["one", "axis"], ["count"])
+    model.op("TILE", ["products", "count"], [model.tensor("twice", (4,), dtype="float32")])
+    model.op("ZEROS_LIKE", ["twice"], [model.tensor("zeros", (4,), dtype="float32")])
+    model.op("ADD", ["twice", "zeros"], [model.tensor("y", (4,), dtype="float32")], "Add")
+    in_float(model, tmp_path, reals(7))
 
 
 def test_an_embedding(tmp_path: Path) -> None:

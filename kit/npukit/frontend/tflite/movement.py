@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import tflite
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators, shape_expression
 from npukit.frontend.tflite.model import TfliteOp
+from npukit.net.limits import check_shape
 
 BEFORE_ALL = -(2**31)
 """The end of a slice that goes backwards through the first place; -1 is the last place to Relax."""
@@ -177,6 +179,26 @@ def _resize(emitter: Emitter, op: TfliteOp, method: str, rounding: str) -> None:
 def shape(emitter: Emitter, op: TfliteOp) -> None:
     wanted = np.int64 if op.options.get("OutType") == tflite.TensorType.INT64 else np.int32
     emitter.fold(op.outputs[0], np.array(emitter.shape(emitter.value(op.inputs[0])), wanted))
+
+
+def rank(emitter: Emitter, op: TfliteOp) -> None:
+    emitter.fold(op.outputs[0], np.array(len(emitter.shape(emitter.value(op.inputs[0]))), np.int32))
+
+
+def fill(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: shape, value."""
+    shape, value = tuple(emitter.integers(op.inputs[0])), emitter.constant(op.inputs[1])
+    check_shape(shape, "what it fills")
+    emitter.fold(op.outputs[0], np.full(shape, value, value.dtype))
+
+
+def range_(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: begin, end, step."""
+    begin, end, step = (emitter.constant(index).item() for index in op.inputs)
+    if not step:
+        raise NpukitError("its step is 0")
+    check_shape((max(0, ceil((end - begin) / step)),), "its range")
+    emitter.fold(op.outputs[0], np.arange(begin, end, step, emitter.tensor(op.inputs[0]).dtype))
 
 
 def pack(emitter: Emitter, op: TfliteOp) -> None:
