@@ -11,7 +11,7 @@ from tflite_models import Model, lstm_model, run_litert
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
-from npukit.net.reference import run_reference
+from npukit.net.reference import evaluate, run_reference
 from npukit.quantize.models import load_model
 
 SHAPE = (2, 3, 4)
@@ -114,6 +114,25 @@ def test_places_that_come_from_outside(tmp_path: Path) -> None:
 def test_an_lstm(time_major: bool, tmp_path: Path) -> None:
     model, shape = lstm_model(time_major=time_major, clip=0.3)
     in_float(model, tmp_path, reals(11, shape))
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+def test_an_lstm_of_one_step_goes_on_from_frame_to_frame(time_major: bool, tmp_path: Path) -> None:
+    """As in LiteRT, whose variable tensors nothing resets."""
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
+    model, shape = lstm_model(time_major=time_major, steps=1)
+    path, values = tmp_path / "model.tflite", None
+    path.write_bytes(model.bytes(["y"]))
+    net, oracle = load_model(path, in_float=True).net, interpreter.Interpreter(str(path))
+    oracle.allocate_tensors()
+    assert len(net.states) == 2
+    for seed in range(4):
+        frame = reals(seed, shape)
+        oracle.set_tensor(oracle.get_input_details()[0]["index"], frame)
+        oracle.invoke()
+        values = evaluate(net, [frame], values)
+        wanted = oracle.get_tensor(oracle.get_output_details()[0]["index"])
+        np.testing.assert_allclose(values[net.outputs[0]], wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

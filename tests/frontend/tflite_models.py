@@ -122,10 +122,10 @@ class Model:
         return _Writer(self).finish(outputs)
 
 
-def lstm_model(*, time_major: bool = False, clip: float = 0.0) -> tuple[Model, tuple[int, int, int]]:
+def lstm_model(*, time_major: bool = False, clip: float = 0.0, steps: int = 5) -> tuple[Model, tuple[int, int, int]]:
     """An LSTM in float from x to y, and the shape of x."""
     model, random, given, size = Model(), np.random.default_rng(13), 4, 3
-    shape, result = ((5, 2, given), (5, 2, size)) if time_major else ((2, 5, given), (2, 5, size))
+    shape, result = ((steps, 2, given), (steps, 2, size)) if time_major else ((2, steps, given), (2, steps, size))
     model.inputs.append(model.tensor("x", shape, dtype="float32"))
     sizes = [*[(size, given)] * 4, *[(size, size)] * 4, *[None] * 3, *[(size,)] * 4, None, None]
     weights = [

@@ -17,8 +17,11 @@ from npukit.net.limits import OPS, STEPS, TENSORS
 
 Variable = tuple[bytes, bytes]
 """A container and a name in it."""
-SVDF, SVDF_STATE = b"SVDF", 4
-"""The container of what SVDFs keep from frame to frame, and the number of the input that each keeps."""
+OWN = b"state"
+"""The container of what single ops keep from frame to frame."""
+SVDF_STATE = 4
+LSTM, LSTM_STATES = "UNIDIRECTIONAL_SEQUENCE_LSTM", (18, 19)
+"""The numbers of the inputs that such ops keep; an LSTM if a frame is one step of its sequence."""
 ABSENT = -1
 COUNTERS = 16
 """The most elements of an integer that is computed before the graph is there."""
@@ -79,7 +82,9 @@ class _Flat:
             elif op.kind in _VARIABLES:
                 _VARIABLES[op.kind](self, moved)
             elif op.kind == "SVDF":
-                self.ops.append(self._remembering(moved))
+                self.ops.append(self._svdf(moved))
+            elif op.kind == LSTM and self._steps(moved) == 1:
+                self.ops.append(self._remembering(moved, LSTM_STATES))
             elif not self._fold(moved):
                 self.ops.append(moved)
 
@@ -187,17 +192,31 @@ class _Flat:
     def assign_variable(self, op: TfliteOp) -> None:
         self.current[self.handles[op.inputs[0]]] = op.inputs[1]
 
-    def _remembering(self, op: TfliteOp) -> TfliteOp:
-        """An SVDF whose state is a variable that it reads, and its new state a result."""
+    def _svdf(self, op: TfliteOp) -> TfliteOp:
+        """An SVDF, whose state has another shape here."""
         state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
-        variable, new = (SVDF, str(state).encode()), len(self.tensors)
-        if variable in self.current or not filters:
-            raise NpukitError(f"{self._place(op)} has another op's state, or no filters")
-        held = replace(self.tensors[state], shape=kept_shape(self.tensors[state].shape, filters), value=None)
-        self.tensors[state] = held
-        self.tensors.append(replace(held, name=f"{held.name}_new"))
-        self.begins[variable], self.current[variable] = state, new
-        return replace(op, outputs=(*op.outputs, new))
+        if not filters:
+            raise NpukitError(f"{self._place(op)} has no filters")
+        held = self.tensors[state]
+        self.tensors[state] = replace(held, shape=kept_shape(held.shape, filters))
+        return self._remembering(op, (SVDF_STATE,))
+
+    def _steps(self, op: TfliteOp) -> int:
+        """The length of the sequence that an LSTM has in one frame; 0 if that is open."""
+        shape = self.tensors[op.inputs[0]].shape
+        return shape[0 if op.options.of(op.kind)["TimeMajor"] else 1] if len(shape) == 3 else 0
+
+    def _remembering(self, op: TfliteOp, places: Sequence[int]) -> TfliteOp:
+        """An op whose states, the inputs at these places, are variables that it reads, and its new states results."""
+        for state in (op.inputs[place] for place in places):
+            variable, held = (OWN, str(state).encode()), replace(self.tensors[state], value=None)
+            if variable in self.current:
+                raise NpukitError(f"{self._place(op)} has another op's state")
+            self.begins[variable], self.current[variable] = state, len(self.tensors)
+            op = replace(op, outputs=(*op.outputs, len(self.tensors)))
+            self.tensors[state] = held
+            self.tensors.append(replace(held, name=f"{held.name}_new"))
+        return op
 
     def _alike(self, first: int, second: int) -> bool:
         one, other = self.tensors[first], self.tensors[second]
@@ -223,7 +242,7 @@ class _Flat:
         """The value of a variable before the first frame: what it is given once, else zeros, or zero bytes."""
         tensor, given = self.tensors[begins], self.initial.get(variable)
         if given is None or given.value is None:
-            zero = tensor.quantization.zero_point if tensor.quantization and variable[0] == SVDF else 0
+            zero = tensor.quantization.zero_point if tensor.quantization and variable[0] == OWN else 0
             return np.full(tensor.shape, zero, tensor.dtype)
         if (given.dtype, given.shape) != (tensor.dtype, tensor.shape):
             raise NpukitError(f"{self.name}: a variable begins as {list(given.shape)}, not {list(tensor.shape)}")

@@ -1,4 +1,4 @@
-"""TFLite's LSTM layer, computed in float and unrolled."""
+"""TFLite's LSTM layer, computed in float and unrolled; one of a single step keeps its state from frame to frame."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
     data, swapped = emitter.real(op.inputs[INPUT]), [1, 0, 2]
     if not op.options["TimeMajor"]:
         data = emitter.emit(operators.permute_dims(data, swapped))
-    held = [emitter.tensor(index) for index in op.inputs[STATES:NORMS]]
+    held, kept = [emitter.tensor(index) for index in op.inputs[STATES:NORMS]], op.outputs[1:]
+    begins = tuple(emitter.real(index) for index in op.inputs[STATES:NORMS]) if kept else (None, None)
     step = partial(_step, held, float(op.options["CellClip"]))
-    steps, _ = unrolled(emitter.builder, step, data, _weights(emitter, op), (None, None))
+    steps, ends = unrolled(emitter.builder, step, data, _weights(emitter, op), begins)
+    for index, value in zip(kept, ends, strict=False):
+        emitter.define_real(index, value)
     whole = emitter.emit(operators.squeeze(joined(emitter.builder, steps), [1]))
     emitter.define_real(op.outputs[0], whole if op.options["TimeMajor"] else operators.permute_dims(whole, swapped))
 
@@ -76,5 +79,5 @@ def _check(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError("it clips a projection that it has not, or its cell at no number")
     if op.options["FusedActivationFunction"] != tflite.ActivationFunctionType.TANH:
         raise NpukitError("its activation is not tanh")
-    if any(np.any(emitter.constant(index)) for index in op.inputs[STATES:NORMS]):
+    if not op.outputs[1:] and any(np.any(emitter.constant(index)) for index in op.inputs[STATES:NORMS]):
         raise NpukitError("its state does not begin at zero")

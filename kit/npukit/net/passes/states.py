@@ -34,6 +34,10 @@ def _with_state(net: Net, name: str, becomes: str, initial: np.ndarray) -> Net:
         raise NpukitError(
             f"{net.name}: state {name!r} has the shape {list(before.shape)}, what becomes of it {list(after.shape)}"
         )
+    if before.dtype == after.dtype and None in (before.quantization, after.quantization):
+        known = before.quantization or after.quantization
+        before, after = replace(before, quantization=known), replace(after, quantization=known)
+        net = replace(net, tensors={**net.tensors, name: before, becomes: after})
     if replace(after, name=name) != before:
         if before.quantization is None or after.quantization is None:
             raise NpukitError(f"{net.name}: state {name!r} is {before.dtype}, what becomes of it {after.dtype}")
