@@ -6,12 +6,14 @@ import os
 import shutil
 import tempfile
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from helpers import SHARED
 from npukit.tuning import VARIABLE
+from object_cache import share_objects
 
 settings.register_profile(
     "npukit",
@@ -31,3 +33,4 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = os.environ[SHARED] = tempfile.mkdtemp(prefix="npukit-builds-")
         os.environ[VARIABLE] = f"{folder}/tuned.json"
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+    share_objects(Path(os.environ[SHARED]) / "objects")

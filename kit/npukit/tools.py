@@ -106,6 +106,7 @@ def _extra(name: str) -> Tool:
 
 def _compiler() -> Tool:
     """Found if an empty file can be compiled for a PE, as a build would do it."""
+    from npukit.board.board import load_board
     from npukit.project.toolchain import find_toolchain
 
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
@@ -113,7 +114,8 @@ def _compiler() -> Tool:
         (folder / "empty.c").touch()
         try:
             toolchain = find_toolchain()
-            command = toolchain.compile_command(PurePosixPath("empty.c"), "size", (), folder, folder / "empty.o")
+            core, source = load_board(EMULATED_BOARD).core.type, PurePosixPath("empty.c")
+            command = toolchain.compile_command(core, source, "size", (), folder, folder / "empty.o")
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S)
         except (NpukitError, OSError, subprocess.TimeoutExpired) as error:
             return Tool("cross compiler", False, "", "compiling firmware", str(error), required=True)

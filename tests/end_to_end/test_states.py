@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from end_to_end.builds import build
 from frontend.tflite_models import ring
-from fuzz.splits import Example, caching_toolchain, outcome
+from fuzz.splits import Example, outcome
 from npukit import api
 from npukit.cli.main import app
 from npukit.errors import NpukitError
@@ -75,7 +75,7 @@ def _answer(session: Session, frame: np.ndarray, *, reset: bool) -> bytes:
 def test_a_mesh_remembers_whatever_the_split(seed: int, tmp_path: Path) -> None:
     graph = Graph(NET)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
-    found = outcome(Example(NET, BOARD, plan, ENGINES), tmp_path, caching_toolchain(tmp_path))
+    found = outcome(Example(NET, BOARD, plan, ENGINES), tmp_path)
     assert found.passed, found.mismatches
     assert found.cases == 12
 

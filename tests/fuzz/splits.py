@@ -6,14 +6,12 @@ PYTHONPATH=kit:tests python -m fuzz.splits [--seconds 600] [--first SEED]
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from time import monotonic
 
 import numpy as np
@@ -22,7 +20,6 @@ from codegen.random_ops import MAKERS, Bundle
 from npukit.accel.engines import assign_engines, plugins_of, with_core
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board, load_board
-from npukit.board.cores import CoreType
 from npukit.codegen.generate import generate
 from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
@@ -45,10 +42,10 @@ from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
-from npukit.project.files import Tuning
 from npukit.project.manifest import image_record
 from npukit.project.render import About, render_project
-from npukit.project.toolchain import Toolchain, find_toolchain
+from npukit.project.toolchain import find_toolchain
+from object_cache import share_objects
 from plan.networks import Builder
 
 BUILD_ID = "5a" * 16
@@ -84,47 +81,17 @@ def example(seed: int) -> Example:
     return _pinned(placed, board, engines, _assignment(random, placed, pes))
 
 
-def outcome(given: Example, folder: Path, toolchain: Toolchain) -> Validation:
+def outcome(given: Example, folder: Path) -> Validation:
     """What the built example computes on the emulator, beside the reference."""
     board, plan = given.board, given.plan
     sources = generate(given.net, plan, board, given.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(given.net.name, BUILD_ID), folder / "project")
-    built = build_images(project, toolchain, folder / "images")
+    built = build_images(project, find_toolchain(), folder / "images")
     records = [image_record(each, folder).image(folder) for each in built]
     dram = dram_image(plan, (piece for each in sources for piece in each.streamed))
     emulator = Emulator(board, records, {}, dram, strict=True)
     with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
         return validate(Target("emulator", session, board), given.net, plan, golden_cases(given.net), Silent())
-
-
-@dataclass(frozen=True)
-class CachingToolchain(Toolchain):
-    """Compiles the firmware, which most examples share, once."""
-
-    cache: Path = Path()
-
-    def compile_command(
-        self,
-        core: CoreType,
-        source: PurePosixPath,
-        tuning: Tuning,
-        includes: Sequence[PurePosixPath],
-        project: Path,
-        output: Path,
-    ) -> list[str]:
-        command = super().compile_command(core, source, tuning, includes, project, output)
-        if source.parts[0] != "firmware":
-            return command
-        told = f"{source} {tuning} {(project / 'board/board.h').read_text()}"
-        kept = self.cache / f"{hashlib.sha256(told.encode()).hexdigest()}.o"
-        if kept.exists():
-            return ["cp", str(kept), str(output)]
-        return ["sh", "-c", f"{shlex.join(command)} && cp {shlex.quote(str(output))} {shlex.quote(str(kept))}"]
-
-
-def caching_toolchain(cache: Path) -> CachingToolchain:
-    found = find_toolchain()
-    return CachingToolchain(found.name, found.version, found.command, cache)
 
 
 def _with_dead_pes(random: np.random.Generator) -> Board:
@@ -227,20 +194,20 @@ def main() -> int:
     given = parser.parse_args()
     until, seed, wrong = monotonic() + given.seconds, given.first, 0
     with tempfile.TemporaryDirectory() as scratch:
-        toolchain = caching_toolchain(Path(scratch))
+        share_objects(Path(scratch) / "objects")
         while monotonic() < until:
-            wrong += _told(seed, Path(scratch) / str(seed), toolchain)
+            wrong += _told(seed, Path(scratch) / str(seed))
             seed += 1
     print(f"{seed - given.first} examples, {wrong} wrong")
     return int(wrong > 0)
 
 
-def _told(seed: int, folder: Path, toolchain: Toolchain) -> bool:
+def _told(seed: int, folder: Path) -> bool:
     """Say what became of a seed; whether that is wrong."""
     what = "no plan"
     try:
         what = str(made := example(seed))
-        found = outcome(made, folder, toolchain)
+        found = outcome(made, folder)
         fault = "" if found.passed else f"DIFFERS {found.mismatches[0]}"
     except Exception as error:
         fault = f"FAILS {type(error).__name__}: {error}"

@@ -6,17 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.splits import CachingToolchain, caching_toolchain, example, outcome
+from fuzz.splits import example, outcome
 from helpers import first_of
 
 
-@pytest.fixture(scope="module")
-def toolchain(tmp_path_factory: pytest.TempPathFactory) -> CachingToolchain:
-    return caching_toolchain(tmp_path_factory.mktemp("objects"))
-
-
 @pytest.mark.parametrize("seed", first_of([2, 4, 6, 8], 2))
-def test_every_tile_of_a_random_split_is_the_references(seed: int, toolchain: CachingToolchain, tmp_path: Path) -> None:
-    found = outcome(example(seed), tmp_path, toolchain)
+def test_every_tile_of_a_random_split_is_the_references(seed: int, tmp_path: Path) -> None:
+    found = outcome(example(seed), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked > 0
