@@ -298,3 +298,26 @@ def test_a_loop_whose_steps_frames_decide_is_refused(tmp_path: Path) -> None:
         NpukitError, match=r"op 0 \(WHILE\) goes on for as long as a condition holds that frames decide"
     ):
         load_model(path, in_float=True)
+
+
+def filtered(folder: Path) -> Path:
+    """A filter of four over sound of any length, which the file takes for one by default."""
+    model = Model()
+    model.inputs.append(model.tensor("sound", (1, 1, 1, 1), dtype="float32"))
+    model.constant("w", np.ones((1, 1, 4, 1), np.float32))
+    model.tensor("y", (1, 1, 1, 1), dtype="float32")
+    model.signatures |= {"sound": (-1, 1, -1, 1), "y": (-1, 1, -1, 1)}
+    model.op("CONV_2D", ["sound", "w"], ["y"], "Conv2D", Padding=VALID, StrideH=1, StrideW=1)
+    (folder / "model.tflite").write_bytes(model.bytes(["y"]))
+    return folder / "model.tflite"
+
+
+def test_open_sizes_are_those_that_are_given(tmp_path: Path) -> None:
+    net = load_model(filtered(tmp_path), input_shapes={"sound": (1, 1, 10, 1)}, in_float=True).net
+    assert net.tensor(net.outputs[0]).shape == (1, 1, 7, 1)
+
+
+def test_open_sizes_are_named_where_the_default_does_not_do(tmp_path: Path) -> None:
+    with pytest.raises(NpukitError, match="impossible shape") as raised:
+        load_model(filtered(tmp_path), in_float=True)
+    assert "--input sound:?x1x?x1" in raised.value.tries[0]

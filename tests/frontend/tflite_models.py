@@ -49,6 +49,8 @@ class Model:
     entries: list[Entry] = field(default_factory=list)
     ops: list[tuple[str, list[str], list[str], str, Mapping[str, Any]]] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
+    signatures: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Shapes with -1 for sizes that are open."""
     graphs: list[tuple[Model, list[str]]] = field(default_factory=list)
     """Further subgraphs, and the outputs of each."""
 
@@ -211,12 +213,16 @@ class _Writer:
     def _tensor(self, number: int, entry: Entry) -> int:
         name, shape = self.builder.CreateString(entry.name), self._numbers(entry.shape, "int32")
         quantization = self._quantization(entry) if entry.scales else None
+        signature = self.model.signatures.get(entry.name)
+        open_shape = None if signature is None else self._numbers(signature, "int32")
         tflite.TensorStart(self.builder)
         tflite.TensorAddShape(self.builder, shape)
         tflite.TensorAddType(self.builder, TYPES[entry.dtype])
         tflite.TensorAddBuffer(self.builder, self.first_buffer + number + 1)
         tflite.TensorAddName(self.builder, name)
         tflite.TensorAddIsVariable(self.builder, entry.variable)
+        if open_shape is not None:
+            tflite.TensorAddShapeSignature(self.builder, open_shape)
         if quantization is not None:
             tflite.TensorAddQuantization(self.builder, quantization)
         return tflite.TensorEnd(self.builder)

@@ -22,15 +22,16 @@ def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputSha
     """The shape of input `name`, which states 0 where it is open, with the open sizes as the user gives them."""
     shape = tuple(given.get(name, stated))
     if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
-        raise NpukitError(f"{model}: input {name!r} is {_spelled(stated)}, not {_spelled(shape)}")
+        raise NpukitError(f"{model}: input {name!r} is {spelled(stated)}, not {spelled(shape)}")
     check_shape(shape, f"{model}: input {name!r}")
     if 0 in shape:
         raise NpukitError(
-            f"{model}: input {name!r} has the open shape {_spelled(shape)}",
-            tries=[f"say its sizes: --input {name}:{_spelled(shape)}"],
+            f"{model}: input {name!r} has the open shape {spelled(shape)}",
+            tries=[f"say its sizes: --input {name}:{spelled(shape)}"],
         )
     return shape
 
 
-def _spelled(shape: Sequence[int]) -> str:
+def spelled(shape: Sequence[int]) -> str:
+    """1x?x96: as an option has it, with a mark for what is open."""
     return "x".join(str(size or "?") for size in shape)

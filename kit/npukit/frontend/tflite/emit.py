@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, spelled
 from npukit.frontend.states import StatePair, with_output_names, with_states
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
@@ -122,7 +122,7 @@ def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) ->
 
 def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:
     """The whole model as function `main`; `converters` says how each kind of op is emitted."""
-    builder = relax.BlockBuilder()
+    builder, model = relax.BlockBuilder(), _opened(model, input_shapes)
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
     variables = [_input(model.tensors[index], input_shapes, name) for index in model.inputs]
@@ -138,11 +138,30 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
             result = builder.emit_output(outputs)
         builder.emit_func_output(result)
     if fault:
-        raise fault
+        raise _with_open_inputs(fault, model, input_shapes)
     first, last = (len(ends) - len(model.states) for ends in (model.inputs, model.outputs))
     states = [StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states)]
     named = with_output_names(builder.finalize(), [model.tensors[index].name for index in model.outputs])
     return with_states(named, states)
+
+
+def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
+    """The model with open sizes where the file leaves them so, if an input gets another shape than by default."""
+    inputs = [model.tensors[index] for index in model.inputs]
+    if all(tuple(input_shapes.get(each.name, each.shape)) == each.shape for each in inputs):
+        return model
+    return replace(model, tensors=tuple(replace(each, shape=each.open) for each in model.tensors))
+
+
+def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: InputShapes) -> NpukitError:
+    """The error, which may come of sizes that the file leaves open and that nobody stated."""
+    inputs = [model.tensors[index] for index in model.inputs]
+    tries = [
+        f"say the sizes that {each.name!r} leaves open: --input {each.name}:{spelled(each.open)}"
+        for each in inputs
+        if 0 in each.open[1:] and each.name not in input_shapes
+    ]
+    return NpukitError(fault.message, tries=[*tries, *fault.tries]) if tries else fault
 
 
 def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> relax.Expr:

@@ -189,7 +189,16 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
     value = _value(data, model, tensor, shape, dtype)
     if value is None and tensor.Type() == tflite.TensorType.INT4:
         raise NpukitError(f"{file}: tensor {name!r} has four bits a number, which npukit reads of constants alone")
-    return TfliteTensor(name, shape, dtype, value, quantization, bool(sizes) or tensor.HasRank())
+    stated = bool(sizes) or tensor.HasRank()
+    return TfliteTensor(name, shape, dtype, value, quantization, stated, _open(tensor, shape))
+
+
+def _open(tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with 0 for each size that the file leaves open."""
+    signature = _indices(tensor.ShapeSignatureAsNumpy())
+    if len(signature) != len(shape):
+        return shape
+    return tuple(0 if stated == OPEN else size for stated, size in zip(signature, shape, strict=True))
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:

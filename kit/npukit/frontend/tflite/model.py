@@ -14,7 +14,10 @@ from npukit.net.tensor import Quantization
 
 @dataclass(frozen=True)
 class TfliteTensor:
-    """A tensor's declaration; `value` is that of a constant. `has_shape`: the shape is stated, if only in part."""
+    """A tensor's declaration; `value` is that of a constant. `has_shape`: the shape is stated, if only in part.
+
+    `open`: the shape with 0 for the sizes that are open; those in `shape` are what they are taken for by default.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -22,6 +25,7 @@ class TfliteTensor:
     value: np.ndarray | None = None
     quantization: Quantization | None = None
     has_shape: bool = True
+    open: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,7 @@ def range_(emitter: Emitter, op: TfliteOp) -> None:
     if not step:
         raise NpukitError("its step is 0")
     check_shape((max(0, ceil((end - begin) / step)),), "its range")
-    emitter.fold(op.outputs[0], np.arange(begin, end, step, emitter.tensor(op.inputs[0]).dtype))
+    emitter.fold(op.outputs[0], np.arange(begin, end, step).astype(emitter.tensor(op.inputs[0]).dtype))
 
 
 def pack(emitter: Emitter, op: TfliteOp) -> None:
