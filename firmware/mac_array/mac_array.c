@@ -33,11 +33,14 @@ void mac_array_submit(const struct mac_array_command *first)
 int32_t mac_array_wait(void)
 {
     uint32_t status;
-    while (((status = MAC_ARRAY->status) & STATUS_BUSY) != 0) {
+    while ((status = MAC_ARRAY->status) != 0) {
+        if ((status & STATUS_BUSY) == 0) {
+            return take_error();
+        }
         __asm volatile("wfe"); /* the end of the chain sets the event register, also between the test and here */
     }
     __asm volatile("" ::: "memory"); /* and its results are read only after */
-    return (status & STATUS_ERROR) == 0 ? 0 : take_error();
+    return 0;
 }
 
 int32_t mac_array_run(const struct mac_array_command *first)

@@ -18,84 +18,49 @@ struct noc_registers {
 _Static_assert(offsetof(struct noc_registers, flag) == 0x100, "the flags' place");
 
 enum { STATUS_BUSY = 1, STATUS_ERROR = 2 };
+enum { ERROR_QUEUE_FULL = 1 };
 enum { QUEUE = 8 };
+enum { LOOKS = 16 }; /* at a flag, about as long as messages of some bytes are on their way */
 enum { COPY_FLAG = BOARD_NOC_FLAGS - 1, CALL_FLAG = BOARD_NOC_FLAGS - 2 };
 
 #define NOC ((struct noc_registers *)BOARD_NOC_BASE)
 
-/* Descriptors started up to the end of each of the last chains: what `completed` must reach before the oldest's place
- * in the queue is free. */
-static uint32_t ends[QUEUE];
-static uint32_t descriptors_started;
-static uint32_t chains_started;
-
 /* What waits took from each flag. Flags are never reset: an increment may arrive at any moment. */
 static uint32_t taken[BOARD_NOC_FLAGS];
 
-/* An error empties the queue: what was in it will never be completed. */
 static int32_t take_error(void)
 {
     const int32_t error = (int32_t)NOC->error;
     NOC->error = 0;
-    descriptors_started = NOC->completed;
-    for (uint32_t i = 0; i < QUEUE; i++) {
-        ends[i] = descriptors_started;
-    }
     return error;
 }
 
-static uint32_t chain_length(const struct noc_descriptor *first)
+/* Start a chain that the engine has refused, as often as its queue is full: the one error after which it goes on. */
+__attribute__((noinline)) static int32_t send_again(const struct noc_descriptor *first)
 {
-    uint32_t length = 0;
-    for (const struct noc_descriptor *each = first; each != 0; each = each->next) {
-        length++;
+    const uint32_t refused = STATUS_BUSY | STATUS_ERROR;
+    while ((NOC->status & refused) == refused && NOC->error == ERROR_QUEUE_FULL) {
+        NOC->error = 0;
+        NOC->doorbell = first;
     }
-    return length;
-}
-
-/* `completed` counts modulo 2^32. */
-static int queue_is_full(void)
-{
-    return (int32_t)(NOC->completed - ends[chains_started % QUEUE]) < 0;
-}
-
-/* 0 once the queue has room, or the error code of what emptied it. Inlined: every message pays for it. */
-__attribute__((always_inline)) static inline int32_t await_room(void)
-{
-    while (queue_is_full()) {
-        if ((NOC->status & STATUS_ERROR) != 0) {
-            return take_error();
-        }
-    }
-    return 0;
-}
-
-/* Start a chain of so many descriptors, for which the queue has room. Inlined for the same reason. */
-__attribute__((always_inline)) static inline int32_t start(const struct noc_descriptor *first, uint32_t length)
-{
-    descriptors_started += length;
-    ends[chains_started % QUEUE] = descriptors_started;
-    chains_started++;
-    __asm volatile("dsb" ::: "memory");
-    NOC->doorbell = first;
     return (NOC->status & STATUS_ERROR) == 0 ? 0 : take_error();
 }
 
+/* The engine itself knows best whether it has room. Who asked before would ask for every message. */
 int32_t noc_send(const struct noc_descriptor *first)
 {
-    const int32_t error = await_room();
-    return error != 0 ? error : start(first, chain_length(first));
+    __asm volatile("dsb" ::: "memory");
+    NOC->doorbell = first;
+    return (NOC->status & STATUS_ERROR) == 0 ? 0 : send_again(first);
 }
 
 __attribute__((always_inline)) static inline int32_t signal(const struct noc_descriptor *what)
 {
-    /* As many as can be on their way. What is set nowhere stays 0: to write whole descriptors takes twice as long. */
-    static _Alignas(16) struct noc_descriptor signals[QUEUE];
-    const int32_t error = await_room();
-    if (error != 0) {
-        return error;
-    }
-    struct noc_descriptor *const signal = &signals[chains_started % QUEUE];
+    /* One more than can be on their way. What is set nowhere stays 0: to write whole descriptors takes twice as long. */
+    static _Alignas(16) struct noc_descriptor signals[QUEUE + 1];
+    static uint32_t place;
+    struct noc_descriptor *const signal = &signals[place];
+    place = place == QUEUE ? 0 : place + 1;
     signal->kind = NOC_COPY;
     signal->options = what->options;
     signal->tag = what->tag;
@@ -106,7 +71,7 @@ __attribute__((always_inline)) static inline int32_t signal(const struct noc_des
     signal->rows = 1;
     signal->source_flag = what->source_flag;
     signal->destination_flag = what->destination_flag;
-    return start(signal, 1);
+    return noc_send(signal);
 }
 
 int32_t noc_signal(uint32_t pe, uint8_t flag, uint8_t own_flag, uint16_t tag)
@@ -125,54 +90,73 @@ int32_t noc_signal_all(const struct noc_destination *to, uint32_t count, uint8_t
                                            .destination_flag = flag});
 }
 
-static void take(uint32_t flag, uint32_t count)
+static bool has_counted(uint32_t flag, uint32_t due)
 {
-    __asm volatile("" ::: "memory");
-    taken[flag] += count;
+    return (int32_t)(NOC->flag[flag] - due) >= 0;
 }
 
-/* The host must be able to end what would never end. Not inline: it would slow down the PEs that need none of it. */
-__attribute__((noinline)) static int32_t wait_as_root(uint32_t flag, uint32_t count)
+static int32_t take_up_to(uint32_t flag, uint32_t due)
 {
-    while (NOC->flag[flag] - taken[flag] < count) {
+    __asm volatile("" ::: "memory");
+    taken[flag] = due;
+    return 0;
+}
+
+/* The host must be able to end what would never end. So its link is listened to, but not before a message may have
+ * come, nor when the flag has just counted: then it may soon count again. */
+__attribute__((noinline)) static int32_t listen_until(uint32_t flag, uint32_t due)
+{
+    for (uint32_t look = 0; look < LOOKS; look++) {
+        if (has_counted(flag, due)) {
+            return take_up_to(flag, due);
+        }
+    }
+    uint32_t before = NOC->flag[flag];
+    do {
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
-        if (rpc_break()) {
+        if (NOC->flag[flag] == before && rpc_break()) {
             return NOC_GIVEN_UP;
         }
+        before = NOC->flag[flag];
         __asm volatile("wfe");
+    } while (!has_counted(flag, due));
+    return take_up_to(flag, due);
+}
+
+/* Not inline: whoever need not sleep goes on sooner. */
+__attribute__((noinline)) static int32_t sleep_until(uint32_t flag, uint32_t due)
+{
+    if (NOC->pe == BOARD_NETWORK_PE) {
+        return listen_until(flag, due);
     }
-    take(flag, count);
-    return 0;
+    do {
+        if ((NOC->status & STATUS_ERROR) != 0) {
+            return take_error();
+        }
+        __asm volatile("wfe");
+    } while (!has_counted(flag, due));
+    return take_up_to(flag, due);
 }
 
 int32_t noc_wait(uint32_t flag, uint32_t count)
 {
-    while (NOC->flag[flag] - taken[flag] < count) {
-        if ((NOC->status & STATUS_ERROR) != 0) {
-            return take_error();
-        }
-        if (NOC->pe == BOARD_NETWORK_PE) {
-            return wait_as_root(flag, count);
-        }
-        __asm volatile("wfe");
-    }
-    take(flag, count);
-    return 0;
+    const uint32_t due = taken[flag] + count;
+    return has_counted(flag, due) ? take_up_to(flag, due) : sleep_until(flag, due);
 }
 
 /* Other than in noc_wait(), what is waited for comes for certain. */
 static int32_t await_copy(void)
 {
-    while (NOC->flag[COPY_FLAG] == taken[COPY_FLAG]) {
+    const uint32_t due = taken[COPY_FLAG] + 1;
+    while (!has_counted(COPY_FLAG, due)) {
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
         __asm volatile("wfe");
     }
-    take(COPY_FLAG, 1);
-    return 0;
+    return take_up_to(COPY_FLAG, due);
 }
 
 static int32_t copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to, uint32_t bytes, uint32_t called)
@@ -207,7 +191,7 @@ int32_t noc_call(uint32_t pe, uint32_t to, const void *from, uint32_t bytes)
 
 bool noc_called(void)
 {
-    const uint32_t calls = NOC->flag[CALL_FLAG] - taken[CALL_FLAG];
-    take(CALL_FLAG, calls);
-    return calls > 0;
+    const uint32_t before = taken[CALL_FLAG];
+    take_up_to(CALL_FLAG, NOC->flag[CALL_FLAG]);
+    return taken[CALL_FLAG] != before;
 }

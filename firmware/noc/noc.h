@@ -48,7 +48,7 @@ _Static_assert(offsetof(struct noc_descriptor, row_bytes) == 24, "word 6");
 _Static_assert(offsetof(struct noc_descriptor, source_flag) == 36, "word 9");
 #endif
 
-/* Start a chain and return at once; sleep first while the engine's queue is full. 0, or the engine's error code. */
+/* Start a chain and return at once; try again while the engine's queue is full. 0, or the engine's error code. */
 int32_t noc_send(const struct noc_descriptor *first);
 
 /* Count `flag` of another PE, and this one's `own_flag` once that is on its way. 0, or the engine's error code. */

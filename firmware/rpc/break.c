@@ -2,14 +2,20 @@
 #include "rpc.h"
 #include "rpc_answer.h"
 
-bool rpc_break(void)
+/* Not inline: who waits for messages asks often, and hears seldom. */
+__attribute__((noinline)) static bool hear(void)
 {
-    while (hal_link_readable()) {
+    do {
         const uint8_t byte = hal_link_read();
         rpc_hear(byte);
         if (rpc_break_ends(byte)) {
             return true;
         }
-    }
+    } while (hal_link_readable());
     return false;
+}
+
+bool rpc_break(void)
+{
+    return hal_link_readable() && hear();
 }

@@ -146,7 +146,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private void Fail(uint number, uint address)
         {
-            this.Log(LogLevel.Error, "DMA of PE {0}: error {1} at descriptor 0x{2:X}", pe, number, address);
+            var level = number == ErrorQueueFull ? LogLevel.Debug : LogLevel.Error; // software may try again
+            this.Log(level, "DMA of PE {0}: error {1} at descriptor 0x{2:X}", pe, number, address);
             Error = Error != 0 ? Error : number;
             if(number != ErrorQueueFull)
             {

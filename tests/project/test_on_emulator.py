@@ -54,9 +54,9 @@ def stack_used(emulator: Emulator, built: Built) -> int:
     return len(stack) - 4 * untouched
 
 
-def there_and_back(compiler: str, folder: Path) -> Built:
+def there_and_back(compiler: str, folder: Path, net: str | None = None) -> Built:
     sources = replace(
-        identity_sources(load_board(BOARD), net=THERE_AND_BACK.read_text()),
+        identity_sources(load_board(BOARD), net=net or THERE_AND_BACK.read_text()),
         constant_bytes=96,
         activation_bytes=64 + 16 + 128,
     )
@@ -70,6 +70,22 @@ def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, co
             session.write_input(0, bytes(range(frame, frame + 64)))
             assert session.run().status == 0
             assert session.read_output(0) == bytes(range(frame + 1, frame + 65))
+
+
+def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> None:
+    """PE 0 sends its input a hundred times, faster than the DMA moves it."""
+    once = "const int32_t error = noc_send(&messages[0]);"
+    often = "int32_t error = 0;\n    for (int i = 0; i < 100 && error == 0; i++) { error = noc_send(&messages[0]); }"
+    net = (
+        THERE_AND_BACK.read_text()
+        .replace(once, often)
+        .replace("noc_wait(WORK_ARRIVED, 1)", "noc_wait(WORK_ARRIVED, 100)")
+    )
+    with running(there_and_back("zig", tmp_path, net)) as (session, emulator):
+        session.write_input(0, bytes(range(64)))
+        assert session.run().status == 0
+        assert session.read_output(0) == bytes(range(1, 65))
+        assert emulator.counters(0).device_errors > 0
 
 
 def test_a_pe_that_fails_is_named_and_the_link_lives_on(tmp_path: Path) -> None:

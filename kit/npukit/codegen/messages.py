@@ -49,6 +49,7 @@ class Descriptors:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
         self._plans = plan.by_pe
         self._chips_alike = len(plan.chips) > 1
+        self._counts_sent = self._plans[pe].awaits_sent
         self._dram = {buffer.name: buffer for buffer in plan.dram}
 
     def chain(self, numbers: Sequence[int]) -> list[Record]:
@@ -108,8 +109,8 @@ class Descriptors:
                 )
 
     def _hops(self, message: Message) -> Iterator[_Hop]:
-        """Copies to all landings at once; the last copy flag by flag, and with it a source's own."""
-        own = message.source_pe == self._pe
+        """Copies to all landings at once; the last copy flag by flag, and with it a source's own if that is awaited."""
+        counts = message.source_pe == self._pe and self._counts_sent
         parts = [self._copies(message, landing) for landing in message.landings]
         for index, same in enumerate(zip(*parts, strict=True)):
             places = [(x, copy.destination_offset) for x, copy in zip(message.landings, same, strict=True)]
@@ -119,7 +120,7 @@ class Descriptors:
             flags = sorted({landing.flag for landing in message.landings})
             for flag in flags:
                 chosen = tuple(place for place in places if place[0].flag == flag)
-                yield _Hop(same[0], chosen, flag, sent=own and flag == flags[-1])
+                yield _Hop(same[0], chosen, flag, sent=counts and flag == flags[-1])
 
     def _copies(self, message: Message, landing: Landing) -> tuple[Copy, ...]:
         target = self._plans[landing.pe].buffer(landing.view.buffer)

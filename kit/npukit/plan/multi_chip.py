@@ -13,7 +13,7 @@ from dataclasses import replace
 from npukit.board.board import Board, Grid, Mesh
 from npukit.plan.ir.plan import Plan, Predicted
 from npukit.plan.predict.noc import Network
-from npukit.plan.tensors.core_cycles import SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.routes import Routes
 
 _SIGNAL_FLITS = 1
@@ -70,9 +70,9 @@ def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
 def _words_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
     """The cycles from the root's start message to the leaders of the others until the last of them has answered."""
     network, leaders = Network(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
-    told = network.carry(SEND_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
-    answers = sorted((at + WAIT_CYCLES + SEND_CYCLES, leader) for leader, at in told.items())
-    return WAIT_CYCLES + max(network.carry(at, pe, pe, [root], _SIGNAL_FLITS).arrived[root] for at, pe in answers)
+    told = network.carry(DOORBELL_CYCLES, root, root, leaders, _SIGNAL_FLITS).arrived
+    answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in told.items())
+    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], _SIGNAL_FLITS).arrived[root] for at, pe in answers)
 
 
 def _dead_on(board: Board, chip: int) -> set[int]:

@@ -14,13 +14,14 @@ from npukit.plan.predict.frame_table import CALLS, MESSAGES, FrameRow, FrameTabl
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Slice, Timeline
 from npukit.plan.tensors.boxes import grid, to_boxes
-from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.core_cycles import BEGIN_CYCLES, CHAIN_CYCLES, DOORBELL_CYCLES, END_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
 from plan.networks import Builder
 
 BOARD = load_board("pe-mesh")
+CALLS_OF_ONE_CHAIN = BEGIN_CYCLES + CHAIN_CYCLES + END_CYCLES
 
 
 def work(pe: int, layer: str, start: int, end: int, track: str = CORE) -> Slice:
@@ -92,7 +93,7 @@ def test_a_frame_on_one_pe_is_by_hand() -> None:
     plan = by_rows(net, 1)
     first, second = (step.cycles for step in plan.pes[0].computes())
     told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}
-    assert list(told.values()) == [first, second, 0, CHAIN_CYCLES]
+    assert list(told.values()) == [first, second, 0, CALLS_OF_ONE_CHAIN]
 
 
 def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
@@ -105,8 +106,8 @@ def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
     (compute,) = plan.pes[1].computes()
     told = {row.name: row.cycles for row in predicted_frame(net, BOARD, plan).rows}
     assert told[op.name] == compute.predicted_cycles
-    assert told[MESSAGES] >= 2 * (SEND_CYCLES + WAIT_CYCLES)
-    assert told[CALLS] == CHAIN_CYCLES
+    assert told[MESSAGES] >= 2 * (DOORBELL_CYCLES + WAKE_CYCLES)
+    assert told[CALLS] == CALLS_OF_ONE_CHAIN
 
 
 def test_predicted_rows_add_up_to_the_prediction() -> None:

@@ -12,7 +12,15 @@ from npukit.plan.ir.assignment import Tile, on_one_pe
 from npukit.plan.predict.noc import Network
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
-from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, ROW_CYCLES, SEND_CYCLES, SIGNAL_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.core_cycles import (
+    BEGIN_CYCLES,
+    CHAIN_CYCLES,
+    DOORBELL_CYCLES,
+    END_CYCLES,
+    ROW_CYCLES,
+    SIGNAL_CYCLES,
+    WAKE_CYCLES,
+)
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
@@ -42,7 +50,7 @@ def test_one_pe_takes_its_engines_cycles_and_the_starts() -> None:
     net = b.net(b.conv(b.conv(b.input(1, 8, 8, 4), 16, 3), 16, 3))
     plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), on_one_pe(Graph(net), 0), "latency")
     cycles = sum(step.cycles for step in plan.pes[0].computes())
-    assert simulate(net, BOARD, plan).latency_cycles == CHAIN_CYCLES + cycles
+    assert simulate(net, BOARD, plan).latency_cycles == BEGIN_CYCLES + CHAIN_CYCLES + cycles + END_CYCLES
 
 
 def test_the_rows_of_a_table_take_the_core_some_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,10 +84,10 @@ def test_one_message_there_and_one_back() -> None:
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
     plan = emit_plan(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)}, "latency")
     (compute,) = plan.pes[1].computes()
-    there = SEND_CYCLES + SETUP + NOC.hop_cycles + 4 + WAIT_CYCLES
-    back = SEND_CYCLES + SETUP + NOC.hop_cycles + 16 + WAIT_CYCLES
-    # The root's last wait is for its own message's source, which is long free.
-    assert simulate(net, BOARD, plan).latency_cycles == there + CHAIN_CYCLES + compute.cycles + back + WAIT_CYCLES
+    there = DOORBELL_CYCLES + SETUP + NOC.hop_cycles + 4 + WAKE_CYCLES
+    back = DOORBELL_CYCLES + SETUP + NOC.hop_cycles + 16 + WAKE_CYCLES
+    frame = BEGIN_CYCLES + there + CHAIN_CYCLES + compute.cycles + back + END_CYCLES
+    assert simulate(net, BOARD, plan).latency_cycles == frame
 
 
 def test_frames_follow_each_other() -> None:

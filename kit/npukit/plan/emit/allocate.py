@@ -37,6 +37,7 @@ from npukit.plan.predict.memory import (
     is_worker,
     joined,
     memory_use,
+    missing_bytes,
     pack,
     rows_of_signal,
     table_bytes,
@@ -48,10 +49,16 @@ from npukit.plan.tensors.problem import Problem
 def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
     """The plan of an assignment, one frame at a time, without its predicted cycles.
 
-    It may not fit: see the PEs' memory.
+    It may not fit: see the PEs' memory. Where PEs need their memory sooner, they wait until what they sent has left; so
+    they do where they keep states, which are overwritten in their places.
     """
+    plan = _emitted(problem, assignment, objective, patient=not problem.net.states)
+    return _emitted(problem, assignment, objective, patient=False) if missing_bytes(problem.board, plan) else plan
+
+
+def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patient: bool) -> Plan:
     root = problem.board.root_pe
-    emitter = Emitter(problem, {0: useful(problem.graph, assignment)}, Ends(root, root))
+    emitter = Emitter(problem, {0: useful(problem.graph, assignment)}, Ends(root, root), patient=patient)
     emitter.emit_frame(0)
     emitter.end()
     return finished(problem.graph, problem.board, emitter.traffic, objective)

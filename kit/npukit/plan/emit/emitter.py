@@ -45,12 +45,15 @@ class Emitter:
         alike: Replicas = NO_REPLICAS,
         *,
         low_memory: bool = False,
+        patient: bool = False,
     ) -> None:
         """`assignments` by frame; `others`: PEs that have programs too. Of tensors `between` ops that take turns nobody
         holds all. If groups are `alike`, the assignments are those of the first one.
 
-        `compact`: where tiles lie when memory is short (`regions_of`).
+        `low_memory`: where tiles lie when memory is short (`regions_of`). A `patient` PE computes on while what it has
+        sent leaves, and holds that until later messages tell that it has arrived.
         """
+        self._patient = patient
         self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
         every = assignments.values()
         pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
@@ -187,7 +190,10 @@ class Emitter:
         (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
         self.traffic.overlap(pe, op.engine, reads, self._overwritten(pe, target))
         self.traffic.wait_for(pe, *reads)
-        self.traffic.wait_until_sent(pe, frame)
+        if self._patient:
+            self.traffic.note_arrived(pe, pe)
+        else:
+            self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
         cost = self.cost(op, box)
         scratch = in_frame(op.name + SCRATCH, frame) if cost.scratch_bytes else None
@@ -209,7 +215,8 @@ class Emitter:
         lain_on = next(
             (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile)), None
         )
-        if lain_on and lain_on.tensor not in self.graph.outlasting and lain_on not in program.kept:
+        kept = {*program.kept, *(sent.held for sent in program.sending)}
+        if lain_on and lain_on.tensor not in self.graph.outlasting and lain_on not in kept:
             program.upon[lain_on] = target
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
@@ -253,7 +260,7 @@ class Emitter:
         return tuple(View(region.named(name), need) for region, name, need in zip(sources, names, read, strict=True))
 
     def end(self) -> None:
-        """The root waits for the outputs, every PE for what it sent and for its accelerators."""
+        """The root waits for the outputs, every PE for its accelerators and for what may not have left yet."""
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self.ends.outputs)
@@ -268,6 +275,8 @@ class Emitter:
         self.traffic.wait_for(root.pe, *outputs)
         self._report_to_the_root()
         for pe in self.traffic.programs:
+            if self._patient:  # what the root knows to have arrived has left before the next frame begins
+                self.traffic.note_arrived(pe, root.pe)
             self.traffic.wait_until_sent(pe)
         for region in outputs:
             root.use(region, max(len(root.steps) - 1, 0))

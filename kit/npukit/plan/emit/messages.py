@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.plan.emit.pe_program import Block, Held, Program, Running, use_of
+from npukit.plan.emit.pe_program import Arriving, Block, Held, Program, Running, Sent, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
@@ -92,7 +92,9 @@ class Traffic:
             program.flag_free_from[flag] = step + 1
             for each, expected in counted.items():
                 program.use(each, step)
-                for known in dict.fromkeys(expected):
+                for message in expected:
+                    message.awaited = step
+                for known in dict.fromkeys(message.known for message in expected):
                     self._clocks.learn(pe, known)
 
     def wait_until_sent(self, pe: int, frame: int | None = None) -> None:
@@ -101,12 +103,25 @@ class Traffic:
         Messages leave in order, so what was sent before that is waited for as well.
         """
         program = self.programs[pe]
-        count = max((n for n, held in enumerate(program.sending, 1) if frame in (None, _frame(held))), default=0)
+        of_frame = (n for n, sent in enumerate(program.sending, 1) if frame in (None, _frame(sent.held)))
+        count = max(of_frame, default=0)
         if count:
-            step = self.step(pe, Wait(SENT_FLAG, count))
-            for held in program.sending[:count]:
-                program.use(held, step)
-            del program.sending[:count]
+            self._may_be_overwritten(program, count, self.step(pe, Wait(SENT_FLAG, program.arrived + count)))
+            program.arrived = 0
+
+    def note_arrived(self, pe: int, to: int) -> None:
+        """Let go of what the PE has sent as far as it is known to a PE that it has arrived, or what was sent since."""
+        program, known = self.programs[pe], self.known_to(to)
+        count = max((n for n, sent in enumerate(program.sending, 1) if sent.has_arrived(known)), default=0)
+        self._may_be_overwritten(program, count, len(program.steps) - 1)
+        program.arrived += count
+
+    @staticmethod
+    def _may_be_overwritten(program: Program, count: int, step: int) -> None:
+        """Hold the sources of the first messages up to a step."""
+        for sent in program.sending[:count]:
+            program.use(sent.held, step)
+        del program.sending[:count]
 
     def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
         """Prepares a step on one engine: others that it need not wait for run on, the rest are joined."""
@@ -188,14 +203,16 @@ class Traffic:
         self.join_all(parcel.sender)
         known = self.known_to(parcel.sender)
         sender, alike = parcel.sender, self.alike
+        arriving = [(pe, Arriving(known)) for pe, _ in parcel.destinations]
         landings = tuple(
-            self._land(pe, held, parcel.box, known, alike.times(sender, pe)) for pe, held in parcel.destinations
+            self._land(pe, held, parcel.box, message, alike.times(sender, pe))
+            for (_, message), (pe, held) in zip(arriving, parcel.destinations, strict=True)
         )
         self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
         step = self.step(parcel.sender, Send(len(self.messages) - 1))
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
-            program.sending.append(parcel.source)
+            program.sending.append(Sent(parcel.source, arriving))
             program.upon.pop(parcel.source, None)  # it goes out once more
         reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
         size = descriptor_bytes(parcel.parts, reached)
@@ -205,12 +222,12 @@ class Traffic:
         else:
             program.descriptors[step] = size
 
-    def _land(self, pe: int, held: Held, box: Box, known: Known, times: int) -> Landing:
+    def _land(self, pe: int, held: Held, box: Box, message: Arriving, times: int) -> Landing:
         """Once, or so many times as there are groups that send the like."""
         program = self.programs[pe]
-        program.expected.setdefault(held, []).extend([known] * times)
+        program.expected.setdefault(held, []).extend([message] * times)
         # From the first step that may not be complete yet when the message arrives.
-        program.use(held, known.of(pe))
+        program.use(held, message.known.of(pe))
         return Landing(pe, View(held.name, box), program.flags[held])
 
 

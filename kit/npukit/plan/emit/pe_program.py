@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from npukit.accel.interface import Cost
@@ -68,6 +68,27 @@ class Running:
 
 
 @dataclass
+class Arriving:
+    """A message on its way: what its sender knew, and the step that waits for it, once there is one."""
+
+    known: Known
+    awaited: int | None = None
+
+
+@dataclass
+class Sent:
+    """The source of a message, in use until its PE knows that it has left, and the message on its way to each
+    receiver."""
+
+    held: Held
+    arriving: Sequence[tuple[int, Arriving]]
+
+    def has_arrived(self, known: Known) -> bool:
+        """True if it is known that every receiver has waited for it."""
+        return all(each.awaited is not None and known.of(pe) > each.awaited for pe, each in self.arriving)
+
+
+@dataclass
 class Program:
     """One PE's program as it grows."""
 
@@ -88,13 +109,15 @@ class Program:
     signal_bytes: int = 0
     """Bytes of the signals' descriptors, which a program that is a table does not have."""
     uses: dict[Held, Use] = field(default_factory=dict)
-    sending: list[Held] = field(default_factory=list)
-    """Sources of the messages sent since the PE last waited for its own messages."""
+    sending: list[Sent] = field(default_factory=list)
+    """The messages that may not have left yet, in their order."""
+    arrived: int = 0
+    """Messages sent before those, since the PE last waited for its own: it knows that they have arrived."""
     flags: dict[Held, int] = field(default_factory=dict)
     flag_free_from: dict[int, int] = field(default_factory=dict)
     """The first step, by flag, at which nothing it counts is still to be waited for."""
-    expected: dict[Held, list[Known]] = field(default_factory=dict)
-    """The knowledge of the senders of messages on their way, by what they land in."""
+    expected: dict[Held, list[Arriving]] = field(default_factory=dict)
+    """The messages on their way, by what they land in."""
 
     upon: dict[Held, Held] = field(default_factory=dict)
     """Things read for the last time by a tile that may lie on them, and that tile."""

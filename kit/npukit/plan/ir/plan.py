@@ -216,6 +216,11 @@ class PePlan:
         return (step for step in self.steps if isinstance(step, Compute))
 
     @cached_property
+    def awaits_sent(self) -> bool:
+        """True if it waits somewhere until what it sent has left; else nothing counts that."""
+        return any(isinstance(step, Wait) and step.flag == SENT_FLAG for step in self.steps)
+
+    @cached_property
     def tile_numbers(self) -> tuple[int, ...]:
         """The tile that each compute step belongs to: those computed piece by piece count once."""
         numbers: dict[object, int] = {}

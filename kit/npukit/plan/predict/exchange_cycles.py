@@ -13,7 +13,7 @@ import numpy as np
 
 from npukit.board.board import Board, Noc
 from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volumes
-from npukit.plan.tensors.core_cycles import SEND_CYCLES, WAIT_CYCLES
+from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
 LOCAL_PASSES = 2
 """A copy within a PE's memory reads it and writes it."""
@@ -53,7 +53,7 @@ def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: i
     held = np.broadcast_to(np.array([(0, size) for size in whole], np.int64), needed.shape)
     _, flits = copies_of_many(needed, held, needed, element_bytes, noc.port_bytes_per_cycle)
     given = int(flits.sum()) * noc.port_bytes_per_cycle // noc.dram_bytes_per_cycle
-    return SEND_CYCLES + WAIT_CYCLES + noc.dram_latency_cycles + given
+    return SEND_CYCLES + WAKE_CYCLES + noc.dram_latency_cycles + given
 
 
 def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
@@ -84,8 +84,8 @@ def exchange_cycles(noc: Noc, distances: Distances, owned: Boxes, needed: Boxes,
     first = _first_of_each_multicast(boxes, sources, targets, local)
     sending = np.bincount(sources[first], taken[first]).max()
     hops = int(distances.hops[needs, sources].max())
-    waits = 2 * WAIT_CYCLES  # for what arrives, and until what was sent has left
-    return int(SEND_CYCLES + max(sending, received) + hops * noc.hop_cycles + waits)
+    way = DOORBELL_CYCLES + max(sending, received) + hops * noc.hop_cycles
+    return int(max(way, SEND_CYCLES + DOZE_CYCLES) + WAKE_CYCLES)
 
 
 def _may_share(owned: Boxes, needed: Boxes) -> np.ndarray:

@@ -22,13 +22,20 @@ from npukit.plan.predict.packets import Packet, packets_of
 from npukit.plan.predict.recorder import Recorder
 from npukit.plan.predict.timeline import SEND, WAIT, Timeline
 from npukit.plan.tensors.core_cycles import (
-    CHAIN_CYCLES,
+    BEGIN_CYCLES,
+    DOORBELL_CYCLES,
+    DOZE_CYCLES,
+    END_CYCLES,
+    LOOK_CYCLES,
     PATCH_CYCLES,
     RESTORE_CYCLES,
     ROW_CYCLES,
     SEND_CYCLES,
     SIGNAL_CYCLES,
+    START_CYCLES,
+    STOP_CYCLES,
     WAIT_CYCLES,
+    WAKE_CYCLES,
 )
 from npukit.plan.tensors.routes import Link
 
@@ -66,6 +73,10 @@ class _Pe:
     asleep: bool = False
     since: int = 0
     """The time at which the core came to its step."""
+    looked: int = 0
+    """The time at which it last looked at the flag that it waits for, or next will."""
+    awake_until: int = 0
+    """The time up to which it then does not look again."""
     flags: Counter[int] = field(default_factory=Counter)
     queue: deque[tuple[Packet, int]] = field(default_factory=deque)
     """Packets, and when each was asked for."""
@@ -74,6 +85,12 @@ class _Pe:
     computing: int = 0
     at_work: set[str] = field(default_factory=set)
     """Accelerators that have been started and run on."""
+
+    def looks_at(self, time: int) -> int:
+        """The time at which the core sees what happens now: while it is awake it does not look again."""
+        if not self.asleep:
+            return time
+        return max(time, self.awake_until) if time > self.looked else self.looked
 
     @property
     def between(self) -> int:
@@ -110,7 +127,7 @@ class _Simulation:
 
     def run(self) -> Simulated:
         for pe in self._pes.values():
-            self._at(0, partial(self._go_on, pe))
+            self._begin_frame(pe, 0)
         while self._events and len(self._ends) < self._frames:
             time, _, event = heapq.heappop(self._events)
             event(time)
@@ -146,18 +163,22 @@ class _Simulation:
             case Wait() as step:
                 self._wait(pe, step, time)
 
+    def _begin_frame(self, pe: _Pe, time: int) -> None:
+        self._at(time + (BEGIN_CYCLES if pe.plan.pe == self._root else 0), partial(self._go_on, pe))
+
     def _end_frame(self, pe: _Pe, time: int) -> None:
         if pe.plan.pe == self._root:
+            time += END_CYCLES
             self._ends.append(time)
         pe.step, pe.frames = 0, pe.frames + 1
         if pe.plan.steps and pe.frames < self._frames:
-            self._at(time, partial(self._go_on, pe))
+            self._begin_frame(pe, time)
 
     def _compute(self, pe: _Pe, first: Compute, time: int) -> None:
         """A chain: all computes that follow each other on one accelerator."""
         chain = _run_of(pe, lambda step: isinstance(step, Compute) and _kind(step) == _kind(first))
         steps = [first] if first.engine == CORE else chain
-        start = time + CHAIN_CYCLES + (PATCH_CYCLES if pe.is_table and first.constants else 0)
+        start = time + START_CYCLES + (PATCH_CYCLES if pe.is_table and first.constants else 0)
         cycles = tuple(step.cycles for step in steps if isinstance(step, Compute))
         work = _Work(first.engine, start, pe.step, cycles, first.submitted)
         pe.step += len(steps)
@@ -182,7 +203,7 @@ class _Simulation:
             pe.at_work.remove(work.engine)
             self._wake(pe, time)
         else:
-            self._after(pe, time)
+            self._after(pe, time + STOP_CYCLES)
 
     def _join(self, pe: _Pe, time: int) -> None:
         """Sleep until the accelerator has done what it was given."""
@@ -191,7 +212,7 @@ class _Simulation:
         pe.asleep = step.engine in pe.at_work
         if not pe.asleep:
             pe.step += 1
-            self._after(pe, time + WAIT_CYCLES)
+            self._after(pe, time + STOP_CYCLES)
 
     def _wake(self, pe: _Pe, time: int) -> None:
         """Look again at what the core waits for."""
@@ -217,7 +238,7 @@ class _Simulation:
         self._called(pe, SEND, time, time + SEND_CYCLES)
         if not pe.sending:
             pe.sending = True
-            self._at(time + SEND_CYCLES, partial(self._transmit, pe))
+            self._at(time + DOORBELL_CYCLES, partial(self._transmit, pe))
         self._after(pe, time + SEND_CYCLES)
 
     def _tell(self, pe: _Pe, time: int) -> None:
@@ -273,7 +294,7 @@ class _Simulation:
             target.port.append((arrived - packet.flits, arrived))
             if packet.last:
                 self._at(arrived, partial(self._count, target, landing.flag))
-        if packet.counts_as_sent and source == pe.plan.pe:
+        if packet.counts_as_sent and source == pe.plan.pe and pe.plan.awaits_sent:
             self._at(carried.left, partial(self._count, pe, SENT_FLAG))
         self._at(carried.left, partial(self._transmit, pe))
 
@@ -282,13 +303,17 @@ class _Simulation:
         self._wake(pe, time)
 
     def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
-        pe.asleep = pe.flags[step.flag] < step.count
-        if pe.asleep:
+        looks = pe.looks_at(time)
+        if pe.flags[step.flag] < step.count:
+            pe.looked, pe.awake_until = looks, looks + (LOOK_CYCLES if pe.asleep else DOZE_CYCLES)
+            pe.asleep = True
             return
+        end = looks + (WAKE_CYCLES if pe.asleep else WAIT_CYCLES)
+        pe.asleep = False
         pe.flags[step.flag] -= step.count
         pe.step += 1
-        self._called(pe, WAIT, pe.since, time + WAIT_CYCLES)
-        self._after(pe, time + WAIT_CYCLES)
+        self._called(pe, WAIT, pe.since, end)
+        self._after(pe, end)
 
     def _called(self, pe: _Pe, name: str, start: int, end: int) -> None:
         if self._recorder:

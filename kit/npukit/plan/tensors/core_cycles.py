@@ -1,18 +1,28 @@
 """Cycles that no engine's formula knows: what the core spends to start engines, messages and waits.
 
-These are properties of the firmware; the board's own figures come from the board file.
+These are properties of the firmware: `benchmarks/core_cycles.py` measures them. The board's own figures come from the
+board file.
 """
 
 from __future__ import annotations
 
-CHAIN_CYCLES = 60
+BEGIN_CYCLES, END_CYCLES = 21, 31
+"""Cycles from the beginning of a frame to the root's first step, and from its last one to the frame's end."""
+
+START_CYCLES, STOP_CYCLES = 13, 13
+"""Cycles from a step to the start of an engine, and from the engine's end to the next step."""
+
+CHAIN_CYCLES = START_CYCLES + STOP_CYCLES
 """Cycles to start a chain of an engine and to wake when it is done."""
 
-SEND_CYCLES = 30
-"""Cycles to start a chain of messages."""
+SEND_CYCLES, DOORBELL_CYCLES = 19, 5
+"""Cycles to start a chain of messages; after so many of them the DMA begins."""
 
-WAIT_CYCLES = 30
-"""Cycles to look at a flag, and again after waking."""
+WAIT_CYCLES = 19
+"""Cycles to look at a flag that has counted enough."""
+
+DOZE_CYCLES, LOOK_CYCLES, WAKE_CYCLES = 30, 11, 11
+"""Cycles to fall asleep at a flag that has not, to look again when another counts, and from waking to the next step."""
 
 ROW_CYCLES = 40
 """Cycles from a row to the next of a program that is a table."""
