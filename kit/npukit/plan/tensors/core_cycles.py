@@ -24,10 +24,10 @@ WAIT_CYCLES = 19
 DOZE_CYCLES, LOOK_CYCLES, WAKE_CYCLES = 30, 11, 11
 """Cycles to fall asleep at a flag that has not, to look again when another counts, and from waking to the next step."""
 
-ROW_CYCLES = 40
+ROW_CYCLES = 45
 """Cycles from a row to the next of a program that is a table."""
 
-SIGNAL_CYCLES = 77
+SIGNAL_CYCLES = 52
 """Cycles to signal one PE, in a program that is a table."""
 
 RESTORE_CYCLES = 20
