@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from npukit.accel.interface import Address, Call, CommandFormat
 from npukit.codegen.c_text import function_bodies
@@ -118,20 +118,28 @@ class JoinStep:
 
 
 @dataclass(frozen=True)
-class SendStep:
-    """Start the messages whose first descriptor this is. `purpose` says what they are, for a reader of the C."""
+class _OfOneSymbol:
+    """Base of steps whose one operand is the address of a struct."""
 
     symbol: str
-    purpose: str = ""
-    code = ("send",)
+    struct: ClassVar[str]
 
     def operands(self) -> tuple[Operand, ...]:
-        return (Operand(Address(self.symbol), "const struct noc_descriptor *"),)
+        return (Operand(Address(self.symbol), f"const struct {self.struct} *"),)
 
-    def with_operands(self, values: Sequence[Address | int | str]) -> SendStep:
+    def with_operands(self, values: Sequence[Address | int | str]) -> Self:
         (value,) = values
         assert isinstance(value, Address)
-        return SendStep(value.symbol, self.purpose)
+        return replace(self, symbol=value.symbol)
+
+
+@dataclass(frozen=True)
+class SendStep(_OfOneSymbol):
+    """Start the messages whose first descriptor this is. `purpose` says what they are, for a reader of the C."""
+
+    struct = "noc_descriptor"
+    code = ("send",)
+    purpose: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,39 +163,23 @@ class WaitStep:
 
 
 @dataclass(frozen=True)
-class TableStep:
+class TableStep(_OfOneSymbol):
     """All steps of a long program, in a table of which this is the symbol; the kernels that it calls follow."""
 
-    symbol: str
+    struct = "net_step"
     code = ("table",)
-
-    def operands(self) -> tuple[Operand, ...]:
-        return (Operand(Address(self.symbol), "const struct net_step *"),)
-
-    def with_operands(self, values: Sequence[Address | int | str]) -> TableStep:
-        (value,) = values
-        assert isinstance(value, Address)
-        return TableStep(value.symbol)
 
 
 @dataclass(frozen=True)
-class RestoreStep:
+class RestoreStep(_OfOneSymbol):
     """Let so many parts of states, in a table of that symbol, begin anew if they shall."""
 
-    symbol: str
+    struct = "net_state"
     count: int
 
     @property
     def code(self) -> object:
         return "restore", self.count
-
-    def operands(self) -> tuple[Operand, ...]:
-        return (Operand(Address(self.symbol), "const struct net_state *"),)
-
-    def with_operands(self, values: Sequence[Address | int | str]) -> RestoreStep:
-        (value,) = values
-        assert isinstance(value, Address)
-        return RestoreStep(value.symbol, self.count)
 
 
 FrameStep = TableStep | RestoreStep | KernelStep | ChainStep | JoinStep | SendStep | WaitStep

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 from npukit.board.board import AcceleratorSlot, Board
@@ -102,9 +101,7 @@ class Emulator:
     def __enter__(self) -> Emulator:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def write(self, data: bytes) -> None:

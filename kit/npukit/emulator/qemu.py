@@ -10,7 +10,6 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 
 from npukit.board.board import Board
 from npukit.errors import NpukitError
@@ -51,9 +50,7 @@ class QemuMachine:
     def __enter__(self) -> QemuMachine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def write(self, data: bytes) -> None:

@@ -33,10 +33,8 @@ class ReadEvents(Request[Events]):
     """Reads a PE's events from number `first` on: as many as are still there and fit a packet."""
 
     kind, does = 15, "read its events"
+    layout, told = "<I", ("first",)
     first: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<I", self.first)
 
     def parse(self, payload: bytes) -> Events:
         written, first = struct.unpack_from("<II", payload)

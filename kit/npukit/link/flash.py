@@ -14,7 +14,7 @@ from npukit.boot.provision import Policy, Takes
 from npukit.boot.signed_image import SignedImage, Version
 from npukit.errors import NpukitError
 from npukit.link.conversation import Conversation
-from npukit.link.messages import REPLY_HEADER_BYTES, Malformed, Request
+from npukit.link.messages import REPLY_HEADER_BYTES, Done, Malformed, Request
 from npukit.link.transport import Transport
 
 _ANSWER_SECONDS = 20.0
@@ -89,12 +89,6 @@ class Written:
     pages_in_image: int
 
 
-class _Done(Request[None]):
-    def parse(self, payload: bytes) -> None:
-        if payload:
-            raise Malformed("there is something where nothing should be")
-
-
 class _Identify(Request[LoaderState]):
     kind, does = 0x20, "describe its flash"
     _FIXED: ClassVar[struct.Struct] = struct.Struct("<HHIIIBBBBI32sB")
@@ -125,10 +119,8 @@ class _Identify(Request[LoaderState]):
 @dataclass(frozen=True)
 class _DescribeSlot(Request[SlotState]):
     kind, does = 0x21, "describe a slot"
+    layout, told = "<I", ("slot",)
     slot: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<I", self.slot)
 
     def parse(self, payload: bytes) -> SlotState:
         verdict, size, version, digest, counter = struct.unpack("<II8s32sI", payload)
@@ -140,11 +132,9 @@ class _DescribeSlot(Request[SlotState]):
 @dataclass(frozen=True)
 class _DigestPages(Request[tuple[bytes, ...]]):
     kind, does = 0x22, "digest pages of its flash"
+    layout, told = "<II", ("slot", "first")
     slot: int
     first: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<II", self.slot, self.first)
 
     def parse(self, payload: bytes) -> tuple[bytes, ...]:
         if not payload or len(payload) % _DIGEST_BYTES:
@@ -153,51 +143,43 @@ class _DigestPages(Request[tuple[bytes, ...]]):
 
 
 @dataclass(frozen=True)
-class _ErasePage(_Done):
+class _ErasePage(Done):
     kind, does = 0x23, "erase a page of its flash"
+    layout, told = "<II", ("slot", "page")
     slot: int
     page: int
 
-    def arguments(self) -> bytes:
-        return struct.pack("<II", self.slot, self.page)
-
 
 @dataclass(frozen=True)
-class _WriteSlot(_Done):
+class _WriteSlot(Done):
     kind, does = 0x24, "write its flash"
+    layout, told = "<II", ("slot", "offset", "data")
     slot: int
     offset: int
     data: bytes
 
-    def arguments(self) -> bytes:
-        return struct.pack("<II", self.slot, self.offset) + self.data
-
 
 @dataclass(frozen=True)
-class _TrySlot(_Done):
+class _TrySlot(Done):
     kind, does = 0x25, "put an image on trial"
+    layout, told = "<II", ("slot", "may_be_older", "digest")
     slot: int
     may_be_older: bool
     digest: bytes
 
-    def arguments(self) -> bytes:
-        return struct.pack("<II", self.slot, self.may_be_older) + self.digest
-
 
 @dataclass(frozen=True)
-class _Provision(_Done):
+class _Provision(Done):
     kind, does = 0x26, "learn whose images it takes"
+    layout, told = "", ("record",)
     record: bytes
 
-    def arguments(self) -> bytes:
-        return self.record
 
-
-class _Abandon(_Done):
+class _Abandon(Done):
     kind, does = 0x27, "give up the image on trial"
 
 
-class _Boot(_Done):
+class _Boot(Done):
     kind, does = 0x28, "start"
 
 

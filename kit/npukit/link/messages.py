@@ -133,15 +133,21 @@ class Request(Generic[Answer]):
     patience: ClassVar[float] = 0.5
     """Seconds before it is repeated for the first time."""
 
+    layout: ClassVar[str] = ""
+    """The layout of the arguments, of which `told` names the fields; the last one, if bytes, comes behind it."""
+    told: ClassVar[tuple[str, ...]] = ()
+
     def arguments(self) -> bytes:
-        return b""
+        values = [getattr(self, name) for name in self.told]
+        behind = values.pop() if values and isinstance(values[-1], bytes) else b""
+        return struct.pack(self.layout, *values) + behind
 
     def parse(self, payload: bytes) -> Answer:
         """The answer in the reply's payload; `Malformed` or `struct.error` if there is none."""
         raise NotImplementedError
 
 
-class _Done(Request[None]):
+class Done(Request[None]):
     """A request whose answer is that it is done."""
 
     def parse(self, payload: bytes) -> None:
@@ -178,11 +184,9 @@ class Describe(Request[tuple[TensorInfo, ...]]):
     """Names and sizes of a table's tensors from `first` on: as many as fit a packet."""
 
     kind, does = 2, "describe its tensors"
+    layout, told = "<HH", ("table", "first")
     table: Table
     first: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<HH", self.table, self.first)
 
     def parse(self, payload: bytes) -> tuple[TensorInfo, ...]:
         tensors, at = [], 0
@@ -194,24 +198,20 @@ class Describe(Request[tuple[TensorInfo, ...]]):
 
 
 @dataclass(frozen=True)
-class WriteInput(_Done):
+class WriteInput(Done):
     kind, does = 3, "write an input"
+    layout, told = "<HxxI", ("index", "offset", "data")
     index: int
     offset: int
     data: bytes
-
-    def arguments(self) -> bytes:
-        return struct.pack("<HxxI", self.index, self.offset) + self.data
 
 
 @dataclass(frozen=True)
 class ReadOutput(_Read):
     kind, does = 4, "read an output"
+    layout, told = "<HHI", ("index", "size", "offset")
     index: int
     offset: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<HHI", self.index, self.size, self.offset)
 
 
 @dataclass(frozen=True)
@@ -219,13 +219,11 @@ class Run(Request[RunResult]):
     """Frames, one after another. A device that has just run this `number` answers again without running again."""
 
     kind, does = 5, "run"
+    layout, told = "<IHH", ("number", "observe", "frames")
     patience = 2.0  # what arrives during a run takes the time of a PE that waits, and so disturbs what is measured
     number: int
     observe: bool
     frames: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<IHH", self.number, self.observe, self.frames)
 
     def parse(self, payload: bytes) -> RunResult:
         number, status, *counts = struct.unpack("<IiQQQ", payload)
@@ -239,10 +237,8 @@ class ReadLayers(Request[tuple[LayerRecord, ...]]):
     """A PE's records of the last observed run from its layer `first` on: as many as fit a packet."""
 
     kind, does = 6, "read the layers of a run"
+    layout, told = "<Hxx", ("first",)
     first: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<Hxx", self.first)
 
     def parse(self, payload: bytes) -> tuple[LayerRecord, ...]:
         records = struct.iter_unpack("<IIII", payload)
@@ -252,20 +248,16 @@ class ReadLayers(Request[tuple[LayerRecord, ...]]):
 @dataclass(frozen=True)
 class ReadMemory(_Read):
     kind, does = 7, "read memory"
+    layout, told = "<II", ("address", "size")
     address: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<II", self.address, self.size)
 
 
 @dataclass(frozen=True)
 class ReadDigest(Request[int]):
     kind, does = 16, "digest memory"
+    layout, told = "<II", ("address", "size")
     address: int
     size: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<II", self.address, self.size)
 
     def parse(self, payload: bytes) -> int:
         (digest,) = struct.unpack("<Q", payload)
@@ -273,13 +265,11 @@ class ReadDigest(Request[int]):
 
 
 @dataclass(frozen=True)
-class WriteMemory(_Done):
+class WriteMemory(Done):
     kind, does = 8, "write memory"
+    layout, told = "<I", ("address", "data")
     address: int
     data: bytes
-
-    def arguments(self) -> bytes:
-        return struct.pack("<I", self.address) + self.data
 
 
 class ReadCounters(Request[Counters]):
@@ -294,42 +284,24 @@ class ReadPes(Request[tuple[PeState, ...]]):
     """The PEs of the network from the `first` on: as many as fit a packet."""
 
     kind, does = 10, "tell how its PEs are doing"
+    layout, told = "<Hxx", ("first",)
     first: int
 
-    def arguments(self) -> bytes:
-        return struct.pack("<Hxx", self.first)
-
     def parse(self, payload: bytes) -> tuple[PeState, ...]:
-        return _some([_pe_state(*fields) for fields in struct.iter_unpack("<IIIIQQQiIII", payload)])
+        records = struct.iter_unpack("<I?xxxIIQQQiIII", payload)
+        return _some([PeState(*each[4:7], *each[:4], *each[7:]) for each in records])
 
 
-class Reset(_Done):
+class Reset(Done):
     """Start the board again. What this request was in is forgotten: a repetition finds no session."""
 
     kind, does = 14, "reset the board"
 
 
-class ResetStates(_Done):
+class ResetStates(Done):
     """Have what the network keeps from frame to frame begin anew with the next one."""
 
     kind, does = 17, "reset the states"
-
-
-def _pe_state(pe: int, running: int, layers: int, frames: int, cycles: int, instructions: int, *rest: int) -> PeState:
-    asleep, status, fault_status, fault_pc, fault_address = rest
-    return PeState(
-        cycles,
-        instructions,
-        asleep,
-        pe=pe,
-        running=bool(running),
-        layers=layers,
-        frames=frames,
-        status=status,
-        fault_status=fault_status,
-        fault_pc=fault_pc,
-        fault_address=fault_address,
-    )
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,8 @@ class RunState(Counters):
 class _AboutRun(Request[RunState]):
     """A request about the run of this number that was started."""
 
+    layout, told = "<I", ("number",)
     number: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<I", self.number)
 
     def parse(self, payload: bytes) -> RunState:
         number, stage, status, ran, frames, *counts = struct.unpack("<IIiII4xQQQ", payload)
@@ -56,11 +54,9 @@ class Start(_AboutRun):
     """Begin a run (`ran` is 0), or resume the one that was stopped after so many frames."""
 
     kind, does = 11, "start a run"
+    layout, told = "<III", ("number", "ran", "frames")
     ran: int
     frames: int
-
-    def arguments(self) -> bytes:
-        return struct.pack("<III", self.number, self.ran, self.frames)
 
 
 class Stop(_AboutRun):

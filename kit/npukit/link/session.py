@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
@@ -106,9 +105,7 @@ class Session:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def open(self) -> Device:

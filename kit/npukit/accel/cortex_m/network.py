@@ -160,23 +160,21 @@ def choose(
     *,
     objective: str = "latency",
     sram: int | None = None,
-    flash: int | None = None,
     code_worth: Mapping[int, float] = AS_USUAL,
 ) -> Choice:
     """The kernels and layouts that cost least. `latency` counts instructions and cycles, `memory` bytes of flash first.
 
-    `sram` bounds tensors and scratch alive together, `flash` code and constants. `code_worth` says of nodes by their
+    `sram` bounds tensors and scratch alive together. `code_worth` says of nodes by their
     index how many times as much as usual a byte of their code must save.
     """
     nodes = tuple(nodes)
-    search = _Search(nodes, objective, sram, flash, code_worth)
+    search = _Search(nodes, objective, sram, code_worth)
     partials = {((INPUT, search.input_layout),): [search.start]}
     for index in range(len(nodes)):
         partials = search.extended(index, partials)
         if not partials:
-            limits = f"{sram} bytes of SRAM and {flash} of flash"
             raise DoesNotFit(
-                f"{nodes[index].name} does not fit {limits}",
+                f"{nodes[index].name} does not fit {sram} bytes of SRAM",
                 tries=["--objective memory", "a board with more memory"],
             )
     best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
@@ -193,13 +191,11 @@ class _Search:
         nodes: tuple[Node, ...],
         objective: str,
         sram: int | None,
-        flash: int | None,
         code_worth: Mapping[int, float],
     ) -> None:
         self._nodes = nodes
         self._objective = objective
         self._sram = sram
-        self._flash = flash
         self._consumers = _consumers(nodes)
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
         self._byte_worth = [
@@ -235,9 +231,7 @@ class _Search:
             if self._sram is not None and needed > self._sram:
                 continue
             added = (self._with(partial, calls, needed, index, target) for partial in kept)
-            fitting = [p for p in added if self._flash is None or p.flash <= self._flash]
-            if fitting:
-                result.setdefault(state, []).extend(fitting)
+            result.setdefault(state, []).extend(added)
 
     def _saved(self, index: int, call: Call, target: Layout) -> int:
         """Bytes the output shares with an input that is not read afterwards."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
-from types import TracebackType
 
 from npukit.board.board import Board
 from npukit.emulator.renode.program import find_renode
@@ -51,9 +50,7 @@ class RenodeMachine:
     def __enter__(self) -> RenodeMachine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def write(self, data: bytes) -> None:
