@@ -90,8 +90,17 @@ class Given:
     reference: bool = False
 
     @property
+    def said(self) -> dict[str, tuple[int, ...] | float]:
+        """The options `--input`: shapes that are open, and numbers that inputs are for good."""
+        return {**self.shapes, **self.values}
+
+    @property
     def options(self) -> Options:
-        return Options(input_shapes=tuple(self.shapes.items()))
+        return Options(input_shapes=tuple(self.said.items()))
+
+    def taken(self, runtime: Any, case: Arrays) -> Arrays:
+        """The inputs that the network takes: those that are not fixed."""
+        return [value for each, value in zip(runtime.inputs, case, strict=True) if each.name not in self.values]
 
 
 @dataclass(frozen=True)
@@ -268,7 +277,10 @@ def examined(given: Given) -> Found:
 def _examine(given: Given, found: Found) -> None:
     runtime = RUNTIMES[given.path.suffix](given)
     names = {each.name for each in runtime.inputs}
-    given = replace(given, shapes={name: shape for name, shape in given.shapes.items() if name in names})
+    shapes, values = (
+        {name: said for name, said in all_.items() if name in names} for all_ in (given.shapes, given.values)
+    )
+    given = replace(given, shapes=shapes, values=values)
     random = np.random.default_rng(7)
     cases = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(CASES)]
     if given.reference:
@@ -281,7 +293,8 @@ def _examine(given: Given, found: Found) -> None:
         found.seconds = perf_counter() - began
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
         net = build.net()
-        compare(runtime, cases, ran(build, cases), net, bool(net.states), found)
+        got = ran(build, [given.taken(runtime, case) for case in cases])
+        compare(given, runtime, cases, got, net, found)
 
 
 def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
@@ -298,20 +311,20 @@ def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
 
 def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> None:
     """The first case on the reference; of a model that remembers all, one after the other."""
-    shapes = dict(given.shapes)
     try:
-        loaded = load_model(given.path, input_shapes=shapes, in_file_types=True)
+        loaded = load_model(given.path, input_shapes=given.said, in_file_types=True)
     except NpukitError as error:
         if "is a float model" not in error.message:
             raise
         found.how = "--float"
-        loaded = load_model(given.path, input_shapes=shapes, in_file_types=True, in_float=True)
+        loaded = load_model(given.path, input_shapes=given.said, in_file_types=True, in_float=True)
     found.read, net, frame, got = True, loaded.net, None, list[Arrays]()
     cases = cases if net.states else cases[:1]
     for case in cases:
-        frame = evaluate(net, [_as_taken(net, place, value) for place, value in enumerate(case)], frame)
+        taken = given.taken(runtime, case)
+        frame = evaluate(net, [_as_taken(net, place, value) for place, value in enumerate(taken)], frame)
         got.append([frame[name] for name in net.outputs])
-    compare(runtime, cases, got, net, bool(net.states), found)
+    compare(given, runtime, cases, got, net, found)
 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
@@ -326,7 +339,8 @@ def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
         found.how = "--float"
         return to_build(options=Options(input_shapes=given.options.input_shapes, in_float=True))
     found.how, random = "--calibration", np.random.default_rng(8)
-    samples = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(SAMPLES)]
+    inputs = [each for each in runtime.inputs if each.name not in given.values]
+    samples = [[drawn(each, given.values, random) for each in inputs] for _ in range(SAMPLES)]
     arrays = {f"in{place}": np.stack(column) for place, column in enumerate(zip(*samples, strict=True))}
     np.savez(folder / "samples.npz", **arrays)  # pyright: ignore[reportArgumentType]
     options = Options(input_shapes=given.options.input_shapes, calibration=folder / "samples.npz")
@@ -355,15 +369,14 @@ def _as_taken(net: Any, place: int, value: np.ndarray) -> np.ndarray:
     return np.clip(steps, limits.min, limits.max).astype(tensor.dtype)
 
 
-def compare(
-    runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, remembers: bool, found: Found
-) -> None:
+def compare(given: Given, runtime: Any, cases: Sequence[Arrays], got: Sequence[Arrays], net: Any, found: Found) -> None:
     """Which runtime's outputs these are, and how near; and where types differ from the file's."""
-    wanted = runtime.run(cases, remembers)
+    wanted = runtime.run(cases, bool(net.states))
     if not wanted:
         raise NpukitError("no runtime here takes it, to compare with")
     first = next(iter(wanted.values()))[0]
-    takes = [(f"in{at}", each.dtype, net.tensor(net.inputs[at]).dtype) for at, each in enumerate(runtime.inputs)]
+    taken = [each for each in runtime.inputs if each.name not in given.values]
+    takes = [(f"in{at}", each.dtype, net.tensor(net.inputs[at]).dtype) for at, each in enumerate(taken)]
     gives = [(f"out{at}", want.dtype, ours.dtype) for at, (want, ours) in enumerate(zip(first, got[0], strict=False))]
     found.ends = ", ".join(f"{name}: {said} as {is_}" for name, said, is_ in (*takes, *gives) if said != is_)
     least = ENOUGH if found.how == "--calibration" or runtime.quantises else FLOAT

@@ -29,8 +29,8 @@ class Options:
     self_test: bool = False
     """Have each PE compare its memory with what was loaded: all before the first frame, some after every frame."""
     toolchain: str | None = None
-    input_shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """The shapes of inputs that the model leaves open, by name."""
+    input_shapes: tuple[tuple[str, tuple[int, ...] | float], ...] = ()
+    """The shapes of inputs that the model leaves open, or the number that an input is for good, by name."""
     states: tuple[tuple[str, str], ...] = ()
     """Pairs of an input and the output that it is in the next frame: the network keeps them itself, zero at first.
 

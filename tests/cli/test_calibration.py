@@ -55,6 +55,7 @@ def test_a_shape_for_an_input_that_is_not_there() -> None:
 
 def test_shapes_as_they_are_written() -> None:
     assert parsed_shapes(["a:1x3", "serving:0:4"]) == (("a", (1, 3)), ("serving:0", (4,)))
+    assert parsed_shapes(["rate=16000", "a:0=-0.5"]) == (("rate", 16000.0), ("a:0", -0.5))
     assert parsed_shapes(None) == ()
 
 

@@ -146,6 +146,16 @@ def test_of_two_branches_a_condition_chooses_at_run_time(which: bool, tmp_path: 
     compared(tmp_path / "m.onnx", [np.array([which]), noise(2, 3)])
 
 
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_an_input_that_is_fixed_chooses_its_branch(rate: int, tmp_path: Path) -> None:
+    nodes = [node("Equal", "rate fast", "c"), node("If", "c", "y", **branches("Exp", "Neg"))]
+    ends = [tensor("x", [2, 3]), tensor("rate", [], INT64)], [tensor("y", [2, 3])]
+    written(tmp_path / "m.onnx", nodes, [constant("fast", 16000, np.int64)], ends)
+    net = load_model(tmp_path / "m.onnx", input_shapes={"rate": float(rate)}, in_float=True).net
+    assert len(net.inputs) == 1
+    assert ("exp" in str(net)) == (rate == 16000)
+
+
 def test_other_graphs_in_nodes_are_refused_by_name(tmp_path: Path) -> None:
     body = helper.make_graph(
         [node("Identity", "k", "go")], "body", [tensor("i", [], INT64), tensor("k", [], BOOL)], [tensor("go", [], BOOL)]

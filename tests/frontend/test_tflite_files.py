@@ -90,6 +90,14 @@ def test_of_two_branches_the_condition_chooses(which: bool, tmp_path: Path) -> N
     assert np.allclose(run_reference(net, inputs)[0], answer(litert(path), *inputs), rtol=1e-6)
 
 
+def test_an_input_that_is_fixed_is_no_input_of_the_network(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(branched().bytes(["y"]))
+    given = np.random.default_rng(2).normal(0, 1, (2, 3)).astype(np.float32)
+    net = load_model(path, input_shapes={"which": 1.0}, in_float=True).net
+    assert np.allclose(run_reference(net, [given])[0], answer(litert(path), np.array([True]), given), rtol=1e-6)
+
+
 def test_a_branch_that_takes_other_inputs_is_named(tmp_path: Path) -> None:
     model = branched()
     model.graphs[0][0].entries[0] = replace(model.graphs[0][0].entries[0], shape=(3, 2))

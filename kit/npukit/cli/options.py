@@ -90,7 +90,11 @@ SelfTests = Annotated[
 ]
 InputShapes = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="NAME:1x96x96x3", help="The shape of an input that the model leaves open."),
+    typer.Option(
+        "--input",
+        metavar="NAME:1x96x96x3",
+        help="The shape of an input that the model leaves open, or NAME=8 if it is 8 for good.",
+    ),
 ]
 States = Annotated[
     list[str] | None,
@@ -149,12 +153,15 @@ Stream = Annotated[
 ]
 
 
-def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """NAME:1x3x96x96 as name and shape; a name may hold colons itself."""
+def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...] | float], ...]:
+    """NAME:1x3x96x96 as name and shape, NAME=8 as name and number; a name may hold colons itself."""
     return tuple(_shape(text) for text in given or ())
 
 
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+def _shape(text: str) -> tuple[str, tuple[int, ...] | float]:
+    fixed = re.fullmatch(r"(.+)=(-?\d+(\.\d+)?)", text)
+    if fixed:
+        return fixed[1], float(fixed[2])
     name, _, sizes = text.rpartition(":")
     if not name or not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes):
         raise NpukitError(f"--input {text} is not a name and a shape", tries=["--input image:1x3x96x96"])

@@ -1,4 +1,4 @@
-"""The shapes that a user gives for inputs that a model leaves open."""
+"""The statements of a user about a model's inputs: shapes that are open, numbers that never change."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from npukit.errors import NpukitError
 from npukit.net.limits import check_shape
 
-InputShapes = Mapping[str, tuple[int, ...]]
-"""The shape of each input that the model leaves open, by name."""
+InputShapes = Mapping[str, tuple[int, ...] | float]
+"""The shape of each input that the model leaves open, or the number that all of it is for good, by name."""
 
 
 def check_input_names(model: str, names: Sequence[str], given: InputShapes) -> None:
@@ -18,9 +18,15 @@ def check_input_names(model: str, names: Sequence[str], given: InputShapes) -> N
             raise NpukitError(f"{model} has no input {name!r}", tries=["its inputs are: " + ", ".join(names)])
 
 
+def fixed_values(given: InputShapes) -> dict[str, float]:
+    """The inputs that are a number for good, which a network does not take."""
+    return {name: said for name, said in given.items() if not isinstance(said, tuple)}
+
+
 def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputShapes) -> tuple[int, ...]:
     """The shape of input `name`, which states 0 where it is open, with the open sizes as the user gives them."""
-    shape = tuple(given.get(name, stated))
+    said = given.get(name, stated)
+    shape = said if isinstance(said, tuple) else stated
     if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
         raise NpukitError(f"{model}: input {name!r} is {spelled(stated)}, not {spelled(shape)}")
     check_shape(shape, f"{model}: input {name!r}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
@@ -18,7 +19,7 @@ from npukit.frontend.onnx.fold import folded
 from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.qoperator import rewritten
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values
 from npukit.frontend.states import with_output_names
 
 PER_CHANNEL_OPSET = 13
@@ -34,6 +35,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     _check_structure(model, path.name)
     check_inferred(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
+    _fix(model, input_shapes, path.name)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     model = rewritten(folded(model, shapes, path.name), path.name)
     _check_ops(model, path.name)
@@ -102,6 +104,16 @@ def _check_node(node: onnx.NodeProto, place: str, imports: Any) -> None:
 def _inputs(model: onnx.ModelProto) -> list[Any]:
     constants = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in constants]
+
+
+def _fix(model: onnx.ModelProto, given: InputShapes, name: str) -> None:
+    """Inputs that are a number for good become constants."""
+    for value in _inputs(model):
+        number = fixed_values(given).get(value.name)
+        if number is not None:
+            kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            constant = np.full(_shape(value, given, name), number, kind)
+            model.graph.initializer.append(numpy_helper.from_array(constant, value.name))
 
 
 def _shape(value: Any, input_shapes: InputShapes, name: str) -> list[int]:

@@ -16,7 +16,7 @@ from tvm.ir import IRModule
 
 from npukit.errors import NpukitError, extra_packages, first_line
 from npukit.frontend.pytorch.archive import checked_archive
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values
 
 
 def import_pytorch(data: bytes, name: str, input_shapes: InputShapes) -> IRModule:
@@ -60,6 +60,8 @@ def _closed(module: IRModule, name: str, given: InputShapes) -> IRModule:
     """The module with sizes that the program leaves open as the user gives them."""
     inputs: list[Any] = list(module["main"].params)  # type: ignore[attr-defined]
     check_input_names(name, [each.name for each in inputs], given)
+    if fixed_values(given):
+        raise NpukitError(f"{name}: an input of a PyTorch program is fixed before it is exported")
     sizes: dict[Any, int] = {}
     for each in inputs:
         stated = tuple(_stated(size) for size in each.ty.shape)

@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.qdq import dequantize, quantize
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, spelled
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, spelled
 from npukit.frontend.states import StatePair, with_output_names, with_states
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
@@ -125,8 +125,15 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
     builder, model = relax.BlockBuilder(), _opened(model, input_shapes)
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
-    variables = [_input(model.tensors[index], input_shapes, name) for index in model.inputs]
-    emitter.values.update(zip(model.inputs, variables, strict=True))
+    fixed = fixed_values(input_shapes)
+    taken = [index for index in model.inputs if model.tensors[index].name not in fixed]
+    variables = [_input(model.tensors[index], input_shapes, name) for index in taken]
+    emitter.values.update(zip(taken, variables, strict=True))
+    for index in set(model.inputs) - set(taken):
+        tensor = model.tensors[index]
+        emitter.fold(
+            index, np.full(closed_shape(name, tensor.name, tensor.shape, {}), fixed[tensor.name], tensor.dtype)
+        )
     fault: NpukitError | None = None
     with builder.function("main", variables):
         with builder.dataflow():
@@ -139,7 +146,7 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
         builder.emit_func_output(result)
     if fault:
         raise _with_open_inputs(fault, model, input_shapes)
-    first, last = (len(ends) - len(model.states) for ends in (model.inputs, model.outputs))
+    first, last = (len(ends) - len(model.states) for ends in (taken, model.outputs))
     states = [StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states)]
     named = with_output_names(builder.finalize(), [model.tensors[index].name for index in model.outputs])
     return with_states(named, states)
@@ -147,8 +154,9 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
 
 def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
     """The model with open sizes where the file leaves them so, if an input gets another shape than by default."""
+    fixed = fixed_values(input_shapes)
     inputs = [model.tensors[index] for index in model.inputs]
-    if all(tuple(input_shapes.get(each.name, each.shape)) == each.shape for each in inputs):
+    if all(input_shapes.get(each.name, each.shape) == each.shape for each in inputs if each.name not in fixed):
         return model
     return replace(model, tensors=tuple(replace(each, shape=each.open) for each in model.tensors))
 
