@@ -173,6 +173,27 @@ function reset_handler
     assert report.program_bytes == 8 + 128
 
 
+def test_both_branches_of_a_table_of_addresses_count(tmp_path: Path) -> None:
+    """GCC's, where a branch lies before the table."""
+    report = bound(
+        tmp_path,
+        f"""
+function reset_handler
+    push {{r4, lr}}
+    b 1f
+2:  sub sp, #128
+    add sp, #128
+3:  pop {{r4, pc}}
+1:  adr r2, 4f
+    ldr.w pc, [r2, r1, lsl #2]
+    .balign 4
+4:  .word 2b + 1, 3b + 1
+{end("reset_handler")}
+""",
+    )
+    assert report.program_bytes == 8 + 128
+
+
 def test_a_frame_pointer_is_followed(tmp_path: Path) -> None:
     report = bound(
         tmp_path,

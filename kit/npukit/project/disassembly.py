@@ -204,6 +204,8 @@ def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> lis
     name = instruction.insn_name()
     if name in ("tbb", "tbh"):
         return list(_table_targets(walk.elf, instruction))
+    if _jumps_by_addresses(instruction):
+        return list(_listed_targets(walk, instruction))
     if name in ("bl", "blx"):
         returned = [following] if _comes_back(walk, following) else []
         return [*_called_inside(walk, instruction, state), *returned]
@@ -289,6 +291,21 @@ def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
         target = table + 2 * int.from_bytes(data[at : at + width], "little")
         if target >= table + len(data):
             yield target
+
+
+def _jumps_by_addresses(instruction: capstone.CsInsn) -> bool:
+    """True of `ldr pc, [r2, r3, lsl #2]`: GCC's jump where a branch of a `switch` lies before its table."""
+    return (
+        instruction.insn_name() == "ldr" and re.fullmatch(r"pc, \[\w+, \w+, lsl #2\]", instruction.op_str) is not None
+    )
+
+
+def _listed_targets(walk: _Walk, instruction: capstone.CsInsn) -> Iterator[int]:
+    """The branches of such a jump, whose table of addresses follows the instruction, at a multiple of four."""
+    table = -(-(instruction.address + instruction.size) // _WORD) * _WORD
+    data = walk.elf.read(table, walk.elf.data_from(table) - table)
+    listed = [int.from_bytes(data[at : at + _WORD], "little") & ~THUMB for at in range(0, len(data), _WORD)]
+    yield from (target for target in listed if target in walk.code)
 
 
 def _text(instruction: capstone.CsInsn) -> str:
