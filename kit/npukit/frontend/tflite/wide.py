@@ -18,6 +18,8 @@ from npukit.net.requantize import quantize_multiplier
 
 Converter = Callable[[Emitter, TfliteOp], None]
 
+LINEAR = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+"""The ops with weights that are computed here."""
 SUM_BITS = 15
 """Bits by which the operands of a sum are shifted left first."""
 SIGMOID_STEPS = 24
@@ -31,9 +33,18 @@ def by_width(wide: Converter, usual: Converter) -> Converter:
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         is_wide = emitter.tensor(op.inputs[0]).dtype == "int16" and emitter.tensor(op.outputs[0]).dtype == "int16"
-        (wide if is_wide else usual)(emitter, op)
+        (wide if is_wide or _is_lopsided(emitter, op) else usual)(emitter, op)
 
     return convert
+
+
+def _is_lopsided(emitter: Emitter, op: TfliteOp) -> bool:
+    """True of weights of uint8 that int8 does not hold about their zero point."""
+    weights = emitter.tensor(op.inputs[1]) if op.kind in LINEAR else None
+    if weights is None or weights.dtype != "uint8" or weights.value is None or weights.quantization is None:
+        return False
+    moved = weights.value.astype(int) - emitter.scale(op.inputs[1]).zero_point
+    return moved.min(initial=0) < -128 or moved.max(initial=0) > 127
 
 
 def scale(emitter: Emitter, index: int) -> float:
@@ -46,7 +57,8 @@ def scale(emitter: Emitter, index: int) -> float:
 
 def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
     """The range of the result's integers behind the fused activation."""
-    kind, step = op.options.get("FusedActivationFunction", 0), scale(emitter, op.outputs[0])
+    kind, given = op.options.get("FusedActivationFunction", 0), emitter.signed_scale(op.outputs[0])
+    whole = np.iinfo(np.int16 if emitter.tensor(op.outputs[0]).dtype == "int16" else np.int8)
     reals = {
         tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
         tflite.ActivationFunctionType.RELU: (0, np.inf),
@@ -54,9 +66,10 @@ def limits(emitter: Emitter, op: TfliteOp) -> tuple[int, int]:
         tflite.ActivationFunctionType.RELU_N1_TO_1: (-1, 1),
     }
     if kind not in reals:
-        raise NpukitError(f"its fused activation (number {kind}) has no form of 16 bits")
-    low, high = (float(np.clip(np.float32(real) / np.float32(step), -(1 << 15), (1 << 15) - 1)) for real in reals[kind])
-    return int(np.rint(low)), int(np.rint(high))
+        raise NpukitError(f"its fused activation (number {kind}) has no form of integers")
+    ends = (np.rint(np.float32(real) / np.float32(given.scale)) + given.zero_point for real in reals[kind])
+    low, high = (int(np.clip(end, whole.min, whole.max)) for end in ends)
+    return low, high
 
 
 def requantize(emitter: Emitter, op: TfliteOp) -> None:

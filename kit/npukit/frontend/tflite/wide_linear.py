@@ -1,4 +1,4 @@
-"""Convolutions, dense layers and pools of any integers as TFLite's kernels compute them, in tensor expressions."""
+"""Convolutions and dense layers of any integers, and pools of 16 bits, as TFLite's kernels compute them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tvm import relax, tirx, topi
 from npukit.frontend.tflite.emit import Emitter
 from npukit.frontend.tflite.fixed_point import clamped, multipliers, requantized, requantized_long, select, te
 from npukit.frontend.tflite.model import TfliteOp
-from npukit.frontend.tflite.wide import limits, scale
+from npukit.frontend.tflite.wide import limits
 from npukit.frontend.tflite.windows import dilation_of, padding_of, strides_of, window_of
 
 Pair = tuple[int, int]
@@ -39,15 +39,21 @@ class Window:
 
 def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     """Weights OHWI; groups follow from their I."""
-    weights, shape = emitter.constant(op.inputs[1]), emitter.shape(emitter.value(op.inputs[0]))
+    weights, shape = _weights(emitter, op), emitter.shape(emitter.value(op.inputs[0]))
     _convolution(emitter, op, weights, shape[3] // weights.shape[3])
 
 
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     """Weights 1HWO, as those of as many groups as there are channels."""
-    weights, shape = emitter.constant(op.inputs[1]), emitter.shape(emitter.value(op.inputs[0]))
+    weights, shape = _weights(emitter, op), emitter.shape(emitter.value(op.inputs[0]))
     op.options.check_count("DepthMultiplier", weights.shape[3] // shape[3])
     _convolution(emitter, op, weights.transpose(3, 1, 2, 0), shape[3])
+
+
+def _weights(emitter: Emitter, op: TfliteOp) -> np.ndarray:
+    """The weights less their zero point, in 16 bits if 8 do not hold them."""
+    weights = emitter.constant(op.inputs[1])
+    return weights if weights.dtype == np.int8 else weights.astype(np.int16) - emitter.scale(op.inputs[1]).zero_point
 
 
 def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: int) -> None:
@@ -56,9 +62,9 @@ def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: in
     _emit(emitter, op, weights, partial(_convolved, Window(strides, dilation, around), groups))
 
 
-def _convolved(window: Window, groups: int, kind: str, data: Any, weights: Any) -> Any:
+def _convolved(window: Window, groups: int, kind: str, zero: int, data: Any, weights: Any) -> Any:
     channels, high, wide, inside = weights.shape
-    padded, each = window.padded(data, 0), int(channels) // groups
+    padded, each = window.padded(data, zero), int(channels) // groups
     y, x, depth = (te.reduce_axis((0, size), name) for size, name in ((high, "y"), (wide, "x"), (inside, "depth")))
     (down, right), (tall, broad) = window.strides, window.dilation
     sizes = [
@@ -69,60 +75,61 @@ def _convolved(window: Window, groups: int, kind: str, data: Any, weights: Any) 
     def total(image: Any, row: Any, column: Any, channel: Any) -> Any:
         place = window.places(row, column, y, x)
         value = padded[image, place[0], place[1], channel // each * inside + depth]
-        return te.sum(value.astype(kind) * weights[channel, y, x, depth].astype(kind), axis=[y, x, depth])
+        return te.sum((value.astype(kind) - zero) * weights[channel, y, x, depth].astype(kind), axis=[y, x, depth])
 
     return te.compute((data.shape[0], *sizes, channels), total, name="sums")
 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
     """Weights [out, in]; the leading axes are one, or stay if the options keep them."""
-    weights = emitter.constant(op.inputs[1])
+    weights = _weights(emitter, op)
     _emit(emitter, op, weights, partial(_dense, bool(op.options.get("KeepNumDims"))))
 
 
-def _dense(keeps: bool, kind: str, data: Any, weights: Any) -> Any:
+def _dense(keeps: bool, kind: str, zero: int, data: Any, weights: Any) -> Any:
     features, shape = int(weights.shape[1]), [int(size) for size in data.shape]
     rows = shape[:-1] if keeps else [int(np.prod(shape)) // features]
     flat, feature = topi.reshape(data, (*rows, features)), te.reduce_axis((0, features), "feature")
 
     def total(*place: Any) -> Any:
         *row, unit = place
-        return te.sum(flat(*row, feature).astype(kind) * weights[unit, feature].astype(kind), axis=feature)
+        return te.sum((flat(*row, feature).astype(kind) - zero) * weights[unit, feature].astype(kind), axis=feature)
 
     return te.compute((*rows, weights.shape[0]), total, name="sums")
 
 
-def _emit(emitter: Emitter, op: TfliteOp, weights: np.ndarray, sums: Callable[[str, Any, Any], Any]) -> None:
+def _emit(emitter: Emitter, op: TfliteOp, weights: np.ndarray, sums: Callable[[str, int, Any, Any], Any]) -> None:
     """Sums of 64 bits, or of 32 where the bias has as many, requantised for each channel."""
     stated = [index for index in op.inputs[2:] if index >= 0]
     bias = emitter.constant(stated[0]) if stated else None
     kind = "int64" if bias is None else str(bias.dtype)
     bias = np.zeros(len(weights), kind) if bias is None else bias
     scaled = requantized if kind == "int32" else requantized_long
-    ends = limits(emitter, op)
+    before, after = (emitter.signed_scale(index).zero_point for index in (op.inputs[0], op.outputs[0]))
+    ends, dtype = limits(emitter, op), "int16" if emitter.tensor(op.outputs[0]).dtype == "int16" else "int8"
 
     def loops(data: Any, weights: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
-        made = sums(kind, data, weights)
+        made = sums(kind, before, data, weights)
 
         def finished(*place: Any) -> Any:
             channel = place[-1]
             total = made(*place) + bias[channel]
-            return clamped(scaled(total, multiplier[channel], shift[channel]), "int16", *ends)
+            return clamped(scaled(total, multiplier[channel], shift[channel]) + after, dtype, *ends)
 
         return te.compute(made.shape, finished, name="scaled")
 
     constants = [relax.const(np.ascontiguousarray(each)) for each in (weights, bias)]
     factors = multipliers(_factors(emitter, op, len(weights)))
-    made = emitter.loops(loops, emitter.value(op.inputs[0]), op.kind.lower(), *constants, *factors)
-    emitter.define(op.outputs[0], made)
+    made = emitter.loops(loops, emitter.signed(op.inputs[0]), op.kind.lower(), *constants, *factors)
+    emitter.define_signed(op.outputs[0], made)
 
 
 def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
-    """The factor of each channel's sum; of a dense layer with one scale the product is one of single precision."""
-    source, result = scale(emitter, op.inputs[0]), scale(emitter, op.outputs[0])
+    """The factor of each channel's sum; of uint8, and of a dense layer with one scale, from a product of floats."""
+    source, result = emitter.scale(op.inputs[0]).scale, emitter.scale(op.outputs[0]).scale
     given = emitter.tensor(op.inputs[1]).quantization
     scales: tuple[float, ...] = (1.0,) if given is None else given.scales
-    if len(scales) == 1 and op.kind == "FULLY_CONNECTED":
+    if len(scales) == 1 and (op.kind == "FULLY_CONNECTED" or emitter.tensor(op.inputs[0]).dtype == "uint8"):
         return [float(np.float32(source) * np.float32(scales[0])) / result] * channels
     return [source * each / result for each in scales] * (channels if len(scales) == 1 else 1)
 
