@@ -7,6 +7,26 @@
 
 #include "hal.h"
 
+enum net_conversion_kind { NET_QUANTIZE, NET_DEQUANTIZE, NET_LOOK_UP };
+
+struct net_scale {
+    float offset;
+    float step;
+};
+
+/* An input that the host has otherwise than the network, or an output: elements of `host_bytes` there, bytes here. */
+struct net_conversion {
+    enum net_conversion_kind kind;
+    uint32_t host_bytes;
+    const uint8_t *table;           /* NET_LOOK_UP: by the byte that is read */
+    const struct net_scale *scales; /* else; of `channels`, each of which changes after so many elements */
+    uint32_t channels;
+    uint32_t channel_elements;
+    int32_t zero_point;
+    bool away;      /* halves are rounded away from zero, not to even */
+    bool is_signed; /* what NET_DEQUANTIZE reads */
+};
+
 /* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. An input may lie in DRAM, and `data` there.
  * That is the first frame's; where a run takes several, that of frame n lies `frame_stride` * n bytes behind it, or
  * `frame_offsets[n]` if those are given. */
@@ -19,6 +39,7 @@ struct net_tensor {
     bool in_dram;
     uint32_t frame_stride;
     const uint32_t *frame_offsets;
+    const struct net_conversion *conversion; /* 0: the host has it as it lies here */
 };
 
 /* What a layer leaves behind on this PE: `planes` times `rows` rows of `row_bytes`. */
@@ -164,6 +185,15 @@ static inline const struct net_layer *net_layer(uint32_t number)
 
 /* One frame: inputs in place before, outputs in place after. 0, or the error code of what failed. */
 int32_t net_run(void);
+
+/* `count` elements from number `first` on, as they arrive or as they leave. */
+void net_convert(const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count);
+
+/* --- for net_convert(), each for conversions of one kind --- */
+
+void net_quantize(const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count);
+void net_dequantize(const struct net_conversion *by, const uint8_t *from, uint8_t *to, uint32_t count);
+void net_look_up(const struct net_conversion *by, const uint8_t *from, uint8_t *to, uint32_t count);
 
 /* --- for the PE's main loop --- */
 

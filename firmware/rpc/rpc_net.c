@@ -6,7 +6,7 @@
 #include "rpc_answer.h"
 
 enum { INPUTS, OUTPUTS, LAYERS };
-enum { LONGEST_NAME = 255, ENTRY_BYTES = 5 };
+enum { LONGEST_NAME = 255, ENTRY_BYTES = 5, PIECE_BYTES = 64 };
 _Static_assert(ENTRY_BYTES + LONGEST_NAME <= RPC_PAYLOAD_BYTES, "an entry fits a packet, or a description would never end");
 
 static bool outputs_in_place;
@@ -16,9 +16,16 @@ void rpc_outputs_are(bool in_place)
     outputs_in_place = in_place;
 }
 
+/* Of an element at the host for each byte here. */
+static uint32_t host_bytes(const struct net_tensor *tensor)
+{
+    return tensor->conversion != 0 ? tensor->conversion->host_bytes : 1;
+}
+
+/* Bytes, as the host has it. */
 static uint32_t size_of(const struct net_tensor *tensor)
 {
-    return tensor->row_bytes * tensor->rows;
+    return tensor->row_bytes * tensor->rows * host_bytes(tensor);
 }
 
 /* A frame's own of a tensor that frames have alike, and the chip that it is on. */
@@ -65,7 +72,7 @@ static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t s
 }
 
 /* What lies in DRAM, or on another chip, has no gaps between its rows. */
-static bool put(const struct place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
+static bool put_bytes(const struct place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
 {
     if (place->tensor->in_dram) {
         return hal_write_pe(HAL_DRAM + place->chip->dram, address_of(place, offset), from, bytes);
@@ -79,7 +86,7 @@ static bool put(const struct place *place, uint32_t offset, const uint8_t *from,
     return true;
 }
 
-static bool take(const struct place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
+static bool take_bytes(const struct place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
 {
     if (place->chip != net_description.chips) {
         return hal_read_pe(leader_of(place->chip), address_of(place, offset), to, bytes);
@@ -88,6 +95,52 @@ static bool take(const struct place *place, uint32_t offset, uint8_t *to, uint32
         to[i] = *byte_of(place, offset + i);
     }
     return true;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool put(const struct place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
+{
+    const struct net_conversion *by = place->tensor->conversion;
+    uint8_t piece[PIECE_BYTES];
+    if (by == 0) {
+        return put_bytes(place, offset, from, bytes);
+    }
+    const uint32_t first = offset / by->host_bytes, count = bytes / by->host_bytes;
+    for (uint32_t done = 0; done < count; done += PIECE_BYTES) {
+        const uint32_t part = smaller(count - done, PIECE_BYTES);
+        net_convert(by, first + done, from + done * by->host_bytes, piece, part);
+        if (!put_bytes(place, first + done, piece, part)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take(const struct place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
+{
+    const struct net_conversion *by = place->tensor->conversion;
+    uint8_t piece[PIECE_BYTES];
+    if (by == 0) {
+        return take_bytes(place, offset, to, bytes);
+    }
+    const uint32_t first = offset / by->host_bytes, count = bytes / by->host_bytes;
+    for (uint32_t done = 0; done < count; done += PIECE_BYTES) {
+        const uint32_t part = smaller(count - done, PIECE_BYTES);
+        if (!take_bytes(place, first + done, piece, part)) {
+            return false;
+        }
+        net_convert(by, first + done, piece, to + done * by->host_bytes, part);
+    }
+    return true;
+}
+
+static bool is_whole(const struct net_tensor *tensor, uint32_t offset, uint32_t bytes)
+{
+    return offset % host_bytes(tensor) == 0 && bytes % host_bytes(tensor) == 0;
 }
 
 struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
@@ -101,6 +154,9 @@ struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_
     const struct place input = place_of(net_description.inputs, net_description.input_count, index);
     if (!lies_in(input.tensor, offset, bytes)) {
         return rpc_refuse(RPC_OUT_OF_RANGE, size_of(input.tensor));
+    }
+    if (!is_whole(input.tensor, offset, bytes)) {
+        return rpc_refuse(RPC_BAD_ARGUMENTS, size);
     }
     outputs_in_place = false; /* inputs and outputs may share memory */
     return put(&input, offset, arguments + 8, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, offset);
@@ -118,7 +174,7 @@ struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_
     if (!outputs_in_place) {
         return rpc_refuse(RPC_NO_OUTPUT, 0);
     }
-    if (bytes > RPC_PAYLOAD_BYTES) {
+    if (bytes > RPC_PAYLOAD_BYTES || !is_whole(output.tensor, offset, bytes)) {
         return rpc_refuse(RPC_BAD_ARGUMENTS, size);
     }
     if (!lies_in(output.tensor, offset, bytes)) {

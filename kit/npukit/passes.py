@@ -11,6 +11,7 @@ from npukit.accel.engines import refuse_cpu_ops, with_patterns_of, with_placed_o
 from npukit.accel.interface import Engines
 from npukit.dump import dumped
 from npukit.errors import NpukitError
+from npukit.net.at_link import with_ends_at_link
 from npukit.net.net import Net
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.states import with_states_in_place
@@ -47,6 +48,7 @@ SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(n
 """The passes that leave engines open."""
 
 PLACING = (
+    Pass("ends", lambda net, wanted: with_ends_at_link(net)),
     Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),
     Pass("subgraphs", lambda net, wanted: with_subgraphs_of(net, wanted.engines, wanted.only)),
     Pass("patterns", lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only)),

@@ -49,6 +49,7 @@ class _Tensor(ctypes.Structure):
         ("in_dram", ctypes.c_bool),
         ("frame_stride", ctypes.c_uint32),
         ("frame_offsets", ctypes.POINTER(ctypes.c_uint32)),
+        ("conversion", ctypes.c_void_p),
     )
 
 

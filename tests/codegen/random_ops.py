@@ -268,6 +268,12 @@ def quantize(bundle: Bundle) -> None:
     bundle.add(ops.Quantize(away=bool(bundle.pick(0, 1))), source, *constants)
 
 
+def dequantize(bundle: Bundle) -> None:
+    shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(1, 4)))
+    source = bundle.activation(shape, dtype=("int8", "uint8", "int16")[bundle.pick(0, 2)])
+    bundle.add(ops.Dequantize(), source, dtype="float32", plain=True)
+
+
 def sums(bundle: Bundle) -> None:
     """Of a convolution, or of a dense layer."""
     window, depth = bundle.pair(1, 3), bundle.extent(1, 4)

@@ -39,6 +39,7 @@ from npukit.net.ops import (
     Conv2d,
     Dense,
     DepthwiseConv2d,
+    Dequantize,
     Lookup,
     Matmul,
     Maximum,
@@ -134,6 +135,9 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
         case Total():
             named = zip(("bias", "multipliers", "shifts"), op.inputs[-3:], strict=True)
             return tuple(_array(prefix, role, net.constants[name], "of each channel") for role, name in named)
+        case Dequantize():
+            scale = np.array([quantization(net, op.inputs[0]).scale], np.float32)
+            return (_array(prefix, "scale", scale, "of the quantised numbers"),)
         case Quantize():
             offset, step = (_part(net.constants[name], operand_box(net, op, name, output)) for name in op.inputs[1:])
             return (

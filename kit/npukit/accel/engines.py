@@ -14,7 +14,7 @@ from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.cost import macs
-from npukit.net.net import CORE, Net, Op
+from npukit.net.net import CORE, LINK, Net, Op
 from npukit.net.ops import Reshape, TvmCode
 
 AS_ASKED = "--engine cpu"
@@ -107,6 +107,8 @@ def refuse_cpu_ops(net: Net) -> None:
 
 
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool, slower_too: bool) -> Op:
+    if op.engine == LINK:
+        return op
     if op.kind == Reshape.kind:
         return op.placed(CORE, "no work: its output aliases its input")
     if isinstance(op.attributes, TvmCode):

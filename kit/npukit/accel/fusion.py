@@ -12,7 +12,7 @@ from functools import cached_property
 
 from npukit.accel.interface import Accelerator, Engines
 from npukit.net.box import Box
-from npukit.net.net import CORE, Fused, Net, Op, fuse
+from npukit.net.net import CORE, LINK, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
 
 
@@ -37,7 +37,7 @@ def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
 def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
     """The net with connected ops fused that the engine takes, the largest groups that it takes and is quicker at."""
     for last in reversed(net.ops):
-        if last in net.ops and not isinstance(last.attributes, Fused):
+        if last in net.ops and last.engine != LINK and not isinstance(last.attributes, Fused):
             net = _with_subgraph_ending_at(net, last, engine, engines)
     return net
 
@@ -114,9 +114,9 @@ class _Uses:
         return tuple(sorted(group.values(), key=lambda op: self._order[op.name]))
 
     def _makers_for(self, op: Op) -> list[Op]:
-        """The ops of which it reads something, the last first; none that are fused."""
+        """The ops of which it reads something, the last first; none that are fused, none of the link's."""
         found = {self._makers[name].name: self._makers[name] for name in op.inputs if name in self._makers}
-        plain = [maker for maker in found.values() if not isinstance(maker.attributes, Fused)]
+        plain = [maker for maker in found.values() if maker.engine != LINK and not isinstance(maker.attributes, Fused)]
         return sorted(plain, key=lambda maker: -self._order[maker.name])
 
     def _only_for(self, maker: Op, group: set[str]) -> bool:

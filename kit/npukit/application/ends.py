@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from npukit.application.declared import Declared, SensorInput
 from npukit.application.draft import Draft
 from npukit.application.inputs import by_name
-from npukit.net.net import Net, Op
-from npukit.net.ops import TvmCode
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.net import Net
+from npukit.net.ops import Dequantize
 
 FLOAT = "float32"
 BYTES = ("int8", "uint8")
@@ -53,24 +50,5 @@ def float_outputs(declared: Declared, net: Net, types: Sequence[str]) -> frozens
 
 
 def dequantized(draft: Draft, name: str) -> str:
-    """The real numbers of an output: the integer less its zero point, times the scale, in float32."""
-    tensor = draft.tensors[name]
-    assert tensor.quantization is not None
-    code = dequantizing_code(tensor, tensor.quantization)
-    made = draft.new_name("dequantize")
-    draft.tensors[made] = Tensor(made, tensor.shape, FLOAT)
-    draft.after.append(Op(made, TvmCode("dequantize", code, 0, WHY), (name,), (made,)))
-    return made
-
-
-WHY = "the model gives it in float"
-
-
-def dequantizing_code(tensor: Tensor, given: Quantization) -> str:
-    scale = np.float32(given.scale)
-    number = str(scale) if "." in str(scale) else str(scale).replace("e", ".0e")
-    return (
-        f"for (int32_t i = 0; i < {tensor.elements}; ++i) {{\n"
-        f"  output[i] = (float)((int32_t)p0[i] - ({given.zero_point})) * {number}f;\n"
-        "}\n"
-    )
+    """The real numbers of an output."""
+    return draft.op(draft.after, Dequantize(), (name,), None, FLOAT)

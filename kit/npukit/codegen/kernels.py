@@ -24,6 +24,7 @@ KERNELS: Mapping[str, Callable[..., None]] = {
     "conv2d": filters.conv2d,
     "dense": filters.dense,
     "depthwise_conv2d": filters.depthwise_conv2d,
+    "dequantize": elementwise.dequantize,
     "lookup": elementwise.lookup,
     "matmul": transposed.matmul,
     "max_pool": pooling.max_pool,

@@ -67,3 +67,10 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([number])
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def c_float(value: float) -> str:
+    """A float of C, to the last bit."""
+    if value != value:
+        return '__builtin_nanf("")'
+    return f"{value.hex()}f" if abs(value) < float("inf") else f"{'-' if value < 0 else ''}__builtin_inff()"

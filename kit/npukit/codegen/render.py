@@ -14,7 +14,7 @@ from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
 from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
 from npukit.codegen.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
-from npukit.codegen.names import comment_text, foreign_arena, ranges
+from npukit.codegen.names import c_float, comment_text, foreign_arena, ranges
 from npukit.codegen.places import OWN, Places
 from npukit.codegen.roles import Role, foreign_pes
 from npukit.codegen.states import STATES
@@ -229,19 +229,13 @@ def _array(member: Array) -> _Member:
 
 def _numbers(values: np.ndarray) -> str:
     floating = values.dtype.kind == "f"
-    numbers = (_float(float(v)) if floating else str(int(v)) for v in values.ravel())
+    numbers = (c_float(float(v)) if floating else str(int(v)) for v in values.ravel())
     return "{\n" + _lines(numbers) + "\n}"
 
 
 def _lines(numbers: Iterable[object]) -> str:
     text = ", ".join(map(str, numbers))
     return textwrap.fill(text, LINE, initial_indent="    ", subsequent_indent="    ") + ","
-
-
-def _float(value: float) -> str:
-    if value != value:
-        return '__builtin_nanf("")'
-    return f"{value.hex()}f" if abs(value) < float("inf") else f"{'-' if value < 0 else ''}__builtin_inff()"
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from npukit.accel.interface import Address, Operand
+from npukit.codegen.conversions import Conversion
 from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
 from npukit.net.arrangement import ONCE, Repeat
+from npukit.net.at_link import conversion_of, held
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.text import print_tensor
@@ -36,6 +38,7 @@ class TensorRow:
     frame_stride: int = 0
     frame_offsets: tuple[int, ...] = ()
     offsets_name: str = ""
+    conversion: Conversion | None = None
 
 
 @dataclass(frozen=True)
@@ -58,16 +61,33 @@ def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
     """One for each input."""
     dram = {buffer.name: buffer for buffer in plan.dram}
     return [
-        _in_dram(net, [dram[in_frame(name, frame)] for frame in range(plan.frames)])
-        if name in dram
-        else _in_arena(net, plan, program, name, f"input_{index}_frames")
+        _converted(net, name, f"input_{index}", _input_row(net, plan, program, index, dram))
         for index, name in enumerate(net.inputs)
     ]
 
 
+def _input_row(net: Net, plan: Plan, program: Program, index: int, dram: Mapping[str, Buffer]) -> TensorRow:
+    name = held(net, net.inputs[index])
+    if name in dram:
+        return _in_dram(net, [dram[in_frame(name, frame)] for frame in range(plan.frames)])
+    return _in_arena(net, plan, program, name, f"input_{index}_frames")
+
+
 def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
     """One for each output."""
-    return [_in_arena(net, plan, program, name, f"output_{i}_frames") for i, name in enumerate(net.outputs)]
+    return [
+        _converted(net, name, f"output_{i}", _in_arena(net, plan, program, held(net, name), f"output_{i}_frames"))
+        for i, name in enumerate(net.outputs)
+    ]
+
+
+def _converted(net: Net, name: str, end: str, row: TensorRow) -> TensorRow:
+    """The row of an input or output as the host has it."""
+    op = conversion_of(net, name)
+    if op is None:
+        return row
+    given = Conversion(f"{end}_conversion", net, op)
+    return replace(row, name=c_string(name), meaning=print_tensor(net.tensor(name)), conversion=given)
 
 
 def _in_dram(net: Net, frames: Sequence[Buffer]) -> TensorRow:

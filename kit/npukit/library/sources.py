@@ -26,8 +26,9 @@ from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.errors import NpukitError
 from npukit.measure.cases import GOLDEN_FRAMES
+from npukit.net.at_link import without_link
 from npukit.net.c_function import C_TYPES
-from npukit.net.net import CORE, Net
+from npukit.net.net import CORE, LINK, Net
 from npukit.net.tensor import Tensor
 from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.ir.plan import Plan
@@ -108,7 +109,7 @@ Planned = tuple[Net, Plan, Mapping[str, Accelerator]]
 
 def _portable(build: Build) -> Planned:
     """Every op on the core, none of it in assembly, on one PE of any size."""
-    whole = build.net()
+    whole = without_link(build.net())
     engines = {CORE: Cpu()}
     net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
     return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
@@ -121,7 +122,7 @@ def _roomy(board: Board) -> Board:
 
 def _as_built(build: Build) -> Planned:
     net, plan = build.net(), build.plan()
-    foreign = next((op for op in net.ops if op.engine != CORE), None)
+    foreign = next((op for op in net.ops if op.engine not in (CORE, LINK)), None)
     if foreign is not None:
         raise NpukitError(
             f"{foreign.name} runs on {foreign.engine}, whose driver belongs to the firmware of {build.board.name}",
@@ -132,12 +133,16 @@ def _as_built(build: Build) -> Planned:
             f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
             tries=["npukit export BUILD --portable"],
         )
-    again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, Advice(build.manifest.preference))
+    advice = Advice(build.manifest.preference)
+    again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, advice)
     if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
         raise NpukitError(
             f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",
             tries=["build again"],
         )
+    if any(op.engine == LINK for op in net.ops):
+        net = without_link(net)
+        again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, advice)
     return net, again.plan, again.engines
 
 

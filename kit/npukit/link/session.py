@@ -50,6 +50,8 @@ SELF_TEST_WRONG = -16
 """The error code of a PE whose code is not what was loaded; those of its other regions follow, downwards."""
 _SMALLEST_PACKET = 64
 _LARGEST_PACKET = 65_000
+_LARGEST_ELEMENT = 4
+"""Bytes of the largest element that the firmware converts."""
 _ADDRESSES = 1 << 32
 _MOST_EVENTS = 1 << 20
 
@@ -294,9 +296,9 @@ class Session:
     def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
         """Offsets and sizes of the pieces in which so many bytes travel, either way.
 
-        No request has more in front of its data than a reply.
+        No request has more in front of its data than a reply. Pieces are of whole floats.
         """
-        most = self.device.largest_packet - REPLY_HEADER_BYTES
+        most = (self.device.largest_packet - REPLY_HEADER_BYTES) // _LARGEST_ELEMENT * _LARGEST_ELEMENT
         return ((offset, min(most, size - offset)) for offset in range(0, size, most))
 
 

@@ -14,6 +14,9 @@ from npukit.net.tensor import Tensor
 CORE = "cpu"
 """The engine that every PE has: its core."""
 
+LINK = "link"
+"""The engine that is none of a PE's: the firmware converts what the host sends and reads (`net/at_link.py`)."""
+
 LONGEST_TITLE = 3
 """Kinds of op in a title."""
 

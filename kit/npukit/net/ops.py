@@ -269,6 +269,13 @@ class Quantize(Attributes):
 
 
 @dataclass(frozen=True)
+class Dequantize(Attributes):
+    """The real numbers of an activation in float32: the integer less its zero point, times the scale in float32."""
+
+    kind: ClassVar[str] = "dequantize"
+
+
+@dataclass(frozen=True)
 class TopK(Attributes):
     """The `count` largest of the last axis, the largest first, of equal ones the first: their indices, or `values`."""
 

@@ -101,6 +101,11 @@ def _halves_away(steps: Expr) -> Expr:
     return whole + cast("int32", fraction + fraction)
 
 
+def dequantize(tile: Tile, source: Array, scale: Array, output: Array) -> None:
+    with each_element([Strided.of(tile.inputs[0]), Strided.of(tile.output)]) as (i, o):
+        output[o] = cast("float32", _centred(tile, 0, source[i])) * scale[0]
+
+
 def requantize_op(tile: Tile, *arrays: Array) -> None:
     factor = scale_ratio(tile.net, tile.op)
     _each(tile, arrays, lambda value: _finished(tile, _rescaled(_centred(tile, 0, value), factor)))

@@ -65,6 +65,11 @@ def quantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     return quantised(value, offset, step, zero_point, away=op.attributes.away)
 
 
+def dequantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    scale = np.float32(quantization(net, op.inputs[0]).scale)
+    return _centred(net, op, operands, 0).astype(np.float32) * scale
+
+
 def requantize(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     assert isinstance(op.attributes, Requantize)
     output = net.tensor(op.output)

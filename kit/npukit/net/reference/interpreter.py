@@ -21,6 +21,7 @@ KERNELS: Mapping[str, Kernel] = {
     "conv2d": convolution.conv2d,
     "dense": convolution.dense,
     "depthwise_conv2d": convolution.depthwise_conv2d,
+    "dequantize": arithmetic.dequantize,
     "lookup": arithmetic.lookup,
     "matmul": convolution.matmul,
     "max_pool": pooling.max_pool,

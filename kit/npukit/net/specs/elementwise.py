@@ -6,7 +6,19 @@ from typing import Any
 
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, Lookup, Maximum, Minimum, Multiply, Prelu, Quantize, Requantize, Subtract
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    Dequantize,
+    Lookup,
+    Maximum,
+    Minimum,
+    Multiply,
+    Prelu,
+    Quantize,
+    Requantize,
+    Subtract,
+)
 from npukit.net.specs.fields import cuttable_but, elementwise
 from npukit.net.specs.shapes import Shape, broadcast, same, together
 from npukit.net.specs.spec import Example, Names, OpSpec, Scales, names
@@ -26,6 +38,13 @@ def _quantize(net: Net, op: Op) -> Shape:
         if given.dtype != "float32" or name not in net.constants or together([shape, given.shape]) != shape:
             raise NpukitError(f"its {name} is no float32 constant for an input of shape {list(shape)}")
     return shape
+
+
+def _dequantize(net: Net, op: Op) -> Shape:
+    given = net.tensor(op.inputs[0])
+    if given.quantization is None or len(given.quantization.scales) != 1:
+        raise NpukitError(f"its input {given.name} is not quantised with one scale")
+    return given.shape
 
 
 CUTTABLE = cuttable_but(elementwise)
@@ -93,6 +112,16 @@ ELEMENTWISE = (
         field=elementwise,
         cuttable=CUTTABLE,
         core_cycles=(33, 0, 28),
+    ),
+    OpSpec(
+        Dequantize,
+        _dequantize,
+        Example("dequantize(x)", "float32[1,2,2,4]"),
+        scales=Scales.FREE,
+        elementwise=True,
+        field=elementwise,
+        cuttable=CUTTABLE,
+        core_cycles=(9, 0, 0),
     ),
     OpSpec(
         Requantize,

@@ -1,6 +1,7 @@
 """A net as the planner sees it: ops that compute, tensors with bytes of their own, and who needs which box of them.
 
-A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only.
+A reshape is no step: its output is another view of the bytes of its input. `Graph` speaks of those bytes only. What the
+link converts is no step either: the inputs and outputs of `net` are what lies in memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from npukit.net.at_link import inside
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.receptive import input_rules, needs, needs_of_many
@@ -21,6 +23,9 @@ from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes
 @dataclass(frozen=True, eq=False)
 class Graph:
     net: Net
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "net", inside(self.net))
 
     @cached_property
     def ops(self) -> tuple[Op, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from npukit.accel.interface import Engines
 from npukit.net.box import Box
-from npukit.net.net import Net, Op
+from npukit.net.net import LINK, Net, Op
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 
 
@@ -76,9 +76,9 @@ class _Schedule:
         self.order.append(op)
 
     def _runs_alone(self, op: Op) -> bool:
-        return self.engines[op.engine].abilities.wait is not None
+        return op.engine != LINK and self.engines[op.engine].abilities.wait is not None
 
     def _cycles(self, op: Op) -> int:
-        if op.kind == "reshape":
+        if op.kind == "reshape" or op.engine == LINK:
             return 0
         return self.engines[op.engine].cost(self.net, op, Box.whole(self.net.tensor(op.output).shape)).cycles

@@ -1,0 +1,69 @@
+"""Conversions at a network's ends: which of them the link does, and what is left for the PEs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from npukit.net.at_link import inside, with_ends_at_link, without_link
+from npukit.net.net import LINK, Net
+from npukit.net.parse import parse_net
+from npukit.net.reference import run_reference
+
+MIDDLE = "op m: int8[1,2,2,4] scale 0.5 zero 3 = maximum(q, q)\n"
+ENDS = """net ends
+input x: float32[1,2,2,4]
+op q: int8[1,2,2,4] scale 0.5 zero 3 = quantize(x, o, s)
+{middle}op y: float32[1,2,2,4] = dequantize(m)
+output y
+constant o: float32[1] = [0.0]
+constant s: float32[1] = [0.5]
+"""
+
+
+def converted(text: str) -> Net:
+    return with_ends_at_link(parse_net(text, {}))
+
+
+def at_link(net: Net) -> list[str]:
+    return [op.name for op in net.ops if op.engine == LINK]
+
+
+def test_floats_are_quantised_and_made_by_the_link() -> None:
+    net = converted(ENDS.format(middle=MIDDLE))
+    assert at_link(net) == ["q", "y"]
+    within = inside(net)
+    assert (within.inputs, within.outputs, [op.name for op in within.ops]) == (("q",), ("m",), ["m"])
+    given = np.linspace(-3, 3, 16, dtype=np.float32).reshape(1, 2, 2, 4)
+    quantised = np.rint(given / np.float32(0.5)).astype(np.int8) + np.int8(3)
+    (between,) = run_reference(within, [quantised])
+    (whole,) = run_reference(net, [given])
+    assert np.array_equal(whole, (between.astype(np.float32) - 3) * np.float32(0.5))
+
+
+def test_the_core_does_it_all_where_there_is_no_link() -> None:
+    net = without_link(converted(ENDS.format(middle=MIDDLE)))
+    assert at_link(net) == []
+    assert inside(net) is net
+
+
+@pytest.mark.parametrize(
+    ("middle", "kept"),
+    [
+        ("op m: int8[1,2,2,4] scale 0.5 zero 3 = maximum(q, q)\nop x2: float32[1,2,2,4] = dequantize(q)\n", "q"),
+        ("op m: int8[1,2,2,4] scale 0.5 zero 3 = quantize(x, o, s)\n", ""),
+    ],
+)
+def test_what_others_read_as_it_comes_is_left_to_the_pes(middle: str, kept: str) -> None:
+    text = ENDS.format(middle=middle).replace("output y", "output y\noutput x2" if "x2" in middle else "output y")
+    found = at_link(converted(text))
+    assert (kept in found) == bool(kept)
+    assert ("q" in found) == bool(kept)
+
+
+def test_bytes_of_another_meaning_are_looked_up_by_the_link() -> None:
+    net = converted(
+        "net bytes\ninput x: uint8[1,4] scale 0.5 zero 128\nop q: int8[1,4] scale 0.5 zero 0 = requantize(x)\n"
+        "op m: int8[1,4] scale 0.5 zero 0 = maximum(q, q)\noutput m\n"
+    )
+    assert at_link(net) == ["q"]
