@@ -34,7 +34,9 @@ class Conversion(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return host_library(Path(tmp_path_factory.mktemp("conversion")), "rpc/conversion.c", includes=("include", "rpc"))
+    return host_library(
+        Path(tmp_path_factory.mktemp("conversion")), "conversion/conversion.c", includes=("include", "rpc")
+    )
 
 
 def numbers() -> np.ndarray:

@@ -18,6 +18,7 @@ from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
 from npukit.codegen.streamed import Piece
 from npukit.codegen.tensors import input_rows, output_rows
+from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 from npukit.net.c_function import math_functions
 from npukit.net.net import CORE, Net
@@ -61,7 +62,7 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
         role=number,
         pes=pes_of(role.pes, plan, board, root=role.first.is_root, leads=role.first.leads),
         files=render(role, titles, ends),
-        drivers=_drivers(role.first, board),
+        drivers=(*_drivers(role.first, board), *_conversions(ends)),
         wrappers=dict(_wrappers(role.first)),
         streamed=_streamed(role),
         constant_bytes=role.constants.bytes,
@@ -92,6 +93,12 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
     chips = [ChipRow((chip - plan.home) * pes_of_chip, chip) for chip in plan.chips]
     tensors = input_rows(net, plan, program), output_rows(net, plan, program)
     return Ends(*tensors, pes, plan.frames, chips, remembers=bool(net.states))
+
+
+def _conversions(ends: Ends | None) -> tuple[Path, ...]:
+    """The source of the functions by which the link converts, if it does."""
+    rows = (*ends.inputs, *ends.outputs) if ends else ()
+    return (data_folder("firmware") / "conversion/conversion.c",) if any(row.conversion for row in rows) else ()
 
 
 def _calls_libm(part: Part) -> bool:

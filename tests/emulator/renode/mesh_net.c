@@ -23,8 +23,8 @@ __attribute__((section(".activations"), aligned(16))) static struct activations 
 /* Volatile, so that a change in the image changes the result. */
 __attribute__((section(".constants"), aligned(16), used)) static const volatile uint8_t flip[16] = {0};
 
-static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES, false, 0, 0};
-static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES, false, 0, 0};
+static const struct net_tensor input = {"input", activations.input, BYTES, 1, BYTES, false, 0, 0, 0};
+static const struct net_tensor output = {"output", activations.output, BYTES, 1, BYTES, false, 0, 0, 0};
 static const char *const layer_names[] = {"add"};
 static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{0, 0}}; /* the one of which the host may ask more than its outputs */

@@ -23,8 +23,8 @@ rpc_handler *const rpc_states = 0;
 
 __attribute__((section(".constants"), aligned(16), used)) static const uint8_t flip[16] = {0};
 
-static const struct net_tensor input = {"input", net_activations.arena, BYTES, 1, BYTES, false, 0, 0};
-static const struct net_tensor output = {"output", net_activations.arena + BYTES, BYTES, 1, BYTES, false, 0, 0};
+static const struct net_tensor input = {"input", net_activations.arena, BYTES, 1, BYTES, false, 0, 0, 0};
+static const struct net_tensor output = {"output", net_activations.arena + BYTES, BYTES, 1, BYTES, false, 0, 0, 0};
 static const char *const layer_names[] = {"copy"};
 static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{0, 0}};

@@ -16,7 +16,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t arena[ROWS * STRIDE];
-static const struct net_tensor tensor = {"tensor", arena, ROW, ROWS, STRIDE, false, 0, 0};
+static const struct net_tensor tensor = {"tensor", arena, ROW, ROWS, STRIDE, false, 0, 0, 0};
 static const char *const layer_names[LAYERS] = {"one", "", "three"};
 static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {{PE, 0}, {NEIGHBOUR, ELSEWHERE}};

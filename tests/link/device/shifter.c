@@ -13,12 +13,12 @@ static uint8_t sums[SUMS];
 static uint8_t layer_bytes[LAYERS];
 
 static const struct net_tensor inputs[] = {
-    {"image", arena, ROW, ROWS, STRIDE, false, 0, 0},
-    {"offset", offset_input, 2, 1, 2, false, 0, 0},
+    {"image", arena, ROW, ROWS, STRIDE, false, 0, 0, 0},
+    {"offset", offset_input, 2, 1, 2, false, 0, 0, 0},
 };
 static const struct net_tensor outputs[] = {
-    {"shifted", arena, ROW, ROWS, STRIDE, false, 0, 0},
-    {"sums", sums, SUMS, 1, SUMS, false, 0, 0},
+    {"shifted", arena, ROW, ROWS, STRIDE, false, 0, 0, 0},
+    {"sums", sums, SUMS, 1, SUMS, false, 0, 0, 0},
 };
 static char names[LAYERS][16];
 static const char *layer_names[LAYERS];

@@ -39,8 +39,8 @@ __attribute__((section(".constants"), aligned(16), used)) static const struct no
     COPY(1, 0, OUTPUT, RESULT_ARRIVED),
 };
 
-static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES, false, 0, 0};
-static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES, false, 0, 0};
+static const struct net_tensor input = {"input", INPUT, BYTES, 1, BYTES, false, 0, 0, 0};
+static const struct net_tensor output = {"output", OUTPUT, BYTES, 1, BYTES, false, 0, 0, 0};
 
 static const struct net_chip chips[] = {{0, 0}};
 static const struct net_pe pes[] = {

@@ -2,13 +2,6 @@
 #include "bytes.h"
 #include "net.h"
 
-/* Where there is something to convert, net.c has the one that chooses among those below. */
-__attribute__((weak)) void net_convert(
-    const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count)
-{
-    (void)by, (void)first, (void)from, (void)to, (void)count;
-}
-
 static float float_at(const uint8_t *at)
 {
     const union {
