@@ -28,7 +28,9 @@ from npukit.link.session import Session
 from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
-from npukit.net.net import Net
+from npukit.net.net import Net, Op, State
+from npukit.net.ops import Add
+from npukit.net.passes.states import with_states_in_place
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
@@ -72,10 +74,10 @@ def example(seed: int) -> Example:
     random = np.random.default_rng(seed)
     board = _with_dead_pes(random)
     net = _chain(random) if random.random() < 0.75 else _bundle(random)
-    engines = with_core(plugins_of(board))
-    placed = in_overlapping_order(assign_engines(net, engines), engines)
+    net, engines = (_remembering(random, net) if random.random() < 0.25 else net), with_core(plugins_of(board))
+    placed = with_states_in_place(in_overlapping_order(assign_engines(net, engines), engines))
     live = [pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes]
-    if random.random() < 0.3:
+    if not net.states and random.random() < 0.3:
         return Example(placed, board, _batch(random, placed, board, engines, live), engines)
     pes = random.permutation(live)[: random.integers(1, len(live) + 1)].tolist()
     return _pinned(placed, board, engines, _assignment(random, placed, pes))
@@ -129,6 +131,23 @@ def _bundle(random: np.random.Generator) -> Net:
     for kind in random.choice(sorted(MAKERS), 4, replace=False):
         MAKERS[kind](bundle)
     return bundle.net()
+
+
+def _remembering(random: np.random.Generator, net: Net) -> Net:
+    """The net with a tensor of it that an op finds in the next frame, before the tensor is made anew or after."""
+    made = [op.output for op in net.ops if op.kind in ("conv2d", "depthwise_conv2d", "add", "dense")]
+    if not made:
+        return net
+    kept = net.tensor(made[int(random.integers(len(made)))])
+    before, initial = random.random() < 0.5, random.integers(-128, 128, kept.shape).astype(np.int8)
+    op = Op("read", Add(), ("held", "held" if before else kept.name), ("read",))
+    return replace(
+        net,
+        ops=(op, *net.ops) if before else (*net.ops, op),
+        outputs=(*net.outputs, "read"),
+        tensors={**net.tensors, **{name: replace(kept, name=name) for name in ("held", "read")}},
+        states=(State("held", kept.name, initial),),
+    )
 
 
 def _assignment(random: np.random.Generator, net: Net, pes: Sequence[int]) -> Assignment:

@@ -140,7 +140,7 @@ def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
             raise NpukitError(f"{path} has {count} cases of in0 and {len(array)} of in{index}")
     expected = {i: _expected(arrays[name], name, path, net, i, count) for i, name in names.items() if name in arrays}
     sequence = (time or 1) if net.states else None
-    return Cases(inputs, expected, labels_of(arrays, path, count), sequence, time is not None)
+    return Cases(inputs, expected, labels_of(arrays, path, count) if time is None else None, sequence, time is not None)
 
 
 def _named_arrays(given: Inputs) -> tuple[str, Mapping[str, np.ndarray]]:
