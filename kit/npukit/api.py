@@ -380,13 +380,22 @@ def emulate(
 
 
 def export(
-    folder: Path | str, output: Path | str, *, portable: bool = False, progress: Progress | None = None
+    folder: Path | str,
+    output: Path | str,
+    *,
+    portable: bool = False,
+    labels: Path | str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Exported:
-    """Write the network as a C library: a folder of sources, or a Model Library Format archive (`.tar`)."""
+    """Write the network as a C library: a folder of sources, or a Model Library Format archive (`.tar`).
+
+    `labels` is a file with a name a line for the values of the first output; `force` replaces an earlier export.
+    """
     from npukit.library.write import export as write
 
     (progress or Silent()).stage("export")
-    return write(load(folder), Path(output), portable)
+    return write(load(folder), Path(output), portable, Path(labels) if labels else None, force=force)
 
 
 def tune(

@@ -10,6 +10,7 @@ import sys
 import tarfile
 from pathlib import Path
 from unittest import mock
+from xml.etree import ElementTree
 
 import pytest
 
@@ -138,7 +139,9 @@ def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) ->
     properties = dict(line.split("=", 1) for line in (tmp_path / "lib/library.properties").read_text().splitlines())
     assert properties["name"] == "digits_int8"
     assert properties["includes"] == "digits_int8.h"
-    assert properties["architectures"] == "*"
+    assert "stm32" in properties["architectures"].split(",")
+    api.export(on_core.folder, tmp_path / "portable", portable=True)
+    assert "architectures=*\n" in (tmp_path / "portable/library.properties").read_text()
     assert all("int main(" not in file.read_text() for file in (tmp_path / "lib").glob("*.c"))
     assert "int main(" in (tmp_path / "lib" / EXAMPLE).read_text()
 
@@ -194,3 +197,144 @@ def test_nothing_is_overwritten(accelerated: Build, tmp_path: Path) -> None:
     with pytest.raises(NpukitError, match="is there already"):
         api.export(accelerated.folder, tmp_path / "lib", portable=True)
     assert [path.name for path in tmp_path.iterdir()] == ["lib"]
+
+
+def compiled(folder: Path, program: str, *flags: str) -> Path:
+    """A program of somebody's own with the library in `folder`."""
+    (folder / "own.c").write_text(program)
+    sources = [name.name for name in folder.glob("*.c")]
+    subprocess.run([*host_compiler(), *STRICT, *flags, *sources, "-lm", "-o", "own"], cwd=folder, check=True)
+    return folder / "own"
+
+
+TWO = """
+#include "digits_int8.h"
+#include <string.h>
+
+static int32_t order[DIGITS_INT8_STEPS + 1];
+static int seen;
+void seen_step(int32_t step);
+void seen_step(int32_t step) { order[seen++ % (DIGITS_INT8_STEPS + 1)] = step; }
+
+static digits_int8_memory first, second;
+
+static int8_t run(digits_int8_memory *instance, float pixel)
+{
+    digits_int8_use(instance);
+    digits_int8_init();
+    memset(digits_int8_input_image(), digits_int8_quantize_input_image(pixel), DIGITS_INT8_INPUT_IMAGE_ELEMENTS);
+    return digits_int8_run() == 0 ? digits_int8_output_softmax_0()[3] : 0;
+}
+
+int main(void)
+{
+    const int8_t dark = run(&first, 0.0F), light = run(&second, 1.0F);
+    digits_int8_use(&first);
+    if (digits_int8_output_softmax_0()[3] != dark || run(&first, 1.0F) != light || dark == light) {
+        return 1;
+    }
+    for (int32_t i = 0; i <= DIGITS_INT8_STEPS; i++) {
+        if (order[i] != i) {
+            return 2;
+        }
+    }
+    return seen == 3 * (DIGITS_INT8_STEPS + 1) ? 0 : 3;
+}
+"""
+
+
+def test_two_instances_in_memory_of_the_caller_s_and_a_hook(accelerated: Build, tmp_path: Path) -> None:
+    api.export(accelerated.folder, tmp_path / "lib", portable=True)
+    program = compiled(tmp_path / "lib", TWO, "-DDIGITS_INT8_NO_MEMORY", "-DDIGITS_INT8_HOOK=seen_step")
+    assert subprocess.run([program], check=False).returncode == 0
+
+
+ENDS = """
+#include "digits_int8.h"
+#include <stdio.h>
+
+int main(void)
+{
+    static const int shape[] = DIGITS_INT8_INPUT_IMAGE_SHAPE;
+    static const char *const labels[] = DIGITS_INT8_LABELS, *const steps[] = DIGITS_INT8_STEP_NAMES;
+    static const float given[] = {-9e9F, -0.1F, 0.0F, 0.25F, 1.0F, 9e9F, 0.0F / 0.0F};
+    for (int i = 0; i < DIGITS_INT8_INPUT_IMAGE_RANK; i++) {
+        printf("%d ", shape[i]);
+    }
+    for (int i = 0; i < 7; i++) {
+        printf("%d ", digits_int8_quantize_input_image(given[i]));
+    }
+    printf("%g ", (double)digits_int8_dequantize_output_softmax_0(-64));
+    printf("%s %s\\n", labels[7], steps[DIGITS_INT8_STEPS - 1]);
+    return 0;
+}
+"""
+
+
+def test_shapes_scales_and_labels_are_constants(accelerated: Build, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("".join(f'the "{digit}"\n' for digit in range(10)))
+    api.export(accelerated.folder, tmp_path / "lib", portable=True, labels=labels)
+    said = subprocess.run([compiled(tmp_path / "lib", ENDS)], check=True, capture_output=True, text=True).stdout
+    assert said == '1 8 8 1 -128 -128 -128 -64 127 127 -128 0.25 the "7" softmax_0\n'
+    labels.write_text("one\ntwo\n")
+    with pytest.raises(NpukitError, match="has 2 labels, softmax_0 10 values"):
+        api.export(accelerated.folder, tmp_path / "other", portable=True, labels=labels)
+
+
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not here")
+@pytest.mark.parametrize("source", ["routines.S", "digits_int8.c"])
+def test_a_core_without_dsp_is_refused_by_its_name(on_core: Build, tmp_path: Path, source: str) -> None:
+    api.export(on_core.folder, tmp_path / "lib")
+    command = ["arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-c", source, "-o", "x.o"]
+    done = subprocess.run(command, cwd=tmp_path / "lib", check=False, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "need the DSP instructions of Armv7E-M: npukit export --portable" in done.stderr
+
+
+def test_force_replaces_an_earlier_export_and_nothing_else(accelerated: Build, tmp_path: Path) -> None:
+    library, thesis = tmp_path / "lib", tmp_path / "thesis"
+    api.export(accelerated.folder, library, portable=True)
+    (library / "left.c").touch()
+    with pytest.raises(NpukitError, match="is there already") as error:
+        api.export(accelerated.folder, library, portable=True)
+    assert "--force" in error.value.tries
+    api.export(accelerated.folder, library, portable=True, force=True)
+    assert not (library / "left.c").exists()
+    thesis.mkdir()
+    (thesis / "chapter.txt").touch()
+    with pytest.raises(NpukitError, match="is there already") as error:
+        api.export(accelerated.folder, thesis, portable=True, force=True)
+    assert "--force" not in error.value.tries
+
+
+def test_the_descriptions_name_files_that_are_there(on_core: Build, tmp_path: Path) -> None:
+    """PlatformIO's and CMSIS-Pack's."""
+    api.export(on_core.folder, tmp_path)
+    described = json.loads((tmp_path / "library.json").read_text())
+    assert (described["name"], described["headers"]) == ("digits_int8", "digits_int8.h")
+    pack = ElementTree.parse(tmp_path / "npukit.digits_int8.pdsc").getroot()
+    files = {str(file.get("name")) for file in pack.iter("file")}
+    assert {"digits_int8.c", "kernels.c", "constants.c", "routines.S", "digits_int8.h"} <= files
+    assert all((tmp_path / name).exists() for name in files)
+    assert [each.get("Ddsp") for each in pack.iter("require")] == ["DSP"]
+
+
+ARDUINO = """
+#include <stdint.h>
+#include <string.h>
+struct Port { void begin(long); void print(int); void print(const char *); void println(unsigned long); };
+extern Port Serial;
+unsigned long micros();
+void delay(int);
+"""
+
+
+def test_arduino_s_sketch_is_cplusplus(accelerated: Build, tmp_path: Path) -> None:
+    """Arduino's own functions are declared, as its core does."""
+    api.export(accelerated.folder, tmp_path, portable=True)
+    sketch = (tmp_path / "examples/sketch/sketch.ino").read_text()
+    (tmp_path / "sketch.cpp").write_text(ARDUINO + sketch)
+    command = [sys.executable, "-m", "ziglang", "c++", "-Wall", "-Wextra", "-I.", "-c", "sketch.cpp", "-o", "sketch.o"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -131,14 +131,14 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
 def render_library(role: Role, prefix: str) -> dict[str, str]:
     """The files but for the network's own, every name that a linker sees beginning with `prefix`."""
     names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.first.routines]
-    linked = [*names, *(["net_constants"] if role.constants.members else []), "net_activations"]
+    linked = [*names, *(["net_constants"] if role.constants.members else []), "net_memory"]
     values = {"library": {"prefix": prefix, "names": linked}, "foreign_arenas": []}
     return _files(role, (*(name for name in FILES if name != NETWORK), NAMES), values)
 
 
 def library_frame(role: Role) -> str:
-    """The statements of a frame that is not observed."""
-    return _frame(role.steps, role, observable=False)
+    """The statements of a frame that is not observed, and that notes its steps."""
+    return _frame(role.steps, role, observable=False, traces=True)
 
 
 def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: bool = False) -> str:

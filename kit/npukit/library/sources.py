@@ -17,7 +17,7 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.engines import assign_engines
 from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
-from npukit.codegen.frame import RestoreStep
+from npukit.codegen.frame import KernelStep, RestoreStep
 from npukit.codegen.names import LONGEST, c_string, comment_text
 from npukit.codegen.program import Program, gather
 from npukit.codegen.render import library_frame, places_of, render_library
@@ -42,8 +42,12 @@ ROOM = 1 << 28
 
 LINE = 116
 
-EXAMPLE = "examples/selftest/main.c"
+EXAMPLE = "selftest/main.c"
 """The example, in a folder of its own: an Arduino library compiles all C beside its header, and has a main already."""
+
+AUTHOR = "npukit"
+PROPERTIES = "library.properties"
+"""Arduino's description."""
 
 CORTEX_M, PORTABLE = "Cortex-M4", "portable C"
 
@@ -59,14 +63,14 @@ class Library:
     constant_bytes: int
 
 
-def library(build: Build, portable: bool) -> Library:
+def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library:
     """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
     portable = portable or not build.board.core.type.dsp
     net, plan, engines = _portable(build) if portable else _as_built(build)
     program = gather(net, plan, plan.pes[0], engines)
     role = alone(_without_states(program))
     name = _plain(net.name, "network")
-    values = _values(build, net, plan, role, name, PORTABLE if portable else CORTEX_M)
+    values = _values(build, net, plan, role, name, PORTABLE if portable else CORTEX_M, labels)
     values["states"] = list(_states(program, role))
     own = {file: _render(template, values) for template, file in _templates(name).items()}
     return Library(name, values["kind"], {**render_library(role, name), **own}, role.arena_bytes, role.constants.bytes)
@@ -99,7 +103,10 @@ def _templates(name: str) -> dict[str, str]:
         "Makefile.j2": "Makefile",
         "CMakeLists.txt.j2": "CMakeLists.txt",
         "module.yml.j2": "zephyr/module.yml",
-        "library.properties.j2": "library.properties",
+        "library.properties.j2": PROPERTIES,
+        "sketch.ino.j2": "examples/sketch/sketch.ino",
+        "library.json.j2": "library.json",
+        "pack.pdsc.j2": f"npukit.{name}.pdsc",
         "README.md.j2": "README.md",
     }
 
@@ -155,14 +162,23 @@ class _End:
     c_type: str
     elements: int
     address: str
+    shape: tuple[int, ...]
+    scale: str | None
+    """None if the values stand for themselves, or for others by axis."""
+    zero_point: int = 0
+    least: int = 0
+    most: int = 0
 
 
-def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str) -> dict[str, Any]:
+def _values(
+    build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str, labels: Sequence[str]
+) -> dict[str, Any]:
     golden = build.golden()
     inputs = _ends("input", net, net.inputs, input_rows(net, plan, role.first))
     outputs = _ends("output", net, net.outputs, output_rows(net, plan, role.first))
     return {
         "version": __version__,
+        "author": AUTHOR,
         "model": net.name,
         "model_string": c_string(net.name),
         "build_id": build.manifest.build_id,
@@ -173,6 +189,8 @@ def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str
         "arena_bytes": role.arena_bytes,
         "constant_bytes": role.constants.bytes,
         "frame": library_frame(role),
+        "steps": [c_string(name) for name in _step_names(plan, role)],
+        "labels": [c_string(label) for label in labels],
         "inputs": inputs,
         "outputs": outputs,
         "frames": GOLDEN_FRAMES if net.states else 1,
@@ -181,18 +199,29 @@ def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str
     }
 
 
+def _step_names(plan: Plan, role: Role) -> list[str]:
+    """The layer of each step of a run."""
+    layers = [step.op for step in plan.pes[0].computes()]
+    return [layers[step.layer] for step in role.steps if isinstance(step, KernelStep)]
+
+
 def _ends(what: str, net: Net, tensors: Sequence[str], rows: Sequence[TensorRow]) -> list[_End]:
     plain = [_plain(name, "unnamed") for name in tensors]
     return [
-        _End(
-            f"{what}_{short}" if plain.count(short) == 1 else f"{what}_{index}",
-            comment_text(_meaning(net.tensor(name))),
-            C_TYPES[net.tensor(name).dtype],
-            net.tensor(name).elements,
-            row.address,
-        )
+        _end(f"{what}_{short}" if plain.count(short) == 1 else f"{what}_{index}", net.tensor(name), row.address)
         for index, (name, short, row) in enumerate(zip(tensors, plain, rows, strict=True))
     ]
+
+
+def _end(name: str, tensor: Tensor, address: str) -> _End:
+    meaning, c_type = comment_text(_meaning(tensor)), C_TYPES[tensor.dtype]
+    plain = _End(name, meaning, c_type, tensor.elements, address, tensor.shape, None)
+    quantization = tensor.quantization
+    if quantization is None or len(quantization.scales) != 1:
+        return plain
+    range_ = np.iinfo(tensor.dtype)
+    scale = repr(float(np.float32(quantization.scale)))
+    return replace(plain, scale=scale, zero_point=quantization.zero_point, least=int(range_.min), most=int(range_.max))
 
 
 def _plain(name: str, otherwise: str) -> str:

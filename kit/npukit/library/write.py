@@ -10,7 +10,7 @@ from typing import Any
 
 from npukit.errors import NpukitError
 from npukit.library.archive import archive
-from npukit.library.sources import library
+from npukit.library.sources import AUTHOR, PROPERTIES, library
 from npukit.project.build_folder import Build
 from npukit.writing import told_if_unwritable, write_file
 
@@ -32,17 +32,44 @@ class Exported:
         return asdict(self)
 
 
-def export(build: Build, output: Path, portable: bool) -> Exported:
-    """A Model Library Format archive if `output` ends in .tar, else a folder, which must be new or empty."""
-    if output.exists() and (output.suffix != ARCHIVE and (not output.is_dir() or any(output.iterdir()))):
-        raise NpukitError(f"{output} is there already", tries=["another folder with -o", f"remove {output}"])
-    made = library(build, portable)
+def export(build: Build, output: Path, portable: bool, labels: Path | None = None, *, force: bool = False) -> Exported:
+    """A Model Library Format archive if `output` ends in .tar, else a folder: new, empty, or with `force` an export."""
+    if output.exists() and output.suffix != ARCHIVE and not _is_replaceable(output, force):
+        ways = ["--force", *_TRIES] if _is_export(output) else _TRIES
+        raise NpukitError(f"{output} is there already", tries=[way.format(output) for way in ways])
+    made = library(build, portable, _labels(build, labels) if labels else ())
     if output.suffix == ARCHIVE:
         write_file(output, archive(build, made))
     else:
         with told_if_unwritable(output):
             _write_folder(output, dict(made.files))
     return Exported(str(output), made.name, made.kind, made.arena_bytes, made.constant_bytes, tuple(sorted(made.files)))
+
+
+_TRIES = ("another folder with -o", "remove {}")
+
+
+def _is_replaceable(output: Path, force: bool) -> bool:
+    return output.is_dir() and (not any(output.iterdir()) or (force and _is_export(output)))
+
+
+def _is_export(output: Path) -> bool:
+    """True for a folder that this module has written, which may be replaced as a whole."""
+    properties = output / PROPERTIES
+    return properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(errors="replace")
+
+
+def _labels(build: Build, path: Path) -> list[str]:
+    """The lines of a file, one a value of the network's first output."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise NpukitError(f"{path} cannot be read: {error}") from error
+    net = build.net()
+    count = net.tensor(net.outputs[0]).elements
+    if len(lines) != count:
+        raise NpukitError(f"{path} has {len(lines)} labels, {net.outputs[0]} {count} values", tries=["a label a line"])
+    return lines
 
 
 def _write_folder(output: Path, files: dict[str, str]) -> None:
@@ -54,7 +81,7 @@ def _write_folder(output: Path, files: dict[str, str]) -> None:
             (scratch / name).write_text(text)
         scratch.chmod(0o755)
         if output.exists():
-            output.rmdir()
+            shutil.rmtree(output)
         scratch.rename(output)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -19,6 +19,10 @@ def export(
     portable: Annotated[
         bool, typer.Option("--portable", help="Plain C for any core, instead of the build's kernels in assembly.")
     ] = False,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="FILE", help="Names of the output's values, one a line.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a library that npukit wrote there before.")] = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -27,7 +31,7 @@ def export(
     with open_terminal(as_json, verbose, quiet) as terminal:
         from npukit import api
 
-        exported = api.export(build, output, portable=portable, progress=terminal)
+        exported = api.export(build, output, portable=portable, labels=labels, force=force, progress=terminal)
         terminal.result(exported.to_json())
         terminal.print(
             f"{exported.name} ({exported.kind}): {exported.arena_bytes:,} bytes of RAM,"
