@@ -83,5 +83,12 @@ def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch, reported: list[d
         app, ["validate", "out", "--on", "qemu", "--inputs", "x.npz", "--expect", "out0_tflm", "--cases", "1"]
     )
     del asked["progress"]
-    assert asked == {"on": "qemu", "inputs": Path("x.npz"), "expect": "out0_tflm", "cases": 1, "faults": None}
+    assert asked == {
+        "on": "qemu",
+        "inputs": Path("x.npz"),
+        "expect": "out0_tflm",
+        "cases": 1,
+        "faults": None,
+        "stream": False,
+    }
     assert reported

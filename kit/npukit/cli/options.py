@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -197,3 +199,47 @@ def _name_plugins(board: str) -> None:
     from npukit.board.board import load_board
 
     name_plugins(plugins_in(load_board(board)))
+
+
+def verb(*, plugins: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The command of what a verb does, which is given the terminal that the options of all verbs ask for.
+
+    A parameter that is a dataclass has an option for each of its fields. With `plugins` there is one more: a board file
+    from which the plug-ins of builds are taken meanwhile.
+    """
+
+    def command_of(does: Callable[..., None]) -> Callable[..., None]:
+        _, *parameters = signature(does, eval_str=True).parameters.values()
+        gathered: dict[str, Any] = {each.name: each.annotation for each in parameters if is_dataclass(each.annotation)}
+
+        def command(*, as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, **own: Any) -> None:
+            for name, kind in gathered.items():
+                own[name] = kind(**{field.name: own.pop(field.name) for field in fields(kind)})
+            with open_terminal(as_json, verbose, quiet, plugins_of) as terminal:
+                does(terminal, **own)
+
+        every = [option for each in parameters for option in _options_of(each)]
+        every += [*([_PLUGINS_OF] if plugins else []), *_OF_ALL_VERBS]
+        command.__annotations__ = {each.name: each.annotation for each in every}
+        command.__name__, command.__doc__ = does.__name__, does.__doc__
+        vars(command).update(__signature__=Signature(every))
+        return command
+
+    return command_of
+
+
+def _options_of(parameter: Parameter) -> list[Parameter]:
+    """The parameter itself, or one for each field of a dataclass."""
+    kind = parameter.annotation
+    if not is_dataclass(kind):
+        return [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+    hints = get_type_hints(kind, include_extras=True)
+    return [_option(field.name, field.default, hints[field.name]) for field in fields(kind)]
+
+
+def _option(name: str, default: object, annotation: object) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+_PLUGINS_OF = _option("plugins_of", None, PluginsOf)
+_OF_ALL_VERBS = (_option("as_json", False, AsJson), _option("verbose", 0, Verbose), _option("quiet", False, Quiet))

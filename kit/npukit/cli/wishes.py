@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
-from typing import get_type_hints
+from dataclasses import dataclass
 
 from npukit.cli.options import (
     ActivationRanges,
@@ -81,23 +77,3 @@ class Wishes:
             in_float=self.in_float,
             keep_float=tuple(self.keep_float or ()),
         )
-
-
-def takes_wishes(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with an option for each field of its parameter `wishes`."""
-    hints = get_type_hints(Wishes, include_extras=True)
-    names = [field.name for field in fields(Wishes)]
-
-    @wraps(verb)
-    def called(**given: object) -> None:
-        wishes = Wishes(**{name: given.pop(name) for name in names})  # pyright: ignore[reportArgumentType]
-        verb(**given, wishes=wishes)
-
-    kind = inspect.Parameter.KEYWORD_ONLY
-    shared = [inspect.Parameter(f.name, kind, default=f.default, annotation=hints[f.name]) for f in fields(Wishes)]
-    own = [p.replace(kind=kind) for p in inspect.signature(verb, eval_str=True).parameters.values()]
-    place = next(index for index, each in enumerate(own) if each.name == "wishes")
-    taken = [*own[:place], *shared, *own[place + 1 :]]
-    vars(called).update(__signature__=inspect.Signature(taken))
-    called.__annotations__ = {each.name: each.annotation for each in taken}
-    return called

@@ -10,33 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import (
-    AsJson,
-    BoardKey,
-    BuildFolder,
-    Modified,
-    Network,
-    On,
-    PluginsOf,
-    Quiet,
-    Tracker,
-    Verbose,
-    open_terminal,
-)
+from npukit.cli.options import BoardKey, BuildFolder, Modified, Network, On, Tracker, verb
 from npukit.cli.summary import keep_in_report, of_frame, show_modified, told_of
+from npukit.cli.terminal import Terminal
 from npukit.display import milliseconds
 
 MOST_PES = 16
 
 if TYPE_CHECKING:
-    from npukit.cli.terminal import Terminal
     from npukit.farm.client import FarmBench
     from npukit.measure.bench import Bench, LayerCost
     from npukit.measure.company import CompanyBench
     from npukit.project.build_folder import Build
 
 
+@verb(plugins=True)
 def bench(
+    terminal: Terminal,
     build: BuildFolder,
     network: Network = None,
     on: On = None,
@@ -48,39 +38,34 @@ def bench(
         typer.Option("--compare", metavar="OLD.json", help="Beside what an earlier `bench --json` printed."),
     ] = None,
     modified: Modified = False,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Measure a build: cycles and instructions, whole and layer by layer; on one board, or on a farm's.
 
     A wrong output is an error, as it is of `validate`.
     """
-    with open_terminal(as_json, verbose, quiet, board) as terminal:
-        from npukit import api
+    from npukit import api
 
-        build = chosen_network(build, network)
-        if networks := api.load_networks(build, modified=modified):
-            refuse_for_several(build, "--tracker and --compare", tracker, compare)
-            show_modified(terminal, *networks.values())
-            _bench_networks(terminal, networks, on, frames)
-            return
-        old = _load_old(compare)
-        if tracker:
-            farm = api.farm_bench(build, tracker=tracker, key=key, frames=frames)
-            terminal.result(farm.to_json())
-            _show_boards(terminal, farm)
-            return
-        built = api.load(build, modified=modified)
-        show_modified(terminal, built)
-        measured = api.bench(built, on=on, frames=frames, progress=terminal)
-        terminal.result({**measured.to_json(), **told_of(built)})
-        _show(terminal, measured, built.manifest.summary["frames"])
-        if old:
-            _show_comparison(terminal, old, measured)
-        if page := keep_in_report(terminal, built, **_results(measured)):
-            terminal.note(f"report: {page}")
+    build = chosen_network(build, network)
+    if networks := api.load_networks(build, modified=modified):
+        refuse_for_several(build, "--tracker and --compare", tracker, compare)
+        show_modified(terminal, *networks.values())
+        _bench_networks(terminal, networks, on, frames)
+        return
+    old = _load_old(compare)
+    if tracker:
+        farm = api.farm_bench(build, tracker=tracker, key=key, frames=frames)
+        terminal.result(farm.to_json())
+        _show_boards(terminal, farm)
+        return
+    built = api.load(build, modified=modified)
+    show_modified(terminal, built)
+    measured = api.bench(built, on=on, frames=frames, progress=terminal)
+    terminal.result({**measured.to_json(), **told_of(built)})
+    _show(terminal, measured, built.manifest.summary["frames"])
+    if old:
+        _show_comparison(terminal, old, measured)
+    if page := keep_in_report(terminal, built, **_results(measured)):
+        terminal.note(f"report: {page}")
 
 
 def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | None, frames: int) -> None:

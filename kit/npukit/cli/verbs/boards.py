@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from npukit.cli.options import AsJson, Quiet, Verbose, open_terminal
+from npukit.cli.options import verb
+from npukit.cli.terminal import Terminal
 from npukit.display import KB
 
 if TYPE_CHECKING:
     from npukit.board.board import Board
 
 
-def boards(as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+@verb()
+def boards(terminal: Terminal) -> None:
     """List the boards npukit knows."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit.board.board import known_boards
+    from npukit.board.board import known_boards
 
-        known = list(known_boards())
-        terminal.result([_facts(board) for board in known])
-        headings = ("board", ">PEs", "memory a PE", ">clock", "accelerators", "runs on")
-        terminal.table(headings, [_row(board) for board in known])
+    known = list(known_boards())
+    terminal.result([_facts(board) for board in known])
+    headings = ("board", ">PEs", "memory a PE", ">clock", "accelerators", "runs on")
+    terminal.table(headings, [_row(board) for board in known])
 
 
 def _facts(board: Board) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import typer
 
 from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
 from npukit.cli.next_step import next_step
-from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
+from npukit.cli.options import Models, verb
 from npukit.cli.summary import show_summary
-from npukit.cli.wishes import Wishes, takes_wishes
+from npukit.cli.terminal import Terminal
+from npukit.cli.wishes import Wishes
 
 
 class Compiler(StrEnum):
@@ -20,8 +21,9 @@ class Compiler(StrEnum):
     ZIG = "zig"
 
 
-@takes_wishes
+@verb()
 def build(
+    terminal: Terminal,
     models: Models,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="The build folder to leave.")],
     wishes: Wishes,
@@ -39,27 +41,23 @@ def build(
             help="Write what lies between model and plan: the Relax module, the net after each pass, plans that lost.",
         ),
     ] = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Compile a model for a board, or several side by side: plan, C project, images, report."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit import api
-        from npukit.board.board import load_board
-        from npukit.cli.passphrase import asked_passphrase
+    from npukit import api
+    from npukit.board.board import load_board
+    from npukit.cli.passphrase import asked_passphrase
 
-        networks, board = networks_of(models, wishes.pes), wishes.board
-        options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
-        if one_of(models):
-            built = api.build(models[0], board=board, output=output, options=options, dump=dump, progress=terminal)
-            told, show = built.manifest.summary, show_summary
-        else:
-            refuse_dump_of_several(dump)
-            api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
-            told, show = api.networks_summary(output), show_networks
-        if sign:
-            api.sign(output, sign, asked_passphrase)
-        terminal.result(told)
-        show(terminal, told)
-        terminal.note(f"built {output}; next: {next_step(output, load_board(board))}")
+    networks, board = networks_of(models, wishes.pes), wishes.board
+    options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
+    if one_of(models):
+        built = api.build(models[0], board=board, output=output, options=options, dump=dump, progress=terminal)
+        told, show = built.manifest.summary, show_summary
+    else:
+        refuse_dump_of_several(dump)
+        api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
+        told, show = api.networks_summary(output), show_networks
+    if sign:
+        api.sign(output, sign, asked_passphrase)
+    terminal.result(told)
+    show(terminal, told)
+    terminal.note(f"built {output}; next: {next_step(output, load_board(board))}")

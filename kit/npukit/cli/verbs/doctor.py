@@ -5,25 +5,26 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from npukit.cli.options import AsJson, Quiet, Verbose, open_terminal
+from npukit.cli.options import verb
+from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from npukit.tools import Tool
 
 
-def doctor(as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+@verb()
+def doctor(terminal: Terminal) -> None:
     """Look for the tools and packages npukit uses, and say how to get what is missing."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit.errors import NpukitError
-        from npukit.tools import find_tools
+    from npukit.errors import NpukitError
+    from npukit.tools import find_tools
 
-        tools = find_tools()
-        terminal.result([asdict(tool) for tool in tools])
-        terminal.table(("", "tool", "version", "needed for"), [_row(tool) for tool in tools])
-        missing = [tool for tool in tools if tool.required and not tool.found]
-        if missing:
-            names = ", ".join(tool.name for tool in missing)
-            raise NpukitError(f"npukit cannot work without {names}", tries=[tool.how_to_get for tool in missing])
+    tools = find_tools()
+    terminal.result([asdict(tool) for tool in tools])
+    terminal.table(("", "tool", "version", "needed for"), [_row(tool) for tool in tools])
+    missing = [tool for tool in tools if tool.required and not tool.found]
+    if missing:
+        names = ", ".join(tool.name for tool in missing)
+        raise NpukitError(f"npukit cannot work without {names}", tries=[tool.how_to_get for tool in missing])
 
 
 def _row(tool: Tool) -> tuple[str, ...]:

@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, PluginsOf, Quiet, Verbose, open_terminal
+from npukit.cli.options import BuildFolder, verb
+from npukit.cli.terminal import Terminal
 
 
+@verb(plugins=True)
 def emulate(
+    terminal: Terminal,
     build: BuildFolder,
     port: Annotated[
         int | None,
@@ -24,16 +27,12 @@ def emulate(
         bool,
         typer.Option("--new", help="From the factory: nothing in its flash, and it takes no image yet."),
     ] = False,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Run a build on an emulated board behind a serial port, until Ctrl-C.
 
     Other programs open that port as they would a board's: `flash`, `validate --on`, `monitor`, `serve`, or your own.
     """
-    with open_terminal(as_json, verbose, quiet, board) as terminal, suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt):
         from npukit import api
 
         built = api.load_linked(build)

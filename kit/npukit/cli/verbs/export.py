@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+from npukit.cli.options import BuildFolder, verb
+from npukit.cli.terminal import Terminal
 
 
+@verb()
 def export(
+    terminal: Terminal,
     build: BuildFolder,
     output: Annotated[
         Path,
@@ -23,17 +26,13 @@ def export(
         Path | None, typer.Option("--labels", metavar="FILE", help="Names of the output's values, one a line.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a library that npukit wrote there before.")] = False,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Write the network of a build as C sources to drop into one's own firmware."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit import api
+    from npukit import api
 
-        exported = api.export(build, output, portable=portable, labels=labels, force=force, progress=terminal)
-        terminal.result(exported.to_json())
-        terminal.print(
-            f"{exported.name} ({exported.kind}): {exported.arena_bytes:,} bytes of RAM,"
-            f" {exported.constant_bytes:,} of constants: {output}"
-        )
+    exported = api.export(build, output, portable=portable, labels=labels, force=force, progress=terminal)
+    terminal.result(exported.to_json())
+    terminal.print(
+        f"{exported.name} ({exported.kind}): {exported.arena_bytes:,} bytes of RAM,"
+        f" {exported.constant_bytes:,} of constants: {output}"
+    )

@@ -5,38 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npukit.cli.networks import networks_of, one_of, show_networks
-from npukit.cli.options import AsJson, Models, Quiet, Verbose, open_terminal
+from npukit.cli.options import Models, verb
 from npukit.cli.summary import show_summary
-from npukit.cli.wishes import Wishes, takes_wishes
+from npukit.cli.terminal import Terminal
+from npukit.cli.wishes import Wishes
 from npukit.errors import DoesNotFit
 from npukit.options import Network
 
 
-@takes_wishes
+@verb()
 def fit(
+    terminal: Terminal,
     models: Models,
     wishes: Wishes,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Say whether a model fits a board: engines, PEs, memory, predicted cycles; or what is missing and what helps."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit import api
+    from npukit import api
 
-        networks, board = networks_of(models, wishes.pes), wishes.board
-        options = wishes.options(networks[0].pes if one_of(models) else None)
-        try:
-            if one_of(models):
-                told, show = api.fit(models[0], board=board, options=options, progress=terminal), show_summary
-            else:
-                told = api.fit_networks(networks, board=board, options=options, progress=terminal)
-                show = show_networks
-        except DoesNotFit as error:
-            terminal.result(_refusal(networks, board, error))
-            raise
-        terminal.result(told)
-        show(terminal, told)
+    networks, board = networks_of(models, wishes.pes), wishes.board
+    options = wishes.options(networks[0].pes if one_of(models) else None)
+    try:
+        if one_of(models):
+            told, show = api.fit(models[0], board=board, options=options, progress=terminal), show_summary
+        else:
+            told = api.fit_networks(networks, board=board, options=options, progress=terminal)
+            show = show_networks
+    except DoesNotFit as error:
+        terminal.result(_refusal(networks, board, error))
+        raise
+    terminal.result(told)
+    show(terminal, told)
 
 
 def _refusal(networks: Sequence[Network], board: str, error: DoesNotFit) -> dict[str, object]:

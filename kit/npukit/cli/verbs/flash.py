@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Modified, PluginsOf, Quiet, Verbose, open_terminal
+from npukit.cli.options import BuildFolder, Modified, verb
 from npukit.cli.summary import show_modified, told_of
+from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
 
 
+@verb(plugins=True)
 def flash(
+    terminal: Terminal,
     build: BuildFolder,
     port: Annotated[
         str,
@@ -48,10 +51,6 @@ def flash(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
     modified: Modified = False,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Write a build into a board's flash, start it on trial, and see it confirm itself.
 
@@ -59,29 +58,28 @@ def flash(
     nothing until it has been told whose images it takes (--provision). A stock board is
     written with OpenOCD or pyOCD, as its board file says; then the firmware at PORT is asked which build it is.
     """
-    with open_terminal(as_json, verbose, quiet, board) as terminal:
-        from npukit import api
-        from npukit.cli.passphrase import asked_passphrase
-        from npukit.link.programmer import Programmed
+    from npukit import api
+    from npukit.cli.passphrase import asked_passphrase
+    from npukit.link.programmer import Programmed
 
-        built = api.load_linked(build, modified=modified)
-        show_modified(terminal, built)
-        done = api.flash(
-            built,
-            port=port,
-            key=key,
-            version=version,
-            security_counter=security_counter,
-            allow_older=allow_older,
-            provision=provision,
-            dry_run=dry_run,
-            trust=trust,
-            passphrase=asked_passphrase,
-            progress=terminal,
-        )
-        terminal.result({**done.to_json(), **told_of(built)})
-        for line in _programmed(done) if isinstance(done, Programmed) else [_summary(done)]:
-            terminal.print(line)
+    built = api.load_linked(build, modified=modified)
+    show_modified(terminal, built)
+    done = api.flash(
+        built,
+        port=port,
+        key=key,
+        version=version,
+        security_counter=security_counter,
+        allow_older=allow_older,
+        provision=provision,
+        dry_run=dry_run,
+        trust=trust,
+        passphrase=asked_passphrase,
+        progress=terminal,
+    )
+    terminal.result({**done.to_json(), **told_of(built)})
+    for line in _programmed(done) if isinstance(done, Programmed) else [_summary(done)]:
+        terminal.print(line)
 
 
 def _programmed(done: Programmed) -> list[str]:

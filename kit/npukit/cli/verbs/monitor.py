@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, On, Quiet, Verbose, open_terminal
+from npukit.cli.options import BuildFolder, On, verb
+from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from npukit.cli.terminal import Terminal
     from npukit.link.messages import Counters, PeState
     from npukit.link.runs import RunState
     from npukit.link.session import Session
     from npukit.measure.target import Target
 
 
+@verb()
 def monitor(
+    terminal: Terminal,
     build: BuildFolder,
     on: On = None,
     every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.0, help="Between two looks.")] = 1.0,
@@ -32,33 +34,29 @@ def monitor(
         bool, typer.Option("--self-test", help="At each look compare all memories with what was loaded.")
     ] = False,
     times: Annotated[int | None, typer.Option("--times", metavar="N", min=1, help="Look N times, then stop.")] = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Show the counters of a running board's PEs, and the lines its firmware sends, until Ctrl-C, or N times.
 
     It takes over the link. With --start the board computes meanwhile, and stops between two frames.
     """
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit import api
-        from npukit.measure.memory import check_memory
-        from npukit.measure.target import open_target
+    from npukit import api
+    from npukit.measure.memory import check_memory
+    from npukit.measure.target import open_target
 
-        built, looks = api.load(build), []
-        with open_target(built, on) as target:
-            if reset:
-                target.session.reset()
-            run = target.session.start(start) if start else None
-            with suppress(KeyboardInterrupt):
-                for _ in _ticks(every, times):
-                    looks.append(_show(terminal, target))
-                    if self_test:
-                        looks[-1]["bytes_checked"] = check_memory(target.session, built)
-            stopped = run.stop() if run else None
-        terminal.result({"looks": looks} | ({"run": _run_facts(stopped)} if stopped else {}))
-        if stopped:
-            terminal.print(_run_line(stopped, target.unit))
+    built, looks = api.load(build), []
+    with open_target(built, on) as target:
+        if reset:
+            target.session.reset()
+        run = target.session.start(start) if start else None
+        with suppress(KeyboardInterrupt):
+            for _ in _ticks(every, times):
+                looks.append(_show(terminal, target))
+                if self_test:
+                    looks[-1]["bytes_checked"] = check_memory(target.session, built)
+        stopped = run.stop() if run else None
+    terminal.result({"looks": looks} | ({"run": _run_facts(stopped)} if stopped else {}))
+    if stopped:
+        terminal.print(_run_line(stopped, target.unit))
 
 
 def _show(terminal: Terminal, target: Target) -> dict[str, Any]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from npukit.cli.options import AsJson, BoardName, Quiet, Verbose, open_terminal
+from npukit.cli.options import BoardName, verb
+from npukit.cli.terminal import Terminal
 
 
-def ops(board: BoardName = "pe-mesh", as_json: AsJson = False, verbose: Verbose = 0, quiet: Quiet = False) -> None:
+@verb()
+def ops(terminal: Terminal, board: BoardName = "pe-mesh") -> None:
     """List the kinds of op npukit computes, the engines of a board that run them, and their names in the formats."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit import api
+    from npukit import api
 
-        known = api.ops(board=board)
-        terminal.result(known)
-        terminal.table(("op", "engines", "types", "from TFLite", "from ONNX"), [_row(kind) for kind in known])
+    known = api.ops(board=board)
+    terminal.result(known)
+    terminal.table(("op", "engines", "types", "from TFLite", "from ONNX"), [_row(kind) for kind in known])
 
 
 def _row(kind: dict[str, Any]) -> tuple[str, ...]:

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, Quiet, Verbose, open_terminal
+from npukit.cli.options import BuildFolder, verb
+from npukit.cli.terminal import Terminal
 
 
+@verb()
 def report(
+    terminal: Terminal,
     build: BuildFolder,
     compare: Annotated[
         Path | None, typer.Option("--compare", metavar="BUILD", help="Another build, to stand beside this one.")
@@ -18,14 +21,10 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Where the page of two builds goes.")
     ] = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Write the report of a build again, with all that is known of it; or a page that compares two builds."""
-    with open_terminal(as_json, verbose, quiet) as terminal:
-        from npukit import api
+    from npukit import api
 
-        page = api.write_report(build, compare=compare, output=output)
-        terminal.result({"report": str(page)})
-        terminal.print(str(page))
+    page = api.write_report(build, compare=compare, output=output)
+    terminal.result({"report": str(page)})
+    terminal.print(str(page))

@@ -8,28 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network
-from npukit.cli.options import (
-    AsJson,
-    BuildFolder,
-    Faults,
-    Modified,
-    Network,
-    On,
-    PluginsOf,
-    Quiet,
-    Stream,
-    Verbose,
-    open_terminal,
-)
+from npukit.cli.options import BuildFolder, Faults, Modified, Network, On, Stream, verb
 from npukit.cli.summary import show_modified, told_of
+from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from npukit.cli.terminal import Terminal
     from npukit.emulator.debugged import Debugger
     from npukit.project.build_folder import Build
 
 
+@verb(plugins=True)
 def run(
+    terminal: Terminal,
     build: BuildFolder,
     inputs: Annotated[
         Path, typer.Option("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ... with a leading axis of cases.")
@@ -44,30 +34,23 @@ def run(
         int | None, typer.Option("--gdb-pe", metavar="N", help="The PE that gdb sees; else the root.")
     ] = None,
     modified: Modified = False,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Run inputs through a build and write the outputs of all cases."""
-    with open_terminal(as_json, verbose, quiet, board) as terminal:
-        import numpy as np
+    import numpy as np
 
-        from npukit import api
-        from npukit.writing import new_file
+    from npukit import api
+    from npukit.writing import new_file
 
-        built = api.load(chosen_network(build, network), modified=modified)
-        show_modified(terminal, built)
-        debugger = _debugger(built, gdb, gdb_pe, terminal) if gdb is not None else None
-        outputs = api.run(
-            built, on=on, inputs=inputs, stream=stream, faults=faults, debugger=debugger, progress=terminal
-        )
-        arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
-        with new_file(output) as path:
-            np.savez(path, **arrays)
-        told = {"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]}
-        terminal.result({**told, **told_of(built)})
-        terminal.print(f"{len(outputs[0])} cases: {output}")
+    built = api.load(chosen_network(build, network), modified=modified)
+    show_modified(terminal, built)
+    debugger = _debugger(built, gdb, gdb_pe, terminal) if gdb is not None else None
+    outputs = api.run(built, on=on, inputs=inputs, stream=stream, faults=faults, debugger=debugger, progress=terminal)
+    arrays: dict[str, Any] = {f"out{i}": array for i, array in enumerate(outputs)}
+    with new_file(output) as path:
+        np.savez(path, **arrays)
+    told = {"output": str(output), "cases": len(outputs[0]), "shapes": [list(o.shape) for o in outputs]}
+    terminal.result({**told, **told_of(built)})
+    terminal.print(f"{len(outputs[0])} cases: {output}")
 
 
 def _debugger(build: Build, port: int, pe: int | None, terminal: Terminal) -> Debugger:

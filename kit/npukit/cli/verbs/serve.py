@@ -10,10 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from npukit.cli.options import AsJson, BuildFolder, On, PluginsOf, Quiet, Verbose, open_terminal
+from npukit.cli.options import BuildFolder, On, verb
+from npukit.cli.terminal import Terminal
 
 
+@verb(plugins=True)
 def serve(
+    terminal: Terminal,
     build: BuildFolder,
     on: On = None,
     tracker: Annotated[
@@ -29,17 +32,13 @@ def serve(
     trials: Annotated[
         bool, typer.Option("--trials", help="Clients may put builds of theirs onto the board: npukit tune.")
     ] = False,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Make a board a TVM RPC server: any TVM client runs and times the network, until Ctrl-C.
 
     Clients can do nothing else, unless --trials lets them. TVM's RPC has no passwords and no encryption.
     """
     signal.signal(signal.SIGTERM, _interrupt)
-    with open_terminal(as_json, verbose, quiet, board) as terminal, suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt):
         from npukit import api
 
         serving = api.serve(build, on=on, host=host, port=port, key=key, tracker=tracker, trials=trials)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npukit.cli.options import AsJson, BoardKey, BuildFolder, On, PluginsOf, Quiet, Tracker, Verbose, open_terminal
+from npukit.cli.options import BoardKey, BuildFolder, On, Tracker, verb
+from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from npukit.cli.terminal import Terminal
     from npukit.tuner.session import Tuned
 
 
+@verb(plugins=True)
 def tune(
+    terminal: Terminal,
     build: BuildFolder,
     on: On = None,
     budget: Annotated[
@@ -30,27 +32,22 @@ def tune(
     ] = None,
     tracker: Tracker = None,
     key: BoardKey = None,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Measure other kernels, loops and mappings, keep the best for all builds to come, and build again with them."""
-    with open_terminal(as_json, verbose, quiet, board) as terminal:
-        from npukit import api
+    from npukit import api
 
-        tuned = api.tune(
-            build,
-            on=on,
-            budget_seconds=budget,
-            database=database,
-            merge=merge or (),
-            tracker=tracker,
-            key=key,
-            progress=terminal,
-        )
-        terminal.result(tuned.to_json())
-        _show(terminal, tuned)
+    tuned = api.tune(
+        build,
+        on=on,
+        budget_seconds=budget,
+        database=database,
+        merge=merge or (),
+        tracker=tracker,
+        key=key,
+        progress=terminal,
+    )
+    terminal.result(tuned.to_json())
+    _show(terminal, tuned)
 
 
 def _show(terminal: Terminal, tuned: Tuned) -> None:

@@ -8,29 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import (
-    AsJson,
-    BuildFolder,
-    Faults,
-    Inputs,
-    Modified,
-    Network,
-    On,
-    PluginsOf,
-    Quiet,
-    Stream,
-    Verbose,
-    open_terminal,
-)
+from npukit.cli.options import BuildFolder, Faults, Inputs, Modified, Network, On, Stream, verb
 from npukit.cli.summary import keep_in_report, show_modified, told_of
+from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from npukit.cli.terminal import Terminal
     from npukit.measure.validate import Validation
     from npukit.project.build_folder import Build
 
 
+@verb(plugins=True)
 def validate(
+    terminal: Terminal,
     build: BuildFolder,
     network: Network = None,
     on: On = None,
@@ -42,34 +31,29 @@ def validate(
     stream: Stream = False,
     faults: Faults = None,
     modified: Modified = False,
-    board: PluginsOf = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
 ) -> None:
     """Run a build as deployed and observed, and compare every output and layer with the reference, bit for bit.
 
     Of several networks side by side, each is compared while the others run too.
     """
-    with open_terminal(as_json, verbose, quiet, board) as terminal:
-        from npukit import api
+    from npukit import api
 
-        build = chosen_network(build, network)
-        if networks := api.load_networks(build, modified=modified):
-            refuse_for_several(build, "--inputs, --expect, --stream and --faults", inputs, expect, stream, faults)
-            show_modified(terminal, *networks.values())
-            _validate_networks(networks, on, cases, terminal)
-            return
-        built = api.load(build, modified=modified)
-        show_modified(terminal, built)
-        found = api.validate(
-            built, on=on, inputs=inputs, expect=expect, cases=cases, stream=stream, faults=faults, progress=terminal
-        )
-        terminal.result({**found.to_json(), **told_of(built)})
-        keep_in_report(terminal, built, validation=found.to_json())
-        _show(terminal, found)
-        if found.accuracy is not None:
-            terminal.print(f"{found.accuracy:.1%} of the labels are right")
+    build = chosen_network(build, network)
+    if networks := api.load_networks(build, modified=modified):
+        refuse_for_several(build, "--inputs, --expect, --stream and --faults", inputs, expect, stream, faults)
+        show_modified(terminal, *networks.values())
+        _validate_networks(networks, on, cases, terminal)
+        return
+    built = api.load(build, modified=modified)
+    show_modified(terminal, built)
+    found = api.validate(
+        built, on=on, inputs=inputs, expect=expect, cases=cases, stream=stream, faults=faults, progress=terminal
+    )
+    terminal.result({**found.to_json(), **told_of(built)})
+    keep_in_report(terminal, built, validation=found.to_json())
+    _show(terminal, found)
+    if found.accuracy is not None:
+        terminal.print(f"{found.accuracy:.1%} of the labels are right")
 
 
 def _validate_networks(builds: Mapping[str, Build], on: str | None, cases: int | None, terminal: Terminal) -> None:
