@@ -11,6 +11,7 @@ import numpy as np
 import tflite
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.tflite.dilated import with_dilated
 from npukit.frontend.tflite.fields import Options, refuse_unread
 from npukit.frontend.tflite.graphs import flattened
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, check_numbers, check_references
@@ -96,7 +97,7 @@ def _read(data: bytes, name: str) -> TfliteModel:
     graphs = _items(name, GRAPHS, model.SubgraphsLength(), model.Subgraphs)
     read = flattened([_graph(data, model, graph, codes, name) for graph in graphs], name)
     check_references(read, name)
-    return read
+    return with_dilated(read)
 
 
 def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> TfliteModel:

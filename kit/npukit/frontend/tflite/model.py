@@ -30,7 +30,10 @@ class TfliteTensor:
 
 @dataclass(frozen=True)
 class TfliteOp:
-    """An op as the file has it; `options` are those of the table that it comes with, `custom` a custom op's bytes."""
+    """An op as the file has it; `options` are those of the table that it comes with, `custom` a custom op's bytes.
+
+    A convolution that others dilate has `dilation` and `padding` (top, left, bottom, right) beside its options.
+    """
 
     index: int
     kind: str
@@ -38,6 +41,8 @@ class TfliteOp:
     outputs: tuple[int, ...]
     options: Options
     custom: bytes = b""
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True)

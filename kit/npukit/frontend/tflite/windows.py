@@ -20,7 +20,8 @@ def strides_of(op: TfliteOp) -> Pair:
 
 
 def dilation_of(op: TfliteOp) -> Pair:
-    return _positive("dilation", op.options["DilationHFactor"], op.options["DilationWFactor"])
+    own = _positive("dilation", op.options["DilationHFactor"], op.options["DilationWFactor"])
+    return own[0] * op.dilation[0], own[1] * op.dilation[1]
 
 
 def window_of(op: TfliteOp) -> Pair:
@@ -46,7 +47,7 @@ def padding_of(
 ) -> tuple[int, int, int, int]:
     """Top, left, bottom, right; SAME puts the odd one at the end."""
     if op.options["Padding"] == tflite.Padding.VALID:
-        return 0, 0, 0, 0
+        return op.padding
     totals = [same_padding(*sides) for sides in zip(size, window, strides, dilation, strict=True)]
     top, left = (total // 2 for total in totals)
     return top, left, totals[0] - top, totals[1] - left

@@ -1,0 +1,74 @@
+"""Dilated convolutions as converters write them: a convolution of an image that is cut and joined.
+
+SPACE_TO_BATCH_ND, a convolution without padding, BATCH_TO_SPACE_ND: together one convolution whose window is dilated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import tflite
+
+from npukit.frontend.tflite.model import TfliteModel, TfliteOp
+
+CUT, JOINED = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
+CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_PLAIN = {"Padding": tflite.Padding.VALID, **dict.fromkeys(("StrideH", "StrideW"), 1)}
+_UNDILATED = dict.fromkeys(("DilationHFactor", "DilationWFactor"), 1)
+
+
+def with_dilated(model: TfliteModel) -> TfliteModel:
+    """The model with each such three as one op."""
+    return replace(model, ops=tuple(_joined(model)))
+
+
+def _joined(model: TfliteModel) -> Iterator[TfliteOp]:
+    """The ops, the last of each three in place of all."""
+    reads = Counter([index for op in model.ops for index in op.inputs] + list(model.outputs))
+    makers = {index: place for place, op in enumerate(model.ops) for index in op.outputs}
+    readers = {index: place for place, op in enumerate(model.ops) for index in op.inputs}
+    found, gone = dict[int, TfliteOp](), set[int]()
+    for place, op in enumerate(model.ops):
+        ends = makers.get(op.inputs[0], place), readers.get(op.outputs[0], place)
+        if op.kind in CONVOLUTIONS and reads[op.inputs[0]] == reads[op.outputs[0]] == 1:
+            made = _dilated(model, model.ops[ends[0]], op, model.ops[ends[1]])
+            found |= {ends[1]: made} if made else {}
+            gone |= {ends[0], place} if made else set()
+    for place, op in enumerate(model.ops):
+        if place not in gone:
+            yield found.get(place, op)
+
+
+def _dilated(model: TfliteModel, cut: TfliteOp, op: TfliteOp, joined: TfliteOp) -> TfliteOp | None:
+    """The three as one convolution; None if they are anything else."""
+    if (cut.kind, joined.kind) != (CUT, JOINED) or joined.inputs[0] != op.outputs[0]:
+        return None
+    if any(op.options.get(name) != value for name, value in {**_PLAIN, **_UNDILATED}.items()):
+        return None
+    before, behind = _amounts(model, cut), _amounts(model, joined)
+    if before is None or behind is None or not _keep_scales(model, cut, joined):
+        return None
+    (height, width), around = before
+    (top, bottom), (left, right) = (around - behind[1]).tolist()
+    if not np.array_equal(before[0], behind[0]) or min(top, left, bottom, right) < 0:
+        return None
+    inputs, padded = (cut.inputs[0], *op.inputs[1:]), (top, left, bottom, right)
+    return replace(op, inputs=inputs, outputs=joined.outputs, dilation=(int(height), int(width)), padding=padded)
+
+
+def _amounts(model: TfliteModel, op: TfliteOp) -> tuple[np.ndarray, np.ndarray] | None:
+    """The sides of a block, and what is added around an image, or cut off."""
+    if len(op.inputs) != 3 or min(op.inputs) < 0 or len(model.tensors[op.inputs[0]].shape) != 4:
+        return None
+    sides, around = (model.tensors[index].value for index in op.inputs[1:])
+    if sides is None or around is None or (sides.shape, around.shape) != ((2,), (2, 2)):
+        return None
+    return sides, around
+
+
+def _keep_scales(model: TfliteModel, *moves: TfliteOp) -> bool:
+    tensors = model.tensors
+    return all(tensors[op.inputs[0]].quantization == tensors[op.outputs[0]].quantization for op in moves)
