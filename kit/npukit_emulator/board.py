@@ -95,7 +95,7 @@ class EmulatedBoard:
         self._decode = Decode(partial(_decode, cycles))
         self._kept: list[Any] = []
         self._injections = 0
-        self._pe_count, self._sram_bytes = _pe_count(figures), figures["sram_bytes"]
+        self._pe_count = _pe_count(figures)
         array = self._keep(figure_array({**figures, "refill_cycles": REFILL}))
         self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
         if not self._mesh:

@@ -103,6 +103,13 @@ def test_a_tcp_port_that_is_taken_is_named() -> None:
             open_port(number)
 
 
+def test_a_system_without_pseudo_terminals_has_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.openpty")
+    with pytest.raises(NpukitError, match="no pseudo-terminals") as error:
+        open_port()
+    assert error.value.tries == ("--port NUMBER, for TCP",)
+
+
 def test_a_board_that_fails_is_told() -> None:
     class Broken:
         def read(self, timeout: float) -> bytes:

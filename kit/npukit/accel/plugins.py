@@ -33,11 +33,6 @@ _NAMED: dict[str, Path] = {}
 """Places of the plug-ins of the board files that this process was given, by the accelerator's name."""
 
 
-def named_plugins() -> dict[str, Path]:
-    """The plug-ins given to `name_plugins`: for processes that do the same work."""
-    return dict(_NAMED)
-
-
 def name_plugins(places: Mapping[str, Path]) -> None:
     """Take the plug-ins of these accelerators from there, also for boards that do not say where theirs are."""
     _NAMED.update(places)
