@@ -125,10 +125,11 @@ class Compiled:
 def build_folder(model: Path, board: Board, output: Path, options: Options, progress: Progress) -> Build:
     """Everything `npukit build` does."""
     toolchain = find_toolchain(options.toolchain)
-    compiled = compile_network(model, board, options, progress)
-    dumped(PLAN, lambda: print_plan(compiled.plan))
-    with new_build_folder(output) as folder:
-        fill_folder(folder, compiled, toolchain, progress)
+    with toolchain.warmed_up(board.core.type):
+        compiled = compile_network(model, board, options, progress)
+        dumped(PLAN, lambda: print_plan(compiled.plan))
+        with new_build_folder(output) as folder:
+            fill_folder(folder, compiled, toolchain, progress)
     return load_build(output)
 
 

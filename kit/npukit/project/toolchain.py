@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -99,9 +102,27 @@ class Toolchain:
         ]
 
     def link_command(self, core: CoreType, objects: Sequence[Path], script: Path, output: Path) -> list[str]:
-        flags = f"{target_flags(core)[self.name]} {LINK_FLAGS[self.name]}".split()
         libraries = LINK_LIBRARIES[self.name].split()
-        return [*self.command, *flags, "-T", str(script), *map(str, objects), *libraries, "-o", str(output)]
+        return [*self._linker(core), "-T", str(script), *map(str, objects), *libraries, "-o", str(output)]
+
+    def _linker(self, core: CoreType) -> list[str]:
+        return [*self.command, *f"{target_flags(core)[self.name]} {LINK_FLAGS[self.name]}".split()]
+
+    @contextmanager
+    def warmed_up(self, core: CoreType) -> Iterator[None]:
+        """Compile zig's runtime library beside other work: every image has it, and it takes seconds, once for all
+        builds. A link meanwhile waits for it."""
+        if self.name != "zig":
+            yield
+            return
+        with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
+            empty = [*self._linker(core), "-x", "c", os.devnull, "-o", str(Path(scratch) / "empty.elf")]
+            process = subprocess.Popen(empty, cwd=scratch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                yield
+            finally:
+                process.terminate()
+                process.wait()
 
 
 def find_toolchain(choice: str | None = None) -> Toolchain:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import accumulate, product
 
 from npukit.board.noc import DRAM
@@ -129,7 +129,7 @@ class _BatchEmitter:
         self._places = list(self._in_order(turns_of(problem.graph, wanted.bands)))
         self._due = SendAfter(problem.graph, wanted.bands, low_memory=wanted.low_memory)
         self._rooms = self._rooms_for_weight_tiles()
-        self._cut = cache(self._cut_anew)
+        self._cuts: dict[tuple[int, Box], list[Box]] = {}
         self._to_compute: dict[int, list[WeightTile]] = {}
         for weight_tile in self._weight_tiles():
             self._to_compute.setdefault(weight_tile.place, []).append(weight_tile)
@@ -234,12 +234,16 @@ class _BatchEmitter:
         found = []
         for frame in place.frames:
             for tile in place.turn.tiles(self.emitter.assignments[frame]):
-                boxes = self._cut(place.turn.index, tile.box)
-                found.append([Piece(frame, tile, box) for box in boxes])
+                found.append([Piece(frame, tile, box) for box in self._cut(place.turn.index, tile.box)])
         return found
 
-    def _cut_anew(self, index: int, box: Box) -> list[Box]:
+    def _cut(self, index: int, box: Box) -> list[Box]:
         """The boxes that are computed with one weight tile each; the same in every micro-batch."""
+        if (index, box) not in self._cuts:
+            self._cuts[index, box] = self._cut_anew(index, box)
+        return self._cuts[index, box]
+
+    def _cut_anew(self, index: int, box: Box) -> list[Box]:
         wanted = min(self._rooms[index] // self._batch.weight_tiles, MOST_WEIGHT_TILE_BYTES)
         most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)

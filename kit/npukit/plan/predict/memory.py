@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,14 +139,17 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     return tuple(best)
 
 
-def _meetings(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
-    """The lifetimes that each one meets: those that need bytes when it does."""
+def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
+    """The lifetimes that need bytes when each one does: of a large plan, millions in all."""
     spans = [(number, *span) for number, life in enumerate(lifetimes) if life.bytes for span in life.spans]
     owners, firsts, lasts = np.array(spans, np.int64).reshape(-1, 3).T
-    met: list[set[int]] = [set() for _ in lifetimes]
-    for one, other in np.argwhere((firsts[:, None] <= lasts) & (firsts <= lasts[:, None])).tolist():
-        met[owners[one]].add(int(owners[other]))
-    return met
+    found: list[array[int]] = []
+    for life in lifetimes:
+        meets = np.zeros(len(lifetimes), bool)
+        for first, last in life.spans if life.bytes else ():
+            meets[owners[(firsts <= last) & (first <= lasts)]] = True
+        found.append(array("i", np.flatnonzero(meets).astype(np.intc).tobytes()))
+    return found
 
 
 @dataclass(frozen=True)
