@@ -321,12 +321,23 @@ def fill_folder(
 def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     """The digest that names this build: of the network, the board, the plan and the compiler."""
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
-    parts += [compiled.board.model_dump_json(), str(compiled.plan), toolchain.title, __version__]
+    parts += [
+        compiled.board.model_dump_json(),
+        *_own_code(compiled.board),
+        str(compiled.plan),
+        toolchain.title,
+        __version__,
+    ]
     parts += [str(compiled.company)] if compiled.company else []
     parts += ["traces"] if compiled.options.trace else []
     parts += ["tests itself"] if compiled.options.self_test else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
+
+
+def _own_code(board: Board) -> list[str]:
+    """The digest of the C that a user's board brings."""
+    return [file_digest(board.hal_file)] if board.hal_file else []
 
 
 def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:

@@ -10,8 +10,8 @@ import pytest
 from end_to_end.builds import DIGITS
 from helpers import CHECKOUT
 from npukit import api
-from npukit.accel.skeleton import new_accelerator
 from npukit.errors import NpukitError
+from npukit.skeleton import new_accelerator
 
 MODEL = DIGITS / "digits_int8.tflite"
 SYSTOLIC = str(CHECKOUT / "examples/accelerators/systolic8x8/systolic8x8.toml")

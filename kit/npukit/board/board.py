@@ -208,11 +208,16 @@ class Renode(_Part):
 
 
 class Board(_Part):
-    """One board file. Frozen; everything that must agree on the hardware reads it from here."""
+    """One board file. Frozen; everything that must agree on the hardware reads it from here.
+
+    `hal` is the name of one of npukit's files in `firmware/hal/`; or, in a board file, a C file beside it, which is
+    then `hal_file`. Where a board is stored there is no such place.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     summary: Line
     hal: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    hal_file: Path | None = Field(default=None, exclude=True)
     runs_on: tuple[RunsOn, ...]
     core: Core
     memory: tuple[Memory, ...]
@@ -226,6 +231,14 @@ class Board(_Part):
     qemu: Qemu | None = None
     energy: Energy | None = None
     renode: Renode | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_hal(cls, tables: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        folder, hal = (info.context or {}).get("folder"), tables.get("hal")
+        if folder and isinstance(hal, str) and hal.endswith(".c"):
+            return {**tables, "hal": Path(hal).stem, "hal_file": (folder / hal).resolve()}
+        return {key: value for key, value in tables.items() if key != "hal_file"}
 
     @model_validator(mode="after")
     def _every_kind_has_one_home(self) -> Board:
@@ -253,9 +266,9 @@ class Board(_Part):
 
     @property
     def as_stored(self) -> Board:
-        """The board without the places of plug-ins."""
+        """The board without the places of plug-ins and of its own code."""
         slots = tuple(slot.model_copy(update={"plugin": None}) for slot in self.accelerator)
-        return self.model_copy(update={"accelerator": slots})
+        return self.model_copy(update={"accelerator": slots, "hal_file": None})
 
     def memory_for(self, kind: Holds) -> Memory:
         return next(m for m in self.memory if kind in m.holds)

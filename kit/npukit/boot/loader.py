@@ -13,6 +13,7 @@ from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.project.elf import Elf
 from npukit.project.files import Tuning
+from npukit.project.hal import hal_source
 from npukit.project.layout import memory_layout
 from npukit.project.render import render_board_header, render_flash_header, render_link_script
 from npukit.project.stack import stack_bound
@@ -79,7 +80,7 @@ class _Build:
 
     def _units(self) -> list[tuple[PurePosixPath, Tuning]]:
         own = sorted(f"boot/{path.name}" for path in (self.firmware / "boot").glob("*.c"))
-        units = [*_SOURCES, (f"hal/{self.board.hal}.c", "size"), *((name, "size") for name in own)]
+        units = [*_SOURCES, (hal_source(self.board).as_posix(), "size"), *((name, "size") for name in own)]
         return [(PurePosixPath(name), tuning) for name, tuning in units]
 
     def _compile(self, source: PurePosixPath, tuning: Tuning) -> Path:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from npukit.arrays import load_arrays
 from npukit.board.board import Board
+from npukit.data import data_folder
 from npukit.display import layers_table
 from npukit.errors import NpukitError
 from npukit.net.net import Net
@@ -24,9 +25,10 @@ from npukit.plan.ir.check import check_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import load_plan
 from npukit.project.accelerators import model_for
-from npukit.project.by_hand import changed_files, in_project, is_made, made_of, making
+from npukit.project.by_hand import PROJECT, changed_files, in_project, is_made, made_of, making
 from npukit.project.elf_file import check_elf
 from npukit.project.folder_files import differing_files, file_digest, read_text
+from npukit.project.hal import FOLDER
 from npukit.project.image import Image
 from npukit.project.manifest import Manifest, NetworksManifest
 from npukit.writing import FULL, cannot_write, told_if_unwritable
@@ -38,6 +40,7 @@ GOLDEN = "golden.npz"
 SPANS = "steps.json"
 REPORT = "report.html"
 
+_HAL = PROJECT / "firmware" / FOLDER
 _ALWAYS = (TEXT, VALUES, PLAN, GOLDEN)
 _SOMETIMES = (SPANS, "loops.json")
 _SPANS = TypeAdapter(dict[int, list[int]])
@@ -58,7 +61,10 @@ class Build:
 
     @property
     def board(self) -> Board:
-        return self.manifest.board
+        """The board; its own hardware abstraction layer is the project's copy."""
+        copy = self.folder / _HAL / f"{self.manifest.board.hal}.c"
+        own = not (data_folder("firmware") / "hal" / copy.name).is_file()
+        return self.manifest.board.model_copy(update={"hal_file": copy}) if own else self.manifest.board
 
     @property
     def build_id(self) -> bytes:

@@ -32,6 +32,9 @@ MEASURING_ROOM = 16 << 20
 
 OWN_SUFFIX = ".own"
 
+_HAL = ("hal_", "clock_")
+"""How functions begin that the board's C defines."""
+
 SECONDS = 300
 """More than any compilation takes, the first one of a fresh zig included."""
 
@@ -40,7 +43,9 @@ class MissingFunction(NpukitError):
     """Code calls `function`, which nothing in the image has."""
 
     def __init__(self, function: str, what: str) -> None:
-        super().__init__(f"the toolchain did not {what}: nothing has the function {function}", tries=_TRIES)
+        of_the_board = ["npukit boards FILE.toml says what the board's C lacks"] if function.startswith(_HAL) else []
+        message = f"the toolchain did not {what}: nothing has the function {function}"
+        super().__init__(message, tries=[*of_the_board, *_TRIES])
         self.function = function
 
 

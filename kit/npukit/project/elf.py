@@ -72,6 +72,11 @@ class Elf:
         return found
 
     @cached_property
+    def function_names(self) -> set[str]:
+        """The names of functions that it has; those of an object file have no addresses yet."""
+        return {symbol.name for symbol in self._symbols if _is_function(symbol)}
+
+    @cached_property
     def data_in_code(self) -> list[tuple[int, int]]:
         """Stretches of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
         marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in self._symbols if s.name[:2] in ("$d", "$t"))

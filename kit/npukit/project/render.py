@@ -20,6 +20,7 @@ from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
 from npukit.project.files import Company, Project, Role, roles_of
+from npukit.project.hal import FOLDER, copy_hal
 from npukit.project.layout import MemoryLayout
 from npukit.templates import templates_in
 
@@ -27,9 +28,6 @@ ALWAYS = ("include", "libc", "rpc", "startup")
 """Folders of the firmware that every image has."""
 
 SELF_TEST = "self_test"
-
-_ONE_CORE = ("single_core.c", "single_core.h")
-"""Files that boards without a mesh share."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +100,7 @@ def _copy_firmware(board: Board, target: Path) -> None:
     origin = data_folder("firmware")
     for name in (*ALWAYS, *(["noc"] if board.noc else [])):
         shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
-    (target / "hal").mkdir()
-    for name in (f"{board.hal}.c", *([] if board.noc else _ONE_CORE)):
-        shutil.copyfile(origin / "hal" / name, target / "hal" / name)
+    copy_hal(board, target / FOLDER)
     for path in sorted(origin.glob("*.c")):
         shutil.copyfile(path, target / path.name)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from npukit.cli.options import verb
 from npukit.cli.terminal import Terminal
@@ -13,14 +15,21 @@ if TYPE_CHECKING:
 
 
 @verb()
-def boards(terminal: Terminal) -> None:
-    """List the boards npukit knows."""
-    from npukit.board.board import known_boards
+def boards(
+    terminal: Terminal,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[BOARD]", help="A board, or a board file of your own: looked at alone.")
+    ] = None,
+) -> None:
+    """List the boards npukit knows; or check one: its figures, and that its C has all that the firmware calls."""
+    from npukit.board.board import known_boards, load_board
 
-    known = list(known_boards())
+    known = [load_board(file)] if file else list(known_boards())
     terminal.result([_facts(board) for board in known])
     headings = ("board", ">PEs", "memory a PE", ">clock", "accelerators", "runs on")
     terminal.table(headings, [_row(board) for board in known])
+    if file:
+        _check(known[0])
 
 
 def _facts(board: Board) -> dict[str, Any]:
@@ -37,3 +46,15 @@ def _row(board: Board) -> tuple[str, ...]:
     accelerators = ", ".join(slot.name for slot in board.accelerator) or "none"
     clock = f"{board.core.clock_hz / 1e6:g} MHz"
     return board.name, str(board.pe_count), memory, clock, accelerators, ", ".join(board.runs_on)
+
+
+def _check(board: Board) -> None:
+    """Raises an error that names what the board's C lacks."""
+    from npukit.errors import NpukitError
+    from npukit.project.hal import hal_source, missing_functions
+    from npukit.project.toolchain import find_toolchain
+
+    missing, source = missing_functions(board, find_toolchain()), hal_source(board)
+    if missing:
+        message = f"{source.name} of board {board.name} does not define {', '.join(missing)}"
+        raise NpukitError(message, tries=["firmware/include/hal.h says what each is for", "npukit new board NAME"])

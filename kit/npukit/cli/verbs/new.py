@@ -10,22 +10,34 @@ import typer
 from npukit.cli.options import verb
 from npukit.cli.terminal import Terminal
 
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Small letters, digits and _.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Where; a folder NAME by default.")
+]
+
 new = typer.Typer(help="Start something of your own from a working skeleton.", no_args_is_help=True)
 
 
 @new.command(epilog="Example: npukit new accelerator my_npu")
 @verb()
-def accelerator(
-    terminal: Terminal,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Small letters, digits and _.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Where; a folder NAME by default.")
-    ] = None,
-) -> None:
+def accelerator(terminal: Terminal, name: Name, output: Output = None) -> None:
     """A plug-in for an accelerator: board file, C driver, stand-in, emulator model, tests. It works as it is."""
-    from npukit.accel.skeleton import new_accelerator
+    from npukit.skeleton import new_accelerator
 
     folder = output or Path(name)
-    files = new_accelerator(name, folder)
+    _tell(terminal, name, folder, new_accelerator(name, folder))
+
+
+@new.command(epilog="Example: npukit new board my_board")
+@verb()
+def board(terminal: Terminal, name: Name, output: Output = None) -> None:
+    """A board of your own: its file, and the C of its clock and link. It works as it is, as its twin in QEMU."""
+    from npukit.skeleton import new_board
+
+    folder = output or Path(name)
+    _tell(terminal, name, folder, new_board(name, folder))
+
+
+def _tell(terminal: Terminal, name: str, folder: Path, files: list[Path]) -> None:
     terminal.result({"name": name, "folder": str(folder), "files": [str(path) for path in files]})
     terminal.note(f"wrote {folder}; next: npukit build MODEL --board {folder / name}.toml -o out")

@@ -1,4 +1,4 @@
-"""A new accelerator that works as it is, from `templates/accelerator/`, for a chip maker to go on from."""
+"""Skeletons that work as they are, for their makers to go on from: an accelerator, a board."""
 
 from __future__ import annotations
 
@@ -6,37 +6,46 @@ import keyword
 import re
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from jinja2 import Environment
 
+from npukit.board.board import board_names
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.net import CORE
 from npukit.templates import templates_in
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+Kind = Literal["accelerator", "board"]
+
+_NAMES = {"accelerator": re.compile(r"[a-z][a-z0-9_]*"), "board": re.compile(r"[a-z][a-z0-9_-]*")}
 _PLACEHOLDER = "NAME"
-_TAKEN = (CORE, "mac_array", "npukit")
 
 
 def new_accelerator(name: str, folder: Path) -> list[Path]:
     """Write the skeleton of the accelerator `name` into `folder`, which must not be there or be empty."""
-    _check(name, folder)
-    environment = _environment()
-    return [_write(environment, path, name, folder) for path in environment.list_templates(["j2"])]
+    return _new("accelerator", name, folder, {CORE, "mac_array", "npukit"})
 
 
-def _check(name: str, folder: Path) -> None:
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in _TAKEN:
+def new_board(name: str, folder: Path) -> list[Path]:
+    """Write the skeleton of the board `name` into `folder`, which must not be there or be empty."""
+    return _new("board", name, folder, {*board_names()})
+
+
+def _new(kind: Kind, name: str, folder: Path, taken: set[str]) -> list[Path]:
+    if not _NAMES[kind].fullmatch(name) or keyword.iskeyword(name) or name in taken:
         raise NpukitError(
-            f"{name} cannot be the name of an accelerator",
-            tries=[
-                "small letters, digits and _, a letter first",
-                "a name that Python and npukit do not use themselves",
-            ],
+            f"{name} cannot be the name of {_a(kind)}",
+            tries=["small letters, digits and _, a letter first", f"a name of its own, not {', '.join(sorted(taken))}"],
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NpukitError(f"{folder} is there already", tries=["another folder with -o", f"remove {folder}"])
+    environment = _environment(kind)
+    return [_write(environment, path, name, folder) for path in environment.list_templates(["j2"])]
+
+
+def _a(kind: Kind) -> str:
+    return f"{'an' if kind == 'accelerator' else 'a'} {kind}"
 
 
 def _write(environment: Environment, template: str, name: str, folder: Path) -> Path:
@@ -60,7 +69,7 @@ def _board(name: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    environment = templates_in("accelerator")
+def _environment(kind: Kind) -> Environment:
+    environment = templates_in(kind)
     environment.filters["pascal"] = lambda name: "".join(part.capitalize() for part in name.split("_"))
     return environment

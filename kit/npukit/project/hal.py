@@ -1,0 +1,76 @@
+"""A board's hardware abstraction layer: the C that talks to its clock and its link, npukit's own or a user's."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from npukit.board.board import Board
+from npukit.data import data_folder
+from npukit.errors import NpukitError
+from npukit.project.elf import Elf
+from npukit.project.toolchain import Toolchain
+
+FOLDER = "hal"
+_ONE_CORE = "single_core"
+"""The file with a header that boards without a mesh share."""
+_DECLARED = re.compile(r"^[^#/*\n]*?\b((?:hal|clock)_\w+)\(", re.MULTILINE)
+_SECONDS = 60
+
+
+def hal_source(board: Board) -> Path:
+    """The board's C file."""
+    own = data_folder("firmware") / FOLDER / f"{board.hal}.c"
+    source = board.hal_file or own
+    if source.is_file():
+        return source
+    known = ", ".join(sorted(path.stem for path in own.parent.glob("*.c") if path.stem != _ONE_CORE))
+    tries = [f"one of npukit's: {known}", 'hal = "FILE.c", beside the board file', "npukit new board NAME"]
+    raise NpukitError(f"board {board.name} has the hal {source.name}, which is not there", tries=tries)
+
+
+def hal_sources(board: Board) -> tuple[Path, ...]:
+    """The C files of the board's hardware abstraction layer."""
+    return (hal_source(board), *([] if board.noc else [data_folder("firmware") / FOLDER / f"{_ONE_CORE}.c"]))
+
+
+def copy_hal(board: Board, target: Path) -> None:
+    """Copy the board's C into a project's folder; that of a user with the headers beside it."""
+    target.mkdir()
+    for source in hal_sources(board):
+        shutil.copyfile(source, target / source.name)
+    if not board.noc:
+        shutil.copyfile(data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h", target / f"{_ONE_CORE}.h")
+    if board.hal_file:
+        for header in board.hal_file.parent.glob("*.h"):
+            shutil.copyfile(header, target / header.name)
+
+
+def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
+    """The functions of `hal.h` that the board's C does not define. An error if it does not compile."""
+    from npukit.project.render import render_board_header
+
+    include = data_folder("firmware") / "include"
+    with tempfile.TemporaryDirectory() as folder:
+        render_board_header(board, Path(folder) / "board.h")
+        sources, defined = hal_sources(board), set[str]()
+        folders = [Path(folder), include, *{source.parent for source in sources}]
+        for source in sources:
+            output = Path(folder) / f"{source.stem}.o"
+            _compile(board, toolchain, source, folders, output)
+            defined |= Elf(output).function_names
+    headers = [include / "hal.h", *([] if board.noc else [data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h"])]
+    declared = {name for header in headers for name in _DECLARED.findall(header.read_text(encoding="utf-8"))}
+    return sorted(declared - defined)
+
+
+def _compile(board: Board, toolchain: Toolchain, source: Path, folders: list[Path], output: Path) -> None:
+    includes = [PurePosixPath(folder.as_posix()) for folder in folders]
+    path = PurePosixPath(source.as_posix())
+    command = toolchain.compile_command(board.core.type, path, "size", includes, source.parent, output)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    if done.returncode != 0:
+        raise NpukitError(f"{toolchain.title} does not compile {source.name}: {done.stderr.strip()[:800]}")
