@@ -57,7 +57,7 @@ def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         render_board_header(board, Path(folder) / "board.h")
         sources, defined = hal_sources(board), set[str]()
-        folders = [Path(folder), include, *{source.parent for source in sources}]
+        folders = [Path(folder), include, data_folder("firmware") / "noc", *{source.parent for source in sources}]
         for source in sources:
             output = Path(folder) / f"{source.stem}.o"
             _compile(board, toolchain, source, folders, output)
