@@ -33,7 +33,7 @@ MEASURING_ROOM = 16 << 20
 OWN_SUFFIX = ".own"
 
 _HAL = ("hal_", "clock_")
-"""How functions begin that the board's C defines."""
+"""Beginnings of the names of functions that the board's C defines."""
 
 SECONDS = 300
 """More than any compilation takes, the first one of a fresh zig included."""
