@@ -156,19 +156,49 @@ def test_an_input_that_is_fixed_chooses_its_branch(rate: int, tmp_path: Path) ->
     assert ("exp" in str(net)) == (rate == 16000)
 
 
+def growing(trips: str) -> list[onnx.NodeProto]:
+    """A loop that adds x to a sum at each step, ends behind step 3, and keeps all sums."""
+    body = helper.make_graph(
+        [node("Add", "sum x", "more"), node("Less", "i three", "go"), node("Identity", "more", "kept")],
+        "body",
+        [tensor("i", [], INT64), tensor("k", [], BOOL), tensor("sum", [2, 3])],
+        [tensor("go", [], BOOL), tensor("more", [2, 3]), tensor("kept", [2, 3])],
+        [constant("three", 3, np.int64)],
+    )
+    return [helper.make_node("Loop", [trips, "yes", "x"], ["last", "all"], body=body), node("Add", "last all", "y")]
+
+
+@pytest.mark.parametrize("trips", [2, 9])
+def test_a_loop_of_known_steps_is_unrolled(trips: int, tmp_path: Path) -> None:
+    steps = min(trips, 4)
+    ends = [tensor("x", [2, 3])], [tensor("y", [steps, 2, 3])]
+    written(tmp_path / "m.onnx", growing("n"), [constant("n", trips, np.int64), constant("yes", True, bool)], ends)
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime, an oracle, is not installed")
+    (want,) = runtime.InferenceSession(str(tmp_path / "m.onnx")).run(None, {"x": noise(2, 3)})
+    (got,) = run_reference(load_model(tmp_path / "m.onnx", in_float=True).net, [noise(2, 3)])
+    assert np.allclose(got, want, rtol=1e-6)
+
+
+def test_a_loop_of_steps_that_frames_decide_is_refused(tmp_path: Path) -> None:
+    ends = [tensor("n", [], INT64), tensor("x", [2, 3])], [tensor("y", ["steps", 2, 3])]
+    written(tmp_path / "m.onnx", growing("n"), [constant("yes", True, bool)], ends)
+    with pytest.raises(NpukitError, match="takes as many steps as frames decide"):
+        load_model(tmp_path / "m.onnx", in_float=True)
+    assert len(load_model(tmp_path / "m.onnx", input_shapes={"n": 2.0}, in_float=True).net.inputs) == 1
+
+
 def test_other_graphs_in_nodes_are_refused_by_name(tmp_path: Path) -> None:
     body = helper.make_graph(
         [node("Identity", "k", "go")], "body", [tensor("i", [], INT64), tensor("k", [], BOOL)], [tensor("go", [], BOOL)]
     )
-    loop = helper.make_node("Loop", ["n", ""], [], body=body)
-    nodes = [node("Relu", "x", "y"), loop]
+    nodes = [node("Relu", "x", "y"), helper.make_node("Scan", ["n"], [], body=body, num_scan_inputs=1)]
     written(
         tmp_path / "m.onnx",
         nodes,
         [constant("n", 3, np.int64)],
         ([tensor("x", [2])], [tensor("y", [2])]),
     )
-    with pytest.raises(NpukitError, match=r"node 1 \(Loop\) holds a graph"):
+    with pytest.raises(NpukitError, match=r"node 1 \(Scan\) holds a graph"):
         load_model(tmp_path / "m.onnx", in_float=True)
 
 

@@ -329,3 +329,16 @@ def test_open_sizes_are_named_where_the_default_does_not_do(tmp_path: Path) -> N
     with pytest.raises(NpukitError, match="impossible shape") as raised:
         load_model(filtered(tmp_path), in_float=True)
     assert "--input sound:?x1x?x1" in raised.value.tries[0]
+
+
+def test_a_choice_between_integers_of_different_scales_is_refused(tmp_path: Path) -> None:
+    """TFLite's kernel copies the integers for what they are, whatever the file says that they stand for."""
+    model = Model()
+    model.inputs.append(model.tensor("which", (2, 3), dtype="bool"))
+    for name, scale in (("a", 0.05), ("b", 0.2)):
+        model.input(name, (2, 3), scale)
+    model.tensor("y", (2, 3), 0.05)
+    model.op("SELECT_V2", ["which", "a", "b"], ["y"], "SelectV2")
+    (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
+    with pytest.raises(NpukitError, match="'y' is quantised otherwise than 'b', which it only moves"):
+        load_model(tmp_path / "model.tflite")

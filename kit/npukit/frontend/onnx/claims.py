@@ -92,12 +92,12 @@ def check_claims(model: onnx.ModelProto, name: str) -> None:
 
 
 def _graphs(graph: onnx.GraphProto, name: str, depth: int) -> Iterator[onnx.GraphProto]:
-    """The graph, and those of the branches of its Ifs."""
+    """The graph, and those of its branches and loops."""
     yield graph
     for index, node in enumerate(graph.node):
         inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-        if inner and (node.op_type != "If" or depth == DEEPEST):
-            much = "branches too deep in each other" if node.op_type == "If" else "a graph"
+        if inner and (node.op_type not in ("If", "Loop") or depth == DEEPEST):
+            much = "graphs too deep in each other" if node.op_type in ("If", "Loop") else "a graph"
             raise NpukitError(f"{name}: node {index} ({node.op_type}) holds {much}, which npukit does not read")
         for each in inner:
             yield from _graphs(each, name, depth + 1)

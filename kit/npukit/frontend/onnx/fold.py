@@ -1,4 +1,4 @@
-"""ONNX graphs with what is known computed: constants, shapes, and the branch that a known condition chooses.
+"""ONNX graphs with what is known computed: constants, shapes, the branch that a known condition chooses, loops.
 
 Exporters write sizes as chains of Shape, Gather, Concat and the like. Once the inputs' shapes are closed, these are
 constants. What quantises stays, even of constants: it says how weights are stored. Of branches whose condition is
@@ -19,7 +19,7 @@ from onnx import TypeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from npukit.errors import NpukitError
-from npukit.net.limits import ELEMENTS, OPS, TENSOR_BYTES, check_shape
+from npukit.net.limits import ELEMENTS, OPS, STEPS, TENSOR_BYTES, check_shape
 
 FOLDED = frozenset(
     (
@@ -33,6 +33,8 @@ FOLDED = frozenset(
 """Ops that sizes and masks are computed with: none takes long for what it gives."""
 UNBOUNDED = frozenset(("NonZero",))
 """Ops whose result is as large as a few times what they are given, which its values alone tell."""
+AXES_ARE_INPUTS = 13
+"""The first opset in which Unsqueeze is given its axes as an input."""
 NAMED = 1 << 12
 """Elements of a constant whose values may say the shape of a result."""
 
@@ -90,6 +92,8 @@ class _Fold:
             moved = self._renamed(node, names)
             if moved.op_type == "If" and moved.domain in ("", "ai.onnx"):
                 self._branches(moved, names)
+            elif moved.op_type == "Loop" and moved.domain in ("", "ai.onnx"):
+                self._loop(moved, names)
             elif not self._fold(moved):
                 self._keep(moved)
         return names
@@ -123,8 +127,56 @@ class _Fold:
         for (one, other), output in zip(parts, node.output, strict=False):
             self._keep(helper.make_node("Where", [node.input[0], one, other], [output], name=node.name))
 
+    def _loop(self, node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+        """The steps of a loop one after the other; how many there are must be known now."""
+        place = f"{self.name}: {node.name or 'a Loop'}"
+        body = next((each.g for each in node.attribute if each.name == "body"), onnx.GraphProto())
+        trips, goes_on, *values = node.input
+        last = int(self._now(trips, place).item()) if trips else STEPS.most + 1
+        goes_on = goes_on or self._constant(np.array(True))
+        if len(body.input) != 2 + len(values) or len(body.output) != 1 + len(node.output):
+            raise NpukitError(f"{place} does not have the values that its body takes and gives")
+        scans: list[list[str]] = [[] for _ in body.output[1 + len(values) :]]
+        for step in range(last):
+            STEPS.check(step, f"{place}, as far as it is unrolled")
+            if not self._now(goes_on, place).any():
+                break
+            given = (self._constant(np.array(step, np.int64)), goes_on, *values)
+            taken = dict(zip((value.name for value in body.input), given, strict=True))
+            goes_on, *made = self._branch(body, {**names, **taken})
+            values = made[: len(values)]
+            for scan, part in zip(scans, made[len(values) :], strict=True):
+                scan.append(self._with_axis(part))
+        for made, output in zip(values, node.output, strict=False):
+            self._keep(helper.make_node("Identity", [made], [output]), alias=True)
+        for scan, output in zip(scans, node.output[len(values) :], strict=True):
+            self._keep(helper.make_node("Concat", scan, [output], axis=0), alias=True)
+
+    def _now(self, name: str, place: str) -> np.ndarray:
+        """The value of what a loop's length depends on."""
+        if name not in self.known:
+            raise NpukitError(
+                f"{place} takes as many steps as frames decide", tries=["--input NAME=8, if it is an input"]
+            )
+        return self.value(name)
+
+    def _constant(self, value: np.ndarray) -> str:
+        """The name of a new constant."""
+        self.hold(numpy_helper.from_array(value, self._new("constant")))
+        return next(reversed(self.known))
+
+    def _with_axis(self, name: str) -> str:
+        """The name of a value with an axis of size 1 in front."""
+        made = self._new(name)
+        old = next(entry.version for entry in self.imports if entry.domain in ("", "ai.onnx")) < AXES_ARE_INPUTS
+        inputs = [name] if old else [name, self._constant(np.array([0], np.int64))]
+        node = helper.make_node("Unsqueeze", inputs, [made])
+        node.attribute.extend([helper.make_attribute("axes", [0])] if old else [])
+        self._keep(node, alias=True)
+        return made
+
     def _branch(self, graph: onnx.GraphProto, names: Mapping[str, str]) -> list[str]:
-        """The names of a branch's outputs, once its nodes are here."""
+        """The names of the outputs of a branch, or of a loop's step, once its nodes are here."""
         inner = dict(names)
         for tensor in graph.initializer:
             held = onnx.TensorProto()

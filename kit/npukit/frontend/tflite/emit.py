@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -269,9 +270,10 @@ def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
     made = [model.tensors[index] for index in op.outputs]
     read = [model.tensors[index] for index in tuple(op.inputs) if index >= 0]
     data = [each for each in read if each.dtype == made[0].dtype and each.quantization is not None]
-    for result in made:
-        if data and not _alike(data[0].quantization, result.quantization):
-            raise NpukitError(f"{result.name!r} is quantised otherwise than {data[0].name!r}, which it only moves")
+    moved = [*data[:1], *(each for each in data[1:] if each.value is None)]
+    for source, result in product(moved, made):
+        if not _alike(source.quantization, result.quantization):
+            raise NpukitError(f"{result.name!r} is quantised otherwise than {source.name!r}, which it only moves")
 
 
 def _alike(first: Quantization | None, second: Quantization | None) -> bool:
