@@ -209,7 +209,7 @@ def plan_on(board: Board, prepared: Prepared, options: Options, progress: Progre
 
 def _planned(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     """The best plan of the prepared nets by the objective."""
-    progress.stage(f"plan for {board.name}{_if_long(board, options)}")
+    progress.stage(f"plan for {board.name}{_if_sequential(prepared.net, options) or _if_long(board, options)}")
     found: list[Compiled] = []
     refused: NpukitError | None = None
     for net in prepared.nets:
@@ -251,6 +251,12 @@ def _or_in_sums(compiled: Compiled) -> Compiled:
     except DoesNotFit:
         return compiled
     return better(compiled, Compiled(cut, board, planned, options), "sums whole or in parts")
+
+
+def _if_sequential(net: Net, options: Options) -> str:
+    """A remark on frames that cannot be taken side by side."""
+    asked = net.states and options.objective == "throughput"
+    return ": each frame needs what the one before left, so that latency is what counts" if asked else ""
 
 
 def _if_long(board: Board, options: Options) -> str:

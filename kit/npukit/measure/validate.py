@@ -92,19 +92,12 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
     steps = [step for pe in plan.pes for step in pe.tiles]
     every = sequences(cases, plan.frames_of_all)
     _forget_earlier_runs(target.session, net, cases, len(every[0][0]))
-    for sequence in progress.track(every, f"validate on {target.name}"):
-        before = [run_round(target.session, net, cases, chosen, observe=False) for chosen in sequence]
-        values: dict[str, np.ndarray] | None = None
-        for chosen, deployed in zip(sequence, before, strict=True):
-            inputs = {case: [array[case] for array in cases.inputs] for case in dict.fromkeys(chosen)}
-            reference = {case: evaluate(net, given, values) for case, given in inputs.items()}
-            values = reference[chosen[0]] if cases.sequence else None
-            observed = run_round(target.session, net, cases, chosen, observe=True)
-            found += _differing_tiles(target, net, plan, chosen, reference)
-            for path, outputs in ((OBSERVED, observed), (DEPLOYED, deployed)):
-                found += differing_outputs(net, cases, chosen, outputs, path, reference)
-            paths_equal = paths_equal and all(map(_same_outputs, deployed, observed))
-            answers |= {case: answer(got[0]) for case, got in zip(chosen, deployed, strict=True)}
+    for ran in _run_twice(target, net, cases, every, progress):
+        found += _differing_tiles(target, net, plan, ran.chosen, ran.reference)
+        for path, outputs in ((OBSERVED, ran.observed), (DEPLOYED, ran.deployed)):
+            found += differing_outputs(net, cases, ran.chosen, outputs, path, ran.reference)
+        paths_equal = paths_equal and all(map(_same_outputs, ran.deployed, ran.observed))
+        answers |= {case: answer(got[0]) for case, got in zip(ran.chosen, ran.deployed, strict=True)}
     return Validation(
         engine=target.name,
         cases=cases.count,
@@ -115,6 +108,37 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
         paths_equal=paths_equal,
         accuracy=_accuracy(cases, answers),
     )
+
+
+Outputs = list[list[np.ndarray]]
+"""The outputs of each frame of a round."""
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """A round on both paths, the observed one having been the device's last, and the reference's values by case."""
+
+    chosen: tuple[int, ...]
+    reference: Mapping[int, dict[str, np.ndarray]]
+    deployed: Outputs
+    observed: Outputs
+
+
+def _run_twice(
+    target: Target, net: Net, cases: Cases, every: Sequence[Sequence[tuple[int, ...]]], progress: Progress
+) -> Iterator[_Ran]:
+    """Each sequence of rounds deployed, and then observed; of a long stream both tell how far they are."""
+    session, name, is_stream = target.session, f"validate on {target.name}", len(every) == 1
+    for rounds in every if is_stream else progress.track(every, name):
+        before = progress.track(rounds, name) if is_stream else rounds
+        deployed = [run_round(session, net, cases, chosen, observe=False) for chosen in before]
+        again = progress.track(rounds, f"{name}, observed") if is_stream else rounds
+        values: dict[str, np.ndarray] | None = None
+        for chosen, outputs in zip(again, deployed, strict=True):
+            inputs = {case: [array[case] for array in cases.inputs] for case in dict.fromkeys(chosen)}
+            reference = {case: evaluate(net, given, values) for case, given in inputs.items()}
+            values = reference[chosen[0]] if cases.sequence else None
+            yield _Ran(chosen, reference, outputs, run_round(session, net, cases, chosen, observe=True))
 
 
 def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:
