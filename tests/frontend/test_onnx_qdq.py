@@ -145,3 +145,36 @@ def test_weights_that_are_not_symmetric_are_computed_in_float(tmp_path: Path) ->
     (op,) = net.ops
     assert isinstance(op.attributes, TvmCode)
     assert op.attributes.why == "its weights are not symmetric int8"
+
+
+@pytest.mark.parametrize(
+    ("group", "attributes", "kind"),
+    [
+        (1, {"dilations": [2], "pads": [3, 1]}, "conv2d"),
+        (1, {"strides": [2], "auto_pad": "SAME_UPPER"}, "conv2d"),
+        (2, {}, "conv2d"),
+        (6, {"pads": [1, 1]}, "depthwise_conv2d"),
+    ],
+)
+def test_convolutions_of_lines_are_those_of_images_one_row_high(
+    group: int, attributes: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    graph = Graph()
+    scales = np.random.default_rng(2).uniform(0.001, 0.01, 6).astype(np.float32)
+    graph.constant("w", int8(1, 6, 6 // group, 3))
+    graph.constant("b", np.random.default_rng(3).integers(-2000, 2000, 6, np.int32))
+    biased = graph.dequantized("b", scales * np.float32(0.05), 0, "int32", axis=0)
+    real = [graph.dequantized("x", 0.05, -3), graph.dequantized("w", scales, 0, axis=0), biased]
+    graph.node("Conv", real, "product", group=group, **attributes)
+    graph.quantized("product", 0.07, 10, "y")
+    net = compared(graph, "y", tmp_path, x=int8(4, 1, 6, 20))
+    assert set(kinds(net)) == {kind, "reshape", "transpose"}
+
+
+@pytest.mark.parametrize(("operator", "kind"), [("MaxPool", "max_pool"), ("AveragePool", "average_pool")])
+def test_pools_of_lines_are_those_of_images_one_row_high(operator: str, kind: str, tmp_path: Path) -> None:
+    graph = Graph()
+    graph.node(operator, [graph.dequantized("x", 0.05, -3)], "pooled", kernel_shape=[3], strides=[2], pads=[1, 0])
+    graph.quantized("pooled", 0.05, -3, "y")
+    net = compared(graph, "y", tmp_path, x=int8(4, 1, 6, 20))
+    assert set(kinds(net)) == {kind, "reshape", "transpose"}

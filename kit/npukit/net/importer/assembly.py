@@ -35,8 +35,8 @@ def straight(rank: int) -> Order:
 
 
 def layout_order(layout: str) -> Order:
-    """The order of NHWC in the model's layout."""
-    return tuple(layout.index(axis) for axis in "NHWC")
+    """The order of NHWC in the model's layout, or of NWC in that of lines."""
+    return tuple(layout.index(axis) for axis in "NHWC" if axis in layout)
 
 
 @dataclass
@@ -121,6 +121,12 @@ class Assembly:
             attributes = Reshape() if moves_nothing(axes, shape) else Transpose(axes)
             self._arranged[view.name, axes] = self.derive(attributes, view.name, moved)
         return self._arranged[view.name, axes]
+
+    def image(self, view: View, layout: str) -> str:
+        """The tensor as NHWC; lines are images of one row."""
+        name = self.arranged(view, layout_order(layout))
+        shape = self.tensors[name].shape
+        return name if len(shape) == 4 else self.derive(Reshape(), name, (shape[0], 1, *shape[1:]))
 
     def net(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
         ops = self._read_ops(outputs)

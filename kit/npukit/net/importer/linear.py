@@ -31,9 +31,9 @@ def add_or_bias(walk: Walk, site: Site) -> View:
 
 def conv2d(walk: Walk, site: Site, bias: Any = None) -> View:
     attributes = site.core.attrs
-    order = layout_order(str(attributes.data_layout))
-    data = walk.assembly.arranged(walk.activation(site.core.args[0]), order)
-    weights = _ordered(_weights(walk, site.core.args[1]), str(attributes.kernel_layout), "OHWI")
+    layout = str(attributes.data_layout)
+    order, data = layout_order(layout), walk.assembly.image(walk.activation(site.core.args[0]), layout)
+    weights = _filters(_weights(walk, site.core.args[1]), str(attributes.kernel_layout))
     depthwise = weights.value.shape[3] == 1 and int(attributes.groups) > 1
     kind = _convolution(attributes, site, DepthwiseConv2d if depthwise else Conv2d)
     if depthwise:
@@ -90,7 +90,7 @@ def _matrix(walk: Walk, view: View, vector: Callable[[int], tuple[int, int]]) ->
     return name if len(shape) > 1 else walk.assembly.derive(Reshape(), name, vector(*shape))
 
 
-LINEAR = {"matmul": matmul, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}
+LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}
 """The ops that take a bias."""
 
 
@@ -101,7 +101,7 @@ def _linear(
     inputs = [data, walk.assembly.constant(f"{name}_weights", weights.value, weights.quantization)]
     if bias is not None:
         inputs.append(walk.assembly.constant(f"{name}_bias", _bias(walk, data, weights, bias), None))
-    return walk.add(site, attributes, inputs, order, name)
+    return (walk.add if isinstance(attributes, Dense) else walk.add_image)(site, attributes, inputs, order, name)
 
 
 def _convolution(attributes: Any, site: Site, kind: type[Conv2d] | type[DepthwiseConv2d]) -> Attributes:
@@ -109,12 +109,15 @@ def _convolution(attributes: Any, site: Site, kind: type[Conv2d] | type[Depthwis
 
 
 def pair(values: Any) -> Pair:
-    first, second = (int(value) for value in values)
-    return first, second
+    """Numbers down and across; of lines those across."""
+    *first, second = (int(value) for value in values)
+    return first[0] if first else 1, second
 
 
 def padding(values: Any) -> Padding:
-    top, left, bottom, right = (int(value) for value in values)
+    """The padding on each side; lines have none above and below."""
+    around = [int(value) for value in values]
+    top, left, bottom, right = around if len(around) == 4 else (0, around[0], 0, around[1])
     return top, left, bottom, right
 
 
@@ -137,6 +140,16 @@ def _symmetric(weights: IntegerConstant) -> IntegerConstant:
             "its weights are not symmetric int8", tries=["quantise with symmetric weights (zero point 0)"]
         )
     return IntegerConstant(moved.astype(np.int8), Quantization(given.scales, (0,) * len(given.scales), given.axis))
+
+
+def _filters(weights: IntegerConstant, layout: str) -> IntegerConstant:
+    """Weights as OHWI; those of lines are one row high."""
+    if "H" in layout:
+        return _ordered(weights, layout, "OHWI")
+    across = _ordered(weights, layout, "OWI")
+    old = across.quantization
+    axis = old.axis + 1 if old.axis else old.axis
+    return IntegerConstant(across.value[:, None], Quantization(old.scales, old.zero_points, axis))
 
 
 def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConstant:

@@ -29,20 +29,19 @@ def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> Vi
     attributes = site.core.attrs
     if any(int(step) != 1 for step in attributes.dilation):
         raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
-    order = layout_order(str(attributes.layout))
-    data = walk.assembly.arranged(walk.activation(site.core.args[0]), order)
+    layout = str(attributes.layout)
+    order, data = layout_order(layout), walk.assembly.image(walk.activation(site.core.args[0]), layout)
     tensor = walk.assembly.tensors[data]
     assert tensor.quantization is not None
     inner = site if tensor.quantization == site.quantization else site.quantized(tensor.quantization)
     window, strides = pair(attributes.pool_size), pair(attributes.strides)
     pads = _filled(tensor.shape[1:3], order, site, window, strides, padding(attributes.padding))
-    pooled = walk.add(inner, kind(window, strides, pads, inner.clamp), [data], order)
+    pooled = walk.add_image(inner, kind(window, strides, pads, inner.clamp), [data], order)
     return pooled if inner is site else walk.settled(pooled, site)
 
 
 def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strides: Pair, given: Padding) -> Padding:
     """Padding at the end as far as the last windows reach, which is further than stated where sizes round up."""
-    ends = [
-        (site.shape[order[axis + 1]] - 1) * strides[axis] + window[axis] - size[axis] - given[axis] for axis in (0, 1)
-    ]
+    made = ([1] if len(order) == 3 else []) + [site.shape[axis] for axis in order[1:-1]]
+    ends = [(made[axis] - 1) * strides[axis] + window[axis] - size[axis] - given[axis] for axis in (0, 1)]
     return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])

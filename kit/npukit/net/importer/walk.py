@@ -33,7 +33,7 @@ from npukit.net.importer.products import CONVOLUTIONS
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
-from npukit.net.ops import Attributes, Requantize
+from npukit.net.ops import Attributes, Requantize, Reshape
 from npukit.net.passes.constants import fold_constants
 from npukit.net.passes.simplify import fold_padding
 from npukit.net.tables import relu_table
@@ -134,6 +134,19 @@ class Walk:
         shape = tuple(site.shape[axis] for axis in order)
         output = Tensor(name, shape, site.dtype, site.quantization)
         return View(self.assembly.op(name, attributes, tuple(inputs), output), order)
+
+    def add_image(
+        self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = ""
+    ) -> View:
+        """Add the op of a site that makes images; lines are images of one row."""
+        if len(order) == 4:
+            return self.add(site, attributes, inputs, order, name)
+        images, *line = (site.shape[axis] for axis in order)
+        output = Tensor(
+            name or self.assembly.new_name(attributes.kind), (images, 1, *line), site.dtype, site.quantization
+        )
+        made = self.assembly.op(output.name, attributes, tuple(inputs), output)
+        return View(self.assembly.derive(Reshape(), made, (images, *line)), order)
 
     def converted(self, view: View, quantization: Quantization, dtype: str) -> View:
         """The same numbers, quantised another way."""
