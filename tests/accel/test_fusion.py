@@ -12,6 +12,7 @@ from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.reference.interpreter import run_reference
 from plan.engines import SimpleCore
+from plan.networks import Builder
 from plan.tensors.test_op_order import branchy_nets
 
 
@@ -48,3 +49,27 @@ def test_any_net_is_grouped_and_computes_the_same(net: Net) -> None:
     x = [np.random.default_rng(0).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
     for got, want in zip(run_reference(grouped, x), run_reference(net, x), strict=True):
         assert np.array_equal(got, want)
+
+
+def test_an_op_is_asked_for_so_often_as_its_group_is_tried_however_long_the_net() -> None:
+    """An engine that takes few ops at once refuses larger groups; the next ones start from what it took."""
+    asked = {ops: _asked(ops) for ops in (100, 400)}
+    assert asked[400] < 6 * asked[100]
+
+
+def _asked(ops: int) -> int:
+    """How many parts of ops an engine is shown for a chain of so many ops."""
+    b, shown = Builder("chain"), 0
+    x = b.input(1, 4, 4, 4)
+    for _ in range(ops):
+        x = b.pool(x, 1, 1)
+    net = b.net(x)
+
+    class Counting(Grower):
+        def refusal(self, net: Net, op: Op) -> str | None:
+            nonlocal shown
+            shown += len(op.parts)
+            return super().refusal(net, op)
+
+    with_subgraphs(net.with_ops(tuple(op.placed("cpu") for op in net.ops)), Counting(), ENGINES)
+    return shown

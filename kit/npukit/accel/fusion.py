@@ -6,14 +6,19 @@ group and the group on that: it can run where its last op stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 
 from npukit.accel.interface import Accelerator, Engines
 from npukit.net.box import Box
 from npukit.net.net import CORE, LINK, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
+
+GROWS = 4
+"""Times as many ops as the group before had are tried for the next one. To try all that are left each time takes the
+square of the time, where an engine takes few at once."""
 
 
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
@@ -36,24 +41,32 @@ def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
 
 def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
     """The net with connected ops fused that the engine takes, the largest groups that it takes and is quicker at."""
+    uses, instead, within, most = _Uses(net), dict[str, Op](), set[str](), len(net.ops)
     for last in reversed(net.ops):
-        if last in net.ops and last.engine != LINK and not isinstance(last.attributes, Fused):
-            net = _with_subgraph_ending_at(net, last, engine, engines)
-    return net
+        if last.name not in within and last.engine != LINK and not isinstance(last.attributes, Fused):
+            group, op = _subgraph_ending_at(uses, last, engine, engines, within, most)
+            instead[last.name] = op
+            within |= {each.name for each in group}
+            most = GROWS * len(group) if group else most
+    kept = (op for op in net.ops if op.name in instead or op.name not in within)
+    return net.with_ops(tuple(instead.get(op.name, op) for op in kept))
 
 
-def _with_subgraph_ending_at(net: Net, last: Op, engine: Accelerator, engines: Engines) -> Net:
-    most, reason = len(net.ops), engine.refusal(net, last)
+def _subgraph_ending_at(
+    uses: _Uses, last: Op, engine: Accelerator, engines: Engines, within: Collection[str], most: int
+) -> tuple[Sequence[Op], Op]:
+    """A group of at most so many ops, within no other, and what they become; or none, and the op with the reason."""
+    net, reason = uses.net, engine.refusal(uses.net, last)
     while most and reason is None:
-        group = _Uses(net).grown(last, engine, most)
+        group = uses.grown(last, engine, most, within)
         fused = fuse(group, whole=True)
         if all(isinstance(part.attributes, Reshape) for part in group):
-            return net
+            return (), last
         reason = engine.refusal(net, fused) or _slower(net, engine, fused, engines, group)
         if reason is None:
-            return _replaced(net, group, fused.placed(engine.name))
+            return group, fused.placed(engine.name)
         most, reason = len(group) // 2, None if len(group) > 1 else reason
-    return _with_reason(net, last, reason)
+    return (), _with_reason(last, reason)
 
 
 def _slower(net: Net, engine: Accelerator, fused: Op, engines: Engines, group: Sequence[Op]) -> str | None:
@@ -61,12 +74,11 @@ def _slower(net: Net, engine: Accelerator, fused: Op, engines: Engines, group: S
     return None if takes < others else f"{engine.name} would take {takes:,} cycles, not {others:,}"
 
 
-def _with_reason(net: Net, op: Op, reason: str | None) -> Net:
-    """The net in which an op on the core says this too of why."""
+def _with_reason(op: Op, reason: str | None) -> Op:
+    """The op, which says this too of why if it is on the core."""
     if op.engine != CORE or not reason or reason in op.reason:
-        return net
-    told = op.placed(op.engine, "; ".join(filter(None, (op.reason, reason))))
-    return net.with_ops(tuple(told if each is op else each for each in net.ops))
+        return op
+    return op.placed(op.engine, "; ".join(filter(None, (op.reason, reason))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +114,18 @@ class _Uses:
             if self._only_for(maker, {last.name}):
                 yield from ((*chain, last) for chain in self.chains(maker, pattern[:-1]))
 
-    def grown(self, last: Op, engine: Accelerator, most: int) -> tuple[Op, ...]:
-        """The largest group that ends with an op, of ops that the engine takes, in the net's order."""
-        group, front = {last.name: last}, [last]
+    def grown(self, last: Op, engine: Accelerator, most: int, within: Collection[str]) -> tuple[Op, ...]:
+        """The largest group that ends with an op, of ops that the engine takes and no other group has, in the net's
+        order. What reads an op comes behind it, so that who reads what is made last is known first."""
+        group, front = {last.name: last}, [-self._order[maker.name] for maker in self._makers_for(last)]
+        heapify(front)
         while front and len(group) < most:
-            for maker in self._makers_for(front.pop(0)):
-                may_join = maker.name not in group and self._only_for(maker, set(group))
-                if may_join and len(group) < most and engine.refusal(self.net, maker) is None:
-                    group[maker.name] = maker
-                    front = list(group.values())
+            maker = self.net.ops[-heappop(front)]
+            may_join = maker.name not in group and maker.name not in within and self._only_for(maker, group.keys())
+            if may_join and engine.refusal(self.net, maker) is None:
+                group[maker.name] = maker
+                for each in self._makers_for(maker):
+                    heappush(front, -self._order[each.name])
         return tuple(sorted(group.values(), key=lambda op: self._order[op.name]))
 
     def _makers_for(self, op: Op) -> list[Op]:
@@ -119,18 +134,12 @@ class _Uses:
         plain = [maker for maker in found.values() if maker.engine != LINK and not isinstance(maker.attributes, Fused)]
         return sorted(plain, key=lambda maker: -self._order[maker.name])
 
-    def _only_for(self, maker: Op, group: set[str]) -> bool:
+    def _only_for(self, maker: Op, group: Set[str]) -> bool:
         """True if what an op makes is read by these alone."""
         return all(
             name not in self.net.ends and self._readers.get(name, set()) <= group and name in self._readers
             for name in maker.outputs
         )
-
-
-def _replaced(net: Net, group: Sequence[Op], fused: Op) -> Net:
-    names = {op.name for op in group}
-    kept = (fused if op.name == fused.name else op for op in net.ops if op.name not in names - {fused.name})
-    return net.with_ops(tuple(kept))
 
 
 def _cycles_of(net: Net, engines: Engines, ops: Sequence[Op]) -> int:

@@ -7,7 +7,7 @@ from npukit.net.net import Net
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.neighbours import Neighbours, Walk, are_possible
-from npukit.plan.search.objectives import THOROUGH, fastest_plan
+from npukit.plan.search.objectives import THOROUGH
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import planned
 from npukit.plan.tensors.graph import Graph
@@ -16,9 +16,9 @@ from plan.engines import engines
 from plan.networks import Builder, image_net
 
 
-def problem(net: Net) -> Problem:
+def problem(net: Net, pes: int = 8) -> Problem:
     board = load_board("pe-mesh")
-    return Problem(Graph(net), board, engines(board)).on(range(8))
+    return Problem(Graph(net), board, engines(board)).on(range(pes))
 
 
 def image_part() -> Net:
@@ -28,14 +28,13 @@ def image_part() -> Net:
     return b.net(b.dense(b.flatten(b.global_pool(b.conv(x, 32, 3, 2))), 10))
 
 
-def test_a_walk_finds_what_is_faster_than_the_search_s_own_answer() -> None:
-    on_eight = problem(image_net())
-    search = LatencySearch(on_eight, THOROUGH)
-    first = planned(on_eight, search.best())
-    found = Walk(on_eight, search, 0.0, {}).from_plan(first)
+def test_a_walk_finds_what_is_faster_than_a_search_that_weighs_moves_too_much() -> None:
+    on_four = problem(image_net(), 4)
+    search = LatencySearch(on_four, THOROUGH, moves_weigh=8.0)
+    first = planned(on_four, search.best())
+    found = Walk(on_four, search, 0.0, {}).from_plan(first)
     assert found.predicted.latency_cycles < first.predicted.latency_cycles
-    assert not missing_bytes(on_eight.board, found)
-    assert found == fastest_plan(on_eight)
+    assert not missing_bytes(on_four.board, found)
 
 
 def test_a_walk_leaves_pinned_ops_where_they_are() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from npukit.board.board import load_board
@@ -58,3 +60,20 @@ def test_a_pe_lacks_no_less_than_was_known_before_anything_was_emitted(net: Net)
         search = LatencySearch(problem, QUICK)
         for assignment in map(search.best, PRICES):
             assert lacking_bytes(problem, assignment) <= missing_bytes(board, planned(problem, assignment))
+
+
+def test_constants_that_ops_share_are_there_once() -> None:
+    """A hundred dense layers with one matrix between them."""
+    b = Builder("shared")
+    x = b.input(1, 64)
+    for _ in range(100):
+        x = b.dense(x, 64)
+    net = b.net(x)
+    first, *others = net.ops
+    same = [replace(op, inputs=(op.inputs[0], *first.inputs[1:])) for op in others]
+    problem = Problem(Graph(net.with_ops((first, *same))), load_board("pe-mesh"), engines(load_board("pe-mesh"))).on(
+        [0]
+    )
+    whole = LatencySearch(problem, QUICK).best()
+    assert len(set(problem.graph.constants_as.values())) < 3
+    assert lacking_bytes(problem, whole) == missing_bytes(problem.board, planned(problem, whole)) == 0

@@ -101,13 +101,14 @@ def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] 
     return None
 
 
-def frame_with_streams(problem: Problem, assignment: Assignment) -> Plan | None:
-    """The fastest frame of an assignment whose constants do not fit, or None if it fits in no way."""
+def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Plan]:
+    """Frames of an assignment whose constants do not fit, with weight tiles of several sizes; none if it fits in no
+    way."""
+    fits = False
     for fetched in (False, True):  # an input that the root cannot hold may lie in DRAM as well
-        plans = list(_frames_with_streams(problem, assignment, fetched))
-        if plans:
-            return min(plans, key=lambda plan: plan.predicted.latency_cycles)
-    return None
+        for plan in () if fits else _frames_with_streams(problem, assignment, fetched):
+            fits = True
+            yield plan
 
 
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:

@@ -19,6 +19,7 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.names import ROOM, SCRATCH, in_frame
 from npukit.plan.ir.plan import Compute, Restore, View
 from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
+from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
 Chosen = Callable[[Transfer], bool]
@@ -209,7 +210,7 @@ class Emitter:
             program.pieces[step] = (commands, op.name, box.shape)
         else:
             program.commands[step] = commands
-        program.hold(self._same_constants(op, box, cost), 0 if block else cost.constant_bytes - commands)
+        program.hold(same_constants(self.graph, op, box, cost), 0 if block else cost.constant_bytes - commands)
         for held in (*reads, target):
             program.use(held, step)
         lain_on = next(
@@ -230,12 +231,6 @@ class Emitter:
         if (op.name, box) not in self._costs:
             self._costs[op.name, box] = self.engines[op.engine].cost(self.graph.net, op, box)
         return self._costs[op.name, box]
-
-    def _same_constants(self, op: Op, box: Box, cost: Cost) -> Hashable:
-        """The key of tiles whose constants are there once."""
-        if cost.constants_key is None:
-            return op.name, box
-        return self.graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
 
     def command_bytes(self, op: Op) -> int:
         return command_bytes(self.engines[op.engine])
@@ -312,6 +307,13 @@ def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index
     that later, and both are arranged alike."""
     last = max(reader for reader, _ in source.needs)
     return last == index and sources.count(source) == 1 and source.box == target.box == tile.box
+
+
+def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
+    """The key of tiles whose constants a PE holds once."""
+    if cost.constants_key is None:
+        return op.name, box
+    return graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
 
 
 def command_bytes(engine: Accelerator) -> int:

@@ -10,7 +10,7 @@ from math import inf
 
 from npukit.dump import lost
 from npukit.net.box import Box
-from npukit.plan.batch.weight_streaming import frame_with_streams
+from npukit.plan.batch.weight_streaming import frames_with_streams
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
@@ -70,19 +70,25 @@ class _Frame:
 
 
 def _walked(frame: _Frame) -> Plan:
-    """The plan, or a faster one near it. On a large mesh each would take seconds."""
-    if len(frame.problem.order) > SMALL_MESH:
+    """The plan, or a faster one near it. On a large mesh, or with constants streamed, each would take seconds."""
+    if len(frame.problem.order) > SMALL_MESH or frame.plan.streams:
         return frame.plan
     return Walk(frame.problem, frame.search, frame.price, frame.pins).from_plan(frame.plan)
 
 
 def _faster_on_fewer(best: _Frame) -> _Frame:
-    """The frame, or a faster one on half of its PEs, or a quarter, while they mostly wait for each other."""
+    """The frame, or a faster one on half of its PEs, or a quarter, while they mostly wait for each other.
+
+    Fewer PEs may want constants streamed.
+    """
     order = best.problem.order
     while len(order) > 1 and _computing(best.plan) < IDLE:
         order = order[: len(order) // 2]
         fewer = best.problem.on(order)
-        found = _resident_frame(fewer, _search(fewer), {})
+        search = _search(fewer)
+        found = _resident_frame(fewer, search, {})
+        if missing_bytes(fewer.board, found.plan):
+            found = replace(found, plan=_streamed(fewer, search) or found.plan)
         missing = missing_bytes(fewer.board, found.plan)
         if missing or found.plan.predicted.latency_cycles >= best.plan.predicted.latency_cycles:
             _lost(best.problem, found.plan, best.plan)
@@ -105,8 +111,9 @@ def _computing(plan: Plan) -> float:
 
 def _streamed(problem: Problem, search: LatencySearch) -> Plan | None:
     """The fastest frame with as few constants streamed as will do, if one fits."""
-    tried = (frame_with_streams(problem, each) for each in _distinct(search, STREAMING_PRICES))
-    return min((each for each in tried if each), key=lambda each: each.predicted.latency_cycles, default=None)
+    assignments = _distinct(search, STREAMING_PRICES)
+    plans = (plan for each in assignments for plan in frames_with_streams(problem, each))
+    return min(tried(problem, plans), key=lambda plan: plan.predicted.latency_cycles, default=None)
 
 
 def completed_plan(problem: Problem, pins: Assignment) -> Plan:

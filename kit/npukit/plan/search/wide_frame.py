@@ -9,21 +9,23 @@ and the cycles it is expected to take. The drafts are emitted in the order of th
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import inf
 
+from npukit.accel.interface import Cost
 from npukit.board.noc import DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.net.net import CORE
+from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.live_bytes import most_at_once, most_held
+from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.regions import Ends, regions_of
-from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.assignment import Assignment, Tile, useful
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import (
     WORKER_BYTES,
@@ -184,11 +186,10 @@ class _Held:
         self._problem, self._cycles = problem, cycles
         self._assignment = useful(problem.graph, assignment)
         ops = problem.graph.ops
-        costs = [[(tile.pe, problem.cost(op, tile.box)) for tile in self._assignment[op.name]] for op in ops]
-        self._bytes = {
-            op.name: {pe: cost.constant_bytes for pe, cost in tiles} for op, tiles in zip(ops, costs, strict=True)
-        }
-        computing = [max((cost.cycles for _, cost in tiles), default=0) for tiles in costs]
+        tiles = {op.name: [(tile, problem.cost(op, tile.box)) for tile in self._assignment[op.name]] for op in ops}
+        self._bytes = {name: {tile.pe: cost.constant_bytes for tile, cost in own} for name, own in tiles.items()}
+        self._constants = {op.name: [self._held_once(op, *each) for each in tiles[op.name]] for op in ops}
+        computing = [max((cost.cycles for _, cost in tiles[op.name]), default=0) for op in ops]
         self._starts = [cycles * done // max(sum(computing), 1) for done in accumulate(computing, initial=0)]
 
     @cached_property
@@ -214,12 +215,20 @@ class _Held:
             for index, held in enumerate(self._tensors)
         )
 
+    def _held_once(self, op: Op, tile: Tile, cost: Cost) -> tuple[int, Hashable, int, int]:
+        """A tile's PE, the key of constants that are there once, their bytes, and those of its commands."""
+        commands = command_bytes(self._problem.engines[op.engine])
+        return tile.pe, same_constants(self._problem.graph, op, tile.box, cost), cost.constant_bytes, commands
+
     def resident(self, streamed: Collection[str]) -> Counter[int]:
-        """Bytes of the constants that are not streamed, by PE."""
+        """Bytes of the constants that are not streamed, by PE: those that ops share once."""
         found: Counter[int] = Counter()
-        for op, sizes in self._bytes.items():
-            if op not in streamed:
-                found.update(sizes)
+        there: set[tuple[int, Hashable]] = set()
+        for pe, key, size, commands in (
+            each for name, own in self._constants.items() if name not in streamed for each in own
+        ):
+            found[pe] += commands if (pe, key) in there else size
+            there.add((pe, key))
         return found
 
     def with_more_streamed(self, streamed: frozenset[str], rooms: Mapping[int, int]) -> frozenset[str]:
@@ -234,7 +243,7 @@ class _Held:
             if harm == inf:
                 break
             streamed |= {name}
-            resident.subtract(self._bytes[name])
+            resident = self.resident(streamed)
         return streamed
 
     def _harm(self, name: str, streamed: frozenset[str], lacking: Mapping[int, int]) -> float:
