@@ -215,8 +215,9 @@ What became of models that users know, none of which is in this repository, by
 `python benchmarks/zoo.py`. It collects them from packages and public repositories, makes others with
 seeded weights, reads each ({read}), builds many of them for `pe-mesh` ({built}), runs those on the
 emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as
-the file is; `--float` or `--calibration`: a float model, so computed or so quantised (right at 20
-dB or more, with samples of noise). *read*: nothing was built, and what is compared is the
+the file is; `--float` or `--calibration`: a float model, so computed (right at 40 dB or more, or at
+20 where the runtime quantises activations as it runs) or so quantised (right at 20 dB or more, with
+samples of noise). *read*: nothing was built, and what is compared is the
 reference, which the firmware equals bit for bit (`--reference`). Where the network takes or gives
 other types than the file says, the row says so. Outputs of quantised models are right up to 3 steps
 of their scale; in bold stands what is not. Cycles are predicted, of one frame; seconds and megabytes

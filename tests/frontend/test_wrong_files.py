@@ -278,3 +278,10 @@ def test_too_large_a_constant_is_not_believed(tmp_path: Path) -> None:
     model.tensor("y", (1, 6, 7, 4), 0.05, -3)
     model.op("FULLY_CONNECTED", ["x", "w", ""], ["y"], "FullyConnected")
     refused(tflite_file(tmp_path, model), r"damaged: .*a constant of shape \[4, 400\] has 16 bytes")
+
+
+def test_keras_files_are_told_how_to_be_converted(tmp_path: Path) -> None:
+    (tmp_path / "model.keras").write_bytes(b"PK")
+    with pytest.raises(NpukitError, match="is not a model npukit knows") as raised:
+        load_net_from_model(tmp_path / "model.keras")
+    assert "from_keras_model" in raised.value.tries[0]

@@ -48,7 +48,10 @@ def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -
         return import_onnx(data, path, shapes)
     if path.suffix == ".pt2":
         return import_pytorch(data, path.name, shapes)
-    raise NpukitError(f"{path.name} is not a model npukit knows", tries=["give a .tflite, .onnx or .pt2 file"])
+    tries = ["give a .tflite, .onnx or .pt2 file"]
+    if path.suffix in (".keras", ".h5"):
+        tries = ["convert it with tf.lite.TFLiteConverter.from_keras_model: docs/models.md has the line"]
+    raise NpukitError(f"{path.name} is not a model npukit knows", tries=tries)
 
 
 def layout_of(path: Path) -> Layout:
