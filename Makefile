@@ -38,22 +38,22 @@ onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py
 
 two-chips: $(VENV)/installed-for-development
-	$(BIN)/python benchmarks/whole_board.py $(MODEL) --emulate --pes 304 --inputs $(INPUTS)
+	$(BIN)/python benchmarks/large/whole_board.py $(MODEL) --emulate --pes 304 --inputs $(INPUTS)
 
 whole-board: $(VENV)/installed-for-development
-	$(BIN)/python benchmarks/whole_board.py $(MODEL) --emulate --inputs $(INPUTS)
+	$(BIN)/python benchmarks/large/whole_board.py $(MODEL) --emulate --inputs $(INPUTS)
 
 dead-parts: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/dead_parts.py $(MODEL)
 
 large-networks: $(VENV)/installed-for-development
-	$(BIN)/python benchmarks/imagenet_models.py out/imagenet
-	$(BIN)/python benchmarks/large_networks.py out/imagenet
+	$(BIN)/python benchmarks/large/imagenet_models.py out/imagenet
+	$(BIN)/python benchmarks/large/large_networks.py out/imagenet
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write
 	$(BIN)/python benchmarks/scaling.py $(MODELS)
-	$(BIN)/python benchmarks/cortex_m4.py $(MODELS) --save benchmarks/cortex_m4
+	$(BIN)/python benchmarks/core/cortex_m4.py $(MODELS) --save benchmarks/core/cortex_m4
 	PYTHONPATH=kit:tests:. $(BIN)/python tests/docs/pages.py
 
 docs: $(VENV)/installed-for-docs

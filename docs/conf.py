@@ -43,7 +43,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8", "vector16")),
     ),
     "Measured": (
-        *("docs/results", "benchmarks/scaling", "benchmarks/cortex_m4", "benchmarks/large_networks"),
+        *("docs/results", "benchmarks/scaling", "benchmarks/core/cortex_m4", "benchmarks/large/large_networks"),
         "benchmarks/dead_parts",
     ),
     "About": ("docs/licences",),
@@ -52,7 +52,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 project = "npukit"
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "boards/*.md", "benchmarks/*.md", "examples/**/*.md"]
+include_patterns = ["*.md", "docs/*.md", "boards/*.md", "benchmarks/**/*.md", "examples/**/*.md"]
 exclude_patterns = [".*", "out", "dist", "build", "kit", "tests", "firmware", "templates"]
 html_theme = "furo"
 html_title = "npukit"

@@ -1,4 +1,4 @@
-/* Coefficients, the highest first. Made by benchmarks/libm.py, which says how near they come. */
+/* Coefficients, the highest first. Made by benchmarks/core/libm.py, which says how near they come. */
 #ifndef POLYNOMIALS_H
 #define POLYNOMIALS_H
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.core_predictions import SMALL, measured, random_net
+from benchmarks.core.core_predictions import SMALL, measured, random_net
 
 from npukit.accel.cpu import Cpu
 from npukit.net.box import Box

@@ -20,7 +20,8 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from benchmarks import cortex_m4, golden_metrics, scaling
+from benchmarks import golden_metrics, scaling
+from benchmarks.core import cortex_m4
 from typer.testing import CliRunner
 
 from helpers import CHECKOUT

@@ -17,7 +17,7 @@ from npukit import api
 from npukit.project.manifest import Manifest
 
 HOUSE_WORDS = r"\b(waves?|feeders?|findings?|rounds? of frames|somebody|nobody|everybody)\b"
-MEASURED = r"(?i)measured at [0-9a-f]{7}.*`(?:(?:PYTHONPATH=\S+ )?python benchmarks/\w+\.py|make [\w-]+)"
+MEASURED = r"(?i)measured at [0-9a-f]{7}.*`(?:(?:PYTHONPATH=\S+ )?python benchmarks/[\w/]+\.py|make [\w-]+)"
 AT = r"\| (?:at|measured at) \|"
 FIGURE = r"\b\d{1,3}(?:,\d{3})+\b"
 """A number of more than three digits, as measured ones are written."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks import cortex_m4, golden_metrics, scaling
+from benchmarks import golden_metrics, scaling
+from benchmarks.core import cortex_m4
 
 from docs.pages import (
     PAGES,
@@ -75,7 +76,7 @@ def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
     assert scaling.TABLES.read_text() == _lines(scaling.tables(rows)), "made by benchmarks/scaling.py"
     single = Path(cortex_m4.__file__)
     found = json.loads(single.with_suffix(".json").read_text())
-    assert single.with_suffix(".md").read_text() == cortex_m4.page(found), "made by benchmarks/cortex_m4.py"
+    assert single.with_suffix(".md").read_text() == cortex_m4.page(found), "made by benchmarks/core/cortex_m4.py"
 
 
 def _lines(lines: Iterable[str]) -> str:

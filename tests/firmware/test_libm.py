@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.libm import BINARY, LIBM, UNARY, compiled, header, results, worst
+from benchmarks.core.libm import BINARY, LIBM, UNARY, compiled, header, results, worst
 
 EXACT = ("ceilf", "floorf", "fmodf", "rintf", "truncf")
 NEAR = ("acosf", "acoshf", "asinf", "asinhf", "atanhf", "expf", "hypotf")

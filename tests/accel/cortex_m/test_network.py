@@ -17,8 +17,8 @@ from npukit.frontend.models import load_net_from_model
 from npukit.net.net import CORE
 from npukit.net.passes.dead_channels import without_dead_channels
 
-# Instructions of TensorFlow Lite Micro with CMSIS-NN (benchmarks/cortex_m4.py), the share of them that is allowed, and
-# its bytes of RAM: arena and stack.
+# Instructions of TensorFlow Lite Micro with CMSIS-NN (benchmarks/core/cortex_m4.py), the share of them that is allowed,
+# and its bytes of RAM: arena and stack.
 PEERS = {
     "kws_ref_model": (7_701_741, 0.35, 24_360),
     "pretrainedResnet_quant": (29_862_439, 0.35, 56_536),

@@ -70,8 +70,8 @@ class OpSpec:
 
     `core_cycles` are those of a kernel in C on the core: of each element of the output, of each product in it, and of
     each time that its innermost loop begins. They are fitted to random shapes by both compilers:
-    `benchmarks/core_predictions.py` measures them, with the error that is left. Compilers unroll and vectorise loops
-    that only move values, each in its own way: those are right on average alone.
+    `benchmarks/core/core_predictions.py` measures them, with the error that is left. Compilers unroll and vectorise
+    loops that only move values, each in its own way: those are right on average alone.
     """
 
     attributes: type[Attributes]

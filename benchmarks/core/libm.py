@@ -1,7 +1,7 @@
 """The mathematical functions of the firmware: their polynomials, their errors, what they cost.
 
-python benchmarks/libm.py            measures the error of each function in units in the last place
-python benchmarks/libm.py --write    makes firmware/libm/polynomials.h
+python benchmarks/core/libm.py            measures the error of each function in units in the last place
+python benchmarks/core/libm.py --write    makes firmware/libm/polynomials.h
 
 Polynomials interpolate at Chebyshev's points, with as few coefficients as keep the error below the limit.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.polynomial import chebyshev
 
-LIBM = Path(__file__).resolve().parents[1] / "firmware" / "libm"
+LIBM = Path(__file__).resolve().parents[2] / "firmware" / "libm"
 POINTS = 20_001
 """At which the error of a polynomial is taken."""
 
@@ -116,7 +116,7 @@ POLYNOMIALS = (
 
 def header() -> Iterator[str]:
     """The lines of polynomials.h."""
-    yield "/* Coefficients, the highest first. Made by benchmarks/libm.py, which says how near they come. */"
+    yield "/* Coefficients, the highest first. Made by benchmarks/core/libm.py, which says how near they come. */"
     yield "#ifndef POLYNOMIALS_H"
     yield "#define POLYNOMIALS_H"
     yield ""

@@ -1,6 +1,6 @@
 """MobileNetV1, MobileNetV2 and ResNet-50 on one full chip: every frame and tile compared, then timed.
 
-python benchmarks/large_networks.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...] [--board pe-mesh-152]
+python benchmarks/large/large_networks.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...] [--board pe-mesh-152]
     [--objective throughput | latency]
 
 FOLDER is what `imagenet_models.py` has written. A round's frames lie in the chip's DRAM, pixel by pixel (NHWC) as a

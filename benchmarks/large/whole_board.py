@@ -1,6 +1,6 @@
 """A board of many chips: what it takes to plan, place and build all images, and what a run on every PE takes.
 
-    python benchmarks/whole_board.py MODEL... [--board pe-mesh-7296] [--pes N] [--preprocess layout=NHWC]
+    python benchmarks/large/whole_board.py MODEL... [--board pe-mesh-7296] [--pes N] [--preprocess layout=NHWC]
                                      [--emulate] [--inputs IN.npz]
 
 Time and memory are of this process and those it starts, once the model has been read. With `--emulate` the
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
 
 from npukit import api
 from npukit.measure.cases import golden_cases, load_cases, rounds

@@ -1,6 +1,6 @@
 """Single layers on one PE's MAC array: products a cycle of a whole frame, and predicted cycles beside the emulator's.
 
-python benchmarks/mac_array_layers.py [--random 12]
+python benchmarks/core/mac_array_layers.py [--random 12]
 
 A frame of one layer includes starting it and waking up. `array` are the cycles of the array's command by the built-in
 emulator's record, `predicted` what the plan counted with for the tile. `bound` is what the array could reach on the

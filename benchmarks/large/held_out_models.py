@@ -1,9 +1,9 @@
 """Writes networks that nothing was tuned for, drawn from a seed, int8 in ONNX's QDQ form.
 
-    python benchmarks/held_out_models.py FOLDER [resnet | inverted | plain] SEED [MMACS]
+    python benchmarks/large/held_out_models.py FOLDER [resnet | inverted | plain] SEED [MMACS]
 
 Depth, widths, strides and the image's side are drawn until a frame takes `MMACS` million MACs, 76 unless given, to a
-tenth. `benchmarks/whole_board.py FOLDER/*.onnx --preprocess layout=NHWC` then plans and builds them for 7296 PEs.
+tenth. `benchmarks/large/whole_board.py FOLDER/*.onnx --preprocess layout=NHWC` then plans and builds them for 7296 PEs.
 """
 
 from __future__ import annotations

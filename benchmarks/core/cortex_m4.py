@@ -1,6 +1,6 @@
 """The MLPerf Tiny networks on one Cortex-M4 as whole firmware, beside TensorFlow Lite Micro with CMSIS-NN and ST.
 
-    python benchmarks/cortex_m4.py FOLDER_OF_MODELS [--networks kws ic vww ad] [--cases 3] [--save STEM]
+    python benchmarks/core/cortex_m4.py FOLDER_OF_MODELS [--networks kws ic vww ad] [--cases 3] [--save STEM]
 
 FOLDER_OF_MODELS holds NAME.tflite and NAME.npz (`in0`, and `out0_tflm`, TensorFlow Lite Micro's outputs). Instructions
 are those of one frame on the mps2-an386 under QEMU -icount; cycles those of the built-in emulator's model of the core,
@@ -15,6 +15,7 @@ import json
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -84,6 +85,7 @@ class Row:
 
 
 def main() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from state import commit
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -116,19 +118,19 @@ def page(found: Mapping[str, Any]) -> str:
 
 def _note(found: Mapping[str, Any]) -> str:
     tools = ", ".join(f"{name} {version}" for name, version in found["tools"].items())
-    note = f"Measured at {found['commit']} by `python benchmarks/cortex_m4.py`, with {tools}."
+    note = f"Measured at {found['commit']} by `python benchmarks/core/cortex_m4.py`, with {tools}."
     return textwrap.fill(note, 100, break_on_hyphens=False)
 
 
 def _explanation() -> list[str]:
     return [
-        "Made by `python benchmarks/cortex_m4.py FOLDER_OF_MODELS --save benchmarks/cortex_m4`, which says",
-        "how each figure was counted. The ratio is that of instructions to TensorFlow Lite Micro's. Sizes are",
-        "bytes; RAM is activations and stack. Cycles are those of models of the core without wait states, not",
-        "of silicon: `cycles` the emulator's, `modelled` those the generator foresaw. `.text` is that section",
-        "of the image: kernels, start-up, the host's protocol; of theirs interpreter, kernels, library,",
-        "start-up. `code` is that and .rodata, of ours also vectors and variables; the network's constants",
-        "are not in it.",
+        "Made by `python benchmarks/core/cortex_m4.py FOLDER_OF_MODELS --save benchmarks/core/cortex_m4`,",
+        "which says how each figure was counted. The ratio is that of instructions to TensorFlow Lite",
+        "Micro's. Sizes are bytes; RAM is activations and stack. Cycles are those of models of the core",
+        "without wait states, not of silicon: `cycles` the emulator's, `modelled` those the generator",
+        "foresaw. `.text` is that section of the image: kernels, start-up, the host's protocol; of theirs",
+        "interpreter, kernels, library, start-up. `code` is that and .rodata, of ours also vectors and",
+        "variables; the network's constants are not in it.",
     ]
 
 

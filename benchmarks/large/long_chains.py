@@ -1,6 +1,6 @@
 """Long networks of small ops: what importing, fitting and building them takes, in seconds of the processor.
 
-PYTHONPATH=kit:tests:. python benchmarks/long_chains.py [--ops 250 500 1000] [--import-only]
+PYTHONPATH=kit:tests:. python benchmarks/large/long_chains.py [--ops 250 500 1000] [--import-only]
 
 Each op reads the one before. `adds` and `tables` run on accelerator and core without constants of their own, `dense`
 has weights of 256 bytes an op, and `moves` are transpositions, of which two in a row are none. Twice the ops should

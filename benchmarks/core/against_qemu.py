@@ -1,6 +1,6 @@
 """Instructions of whole networks counted twice: by QEMU under -icount, and by the built-in emulator.
 
-    python benchmarks/against_qemu.py FOLDER_OF_MODELS [--networks ad kws]
+    python benchmarks/core/against_qemu.py FOLDER_OF_MODELS [--networks ad kws]
 
 Both run the same kernels, on a stock mps2-an386 and on a board with room for any network (one-core.toml). QEMU's clock
 ticks once in 40 instructions; the frame's own few instructions around the kernels differ from board to board.

@@ -1,6 +1,6 @@
 """Predicted cycles of the core's ops beside the emulator's, for every kind, in assembly where that is chosen and in C.
 
-python benchmarks/core_predictions.py [KIND ...] [--shapes 6] [--toolchain gcc zig]
+python benchmarks/core/core_predictions.py [KIND ...] [--shapes 6] [--toolchain gcc zig]
 
 Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-mesh`. Those of one network have nothing
 to do with each other. `in assembly` counts the ops for which the planner has such kernels; the others are
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from codegen.random_ops import MAKERS, Bundle
 from npukit.accel.cpu import Cpu

@@ -1,6 +1,6 @@
 """Writes the large networks of the mesh's benchmarks, int8 in ONNX's QDQ form, with random weights.
 
-    python benchmarks/imagenet_models.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...]
+    python benchmarks/large/imagenet_models.py FOLDER [mobilenet_v1 | mobilenet_v2 | resnet50 ...]
 
 The weights are drawn from a fixed seed (He's variance); scales come from one random image run in float, so that values
 fill their range and a wrong number shows. Each model comes with `NAME.npz`: a few random inputs, `in0`.
