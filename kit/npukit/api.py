@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from npukit.link.programmer import Programmed
     from npukit.link.update import Flashed
     from npukit.measure.bench import Bench
-    from npukit.measure.company import CompanyBench
+    from npukit.measure.coresident import CoresidentBench
     from npukit.measure.trace import Traced
     from npukit.measure.validate import Validation
     from npukit.pipeline import Compiled
@@ -190,18 +190,18 @@ def validate_networks(
     folder: Networks, *, on: str | None = None, cases: int | None = None, progress: Progress | None = None
 ) -> dict[str, Validation]:
     """Validate each network of a folder as `validate` does, while all others run too."""
-    from npukit.measure.company import validate_in_company
+    from npukit.measure.coresident import validate_coresident
 
-    return validate_in_company(load_networks(folder), on, cases, progress or Silent())
+    return validate_coresident(load_networks(folder), on, cases, progress or Silent())
 
 
 def bench_networks(
     folder: Networks, *, on: str | None = None, frames: int = 3, progress: Progress | None = None
-) -> dict[str, CompanyBench]:
+) -> dict[str, CoresidentBench]:
     """Measure each network of a folder alone, and all of them at the same time."""
-    from npukit.measure.company import bench_in_company
+    from npukit.measure.coresident import bench_coresident
 
-    return bench_in_company(load_networks(folder), on, frames, progress or Silent())
+    return bench_coresident(load_networks(folder), on, frames, progress or Silent())
 
 
 def validate(
@@ -420,7 +420,7 @@ def tune(
     from npukit.tuner.session import Tuner
     from npukit.tuning import default_path, load_database
 
-    _refuse_in_company(load(folder))
+    _refuse_coresident(load(folder))
     built, path, shown = load(folder), Path(database) if database else default_path(), progress or Silent()
     for each in merge:
         load_database(path).merged(load_database(Path(each))).save(path)
@@ -477,7 +477,7 @@ def flash(
     from npukit.link.programmer import program
 
     built, shown = load_linked(folder), progress or Silent()
-    for each in built.company:
+    for each in built.coresident:
         check_maker(each, trust=trust)
     if built.board.programmer:
         if key or allow_older or provision or security_counter:
@@ -502,13 +502,13 @@ def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | No
     from npukit.boot.maker import sign_build
 
     signer = load_key(Path(key), passphrase)
-    for each in load_linked(folder).company:
+    for each in load_linked(folder).coresident:
         sign_build(each, signer)
 
 
-def _refuse_in_company(build: Build) -> None:
+def _refuse_coresident(build: Build) -> None:
     """Refuses to build a network again with others beside it that know where it lies."""
-    if build.manifest.company:
+    if build.manifest.coresident:
         raise NpukitError(
             f"{build.folder} shares its board with other networks, and cannot be built again alone",
             tries=["tune a build of this network alone; builds to come find what was found"],

@@ -24,7 +24,7 @@ from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.progress import Progress
 from npukit.project.build_folder import Build, load_build, load_networks, new_build_folder, write_networks_manifest
 from npukit.project.elf import Elf
-from npukit.project.files import Company, Relay
+from npukit.project.files import Coresident, Relay
 from npukit.project.toolchain import find_toolchain
 
 MAILBOX = "network_mailbox"
@@ -42,7 +42,7 @@ def build_networks(
         for each in [*wanted[1:], wanted[0]]:  # the network that passes requests on must know where to
             network_pe = compiled[each.name].plan.pes[0].pe
             passes_on = tuple(relays) if network_pe == board.root_pe else ()
-            standing = replace(compiled[each.name], company=Company(network_pe, passes_on))
+            standing = replace(compiled[each.name], coresident=Coresident(network_pe, passes_on))
             (folder / each.name).mkdir()
             others = [other.name for other in wanted if other != each]
             fill_folder(folder / each.name, standing, toolchain, progress, others)

@@ -63,9 +63,9 @@ from npukit.project.build_folder import (
     write_spans,
 )
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
-from npukit.project.files import Company
+from npukit.project.files import Coresident
 from npukit.project.folder_files import file_digest
-from npukit.project.manifest import CompanyRecord, Manifest, image_record
+from npukit.project.manifest import CoresidentRecord, Manifest, image_record
 from npukit.project.regions import with_digests
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
@@ -109,7 +109,7 @@ class Compiled:
     board: Board
     planned: Planned
     options: Options
-    company: Company | None = None
+    coresident: Coresident | None = None
     preference: CostPreference = USUAL
     """The cost preference by which its kernels of the core were chosen."""
 
@@ -304,7 +304,7 @@ def fill_folder(
     engines, traces = compiled.planned.engines, compiled.options.trace
     sources = generate(net, compiled.plan, board, engines, build_id=bytes.fromhex(build_id), traces=traces)
     about, self_test = About(net.name, build_id), compiled.options.self_test
-    project = render_project(sources, board, about, folder / "project", compiled.company, self_test=self_test)
+    project = render_project(sources, board, about, folder / "project", compiled.coresident, self_test=self_test)
     try:
         images = build_images(project, toolchain, folder / "images", progress.stage)
     except MissingFunction as error:
@@ -334,7 +334,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
         toolchain.title,
         __version__,
     ]
-    parts += [str(compiled.company)] if compiled.company else []
+    parts += [str(compiled.coresident)] if compiled.coresident else []
     parts += ["traces"] if compiled.options.trace else []
     parts += ["tests itself"] if compiled.options.self_test else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
@@ -385,7 +385,7 @@ def _write_renode(
     images = list(map(with_digests, images)) if compiled.options.self_test else images
     if "renode" not in compiled.board.runs_on:
         return None
-    if compiled.company:
+    if compiled.coresident:
         return "networks side by side have none of their own; --on renode runs them together"
     if (refusal := objection(compiled.board, images)) is not None:
         return refusal.message
@@ -404,7 +404,7 @@ def _manifest(
     told: Mapping[str, Any],
 ) -> Manifest:
     records = [image_record(image, folder) for image in images]
-    company = compiled.company and CompanyRecord(network_pe=compiled.company.network_pe)
+    coresident = compiled.coresident and CoresidentRecord(network_pe=compiled.coresident.network_pe)
     return Manifest(
         model=compiled.net.name,
         model_sha256=compiled.prepared.model_sha256,
@@ -416,7 +416,7 @@ def _manifest(
         images=tuple(records),
         dram=DRAM_IMAGE if plan.dram else None,
         chips=plan.chips,
-        company=company,
+        coresident=coresident,
         preference=compiled.preference,
         summary=dict(told),
         sha256={},

@@ -9,14 +9,14 @@ from npukit.link.session import Session
 
 
 class CompanionSession(Session):
-    """A session whose runs may be in company: meanwhile other networks run so many frames each."""
+    """A session whose runs may be beside those of others: meanwhile other networks run so many frames each."""
 
-    company: tuple[tuple[CompanionSession, int], ...] = ()
+    coresident: tuple[tuple[CompanionSession, int], ...] = ()
 
     def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
-        """A run of this network, in company."""
+        """A run of this network, beside those of others."""
         own = (self, observe, frames)
-        others = [(other, False, count) for other, count in self.company]
+        others = [(other, False, count) for other, count in self.coresident]
         return run_together([own, *others], seconds)[0]
 
 

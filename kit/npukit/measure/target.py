@@ -115,8 +115,8 @@ def open_targets(
 def network_pe(build: Build) -> int:
     """The PE that a session with the build's network is with."""
     linked = build.board.root_pe
-    company = build.manifest.company
-    return company.network_pe if company and company.network_pe != linked else LINKED_PE
+    coresident = build.manifest.coresident
+    return coresident.network_pe if coresident and coresident.network_pe != linked else LINKED_PE
 
 
 def _fill_dram(build: Build, name: str, session: Session) -> None:

@@ -84,22 +84,22 @@ class Build:
         return load_arrays(self.folder / GOLDEN)
 
     @cached_property
-    def company(self) -> tuple[Build, ...]:
+    def coresident(self) -> tuple[Build, ...]:
         """This build, and those of the networks that share the board with it."""
         modified = self.modified is not None
-        networks = load_networks(self.folder.parent, modified=modified) if self.manifest.company else {}
+        networks = load_networks(self.folder.parent, modified=modified) if self.manifest.coresident else {}
         return (self, *(build for build in networks.values() if build.build_id != self.build_id))
 
     def images(self) -> tuple[Image, ...]:
-        return tuple(image for each in self.company for image in each.manifest.loaded(each.folder))
+        return tuple(image for each in self.coresident for image in each.manifest.loaded(each.folder))
 
     def plans(self) -> tuple[Plan, ...]:
         """The plans of all networks on the board."""
-        return tuple(each.plan() for each in self.company)
+        return tuple(each.plan() for each in self.coresident)
 
     def dram(self) -> bytes | None:
         """The bytes that each chip's DRAM must hold from address 0 on; None if it is not used."""
-        parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.company if each.manifest.dram]
+        parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.coresident if each.manifest.dram]
         return _laid_over(parts) if parts else None
 
     def spans(self) -> dict[int, list[int]]:
@@ -117,7 +117,7 @@ class Build:
 
     def models(self) -> dict[str, Path]:
         """The emulator's models of accelerators that it does not have itself: the user's, none is in the folder."""
-        records = (record for each in self.company for record in each.manifest.accelerators)
+        records = (record for each in self.coresident for record in each.manifest.accelerators)
         found = {record.name: model_for(record, self.board) for record in records}
         return {name: model for name, model in found.items() if model}
 

@@ -62,7 +62,7 @@ class Relay:
 
 
 @dataclass(frozen=True)
-class Company:
+class Coresident:
     """Networks side by side on one board: what a network's project must know of that.
 
     `network_pe` answers the host about it: the PE with the link, or one to which that passes on what it is asked.

@@ -88,7 +88,7 @@ class AcceleratorRecord(BaseModel):
     model: _Sha256 | None
 
 
-class CompanyRecord(BaseModel):
+class CoresidentRecord(BaseModel):
     """The place of a network that shares its board with those in the folders beside it: the PE that answers for it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -163,7 +163,7 @@ class Manifest(BaseModel):
     """The file of what must be in a chip's DRAM before the first frame, if anything is kept there."""
     chips: tuple[_PE, ...] = Field((0,), min_length=1)
     """The chips that run the network, each on frames of its own."""
-    company: CompanyRecord | None = None
+    coresident: CoresidentRecord | None = None
     """The network's place where several share the board."""
     preference: CostPreference = USUAL
     """The cost preference by which kernels of the core were chosen; records of `npukit tune` change it."""

@@ -19,7 +19,7 @@ from npukit.codegen.names import comment_text, foreign_arena, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
-from npukit.project.files import Company, Project, Role, roles_of
+from npukit.project.files import Coresident, Project, Role, roles_of
 from npukit.project.hal import FOLDER, copy_hal
 from npukit.project.layout import MemoryLayout
 from npukit.templates import templates_in
@@ -44,18 +44,18 @@ def render_project(
     board: Board,
     about: About,
     folder: Path,
-    company: Company | None = None,
+    coresident: Coresident | None = None,
     *,
     self_test: bool = False,
 ) -> Project:
     """The C project in `folder`, complete but for the linker scripts: their figures come from the first link."""
-    network_pe = company.network_pe if company else board.root_pe
+    network_pe = coresident.network_pe if coresident else board.root_pe
     project = Project(folder, board, roles_of(sources, network_pe))
     _copy_firmware(board, folder / "firmware")
     if self_test:
         _test_itself(folder / "firmware")
-    if company:
-        _serve_in_company(project, company)
+    if coresident:
+        _serve_coresident(project, coresident)
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
         _write_files(each, folder / role.net)
@@ -111,15 +111,15 @@ def _test_itself(firmware: Path) -> None:
     (firmware / "rpc/net_frame.c").unlink()
 
 
-def _serve_in_company(project: Project, company: Company) -> None:
+def _serve_coresident(project: Project, coresident: Coresident) -> None:
     """Another main, which passes on what other networks are asked, or answers what is passed on."""
-    firmware, linked = project.folder / "firmware", company.network_pe == project.board.root_pe
-    name = "linked" if linked else "beside"
+    firmware, linked = project.folder / "firmware", coresident.network_pe == project.board.root_pe
+    name = "relay" if linked else "mailbox"
     shutil.copytree(data_folder("firmware") / name, firmware / name, ignore=shutil.ignore_patterns(".*"))
     (firmware / "main.c").unlink()
     if linked:
         (role,) = (role for role in project.roles if role.serves_host)
-        _write(project.folder / role.net / "relays.c", "relays.c.j2", relays=company.relays)
+        _write(project.folder / role.net / "relays.c", "relays.c.j2", relays=coresident.relays)
     else:
         (firmware / "rpc/break.c").unlink()
 
@@ -154,7 +154,7 @@ def _readme_values(project: Project, about: About) -> dict[str, Any]:
         "board": project.board,
         "about": shown,
         "engines": ", ".join(f"`firmware/{name}/`" for name in engines),
-        "company": next((name for name in ("linked", "beside") if (firmware / name).is_dir()), None),
+        "coresident": next((name for name in ("relay", "mailbox") if (firmware / name).is_dir()), None),
         "libm": (firmware / "libm").is_dir(),
         "noc": (firmware / "noc").is_dir(),
     }

@@ -67,7 +67,7 @@ class Tuner:
     ) -> None:
         if build.manifest.options.get("plan"):
             raise NpukitError(f"{build.folder} has a mapping of your own", tries=["a build without --plan"])
-        if build.manifest.company:
+        if build.manifest.coresident:
             raise NpukitError(f"{build.folder} shares its board with others", tries=["tune a build of it alone"])
         self._build, self._net, self._loops = build, build.net(), _checked_kernels(build)
         self._knobs = {knob.key: knob for knob in knobs_of(build, self._loops)}

@@ -20,7 +20,7 @@ MOST_PES = 16
 if TYPE_CHECKING:
     from npukit.farm.client import FarmBench
     from npukit.measure.bench import Bench, LayerCost
-    from npukit.measure.company import CompanyBench
+    from npukit.measure.coresident import CoresidentBench
     from npukit.project.build_folder import Build
 
 
@@ -81,7 +81,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
         keep_in_report(terminal, builds[name], **_results(each.alone))
 
 
-def _network_row(name: str, measured: CompanyBench) -> tuple[str, ...]:
+def _network_row(name: str, measured: CoresidentBench) -> tuple[str, ...]:
     alone = measured.alone
     cycles = (alone.latency_cycles, alone.interval_cycles, measured.company_interval_cycles)
     return name, *map(_number, cycles), f"{alone.instructions:,}", f"{alone.macs_per_cycle or 0:g}"

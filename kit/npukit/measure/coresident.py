@@ -26,7 +26,7 @@ MOST_FRAMES = 0xFFFF
 
 
 @dataclass(frozen=True)
-class CompanyBench:
+class CoresidentBench:
     """A network's figures alone, and between its frames while all the others of the board run theirs."""
 
     alone: Bench
@@ -36,14 +36,14 @@ class CompanyBench:
         return {**self.alone.to_json(), "company_interval_cycles": self.company_interval_cycles}
 
 
-def validate_in_company(
+def validate_coresident(
     builds: Mapping[str, Build], on: str | None, cases: int | None, progress: Progress
 ) -> dict[str, Validation]:
     """Every case of each network, run while each of the others runs frames all the time."""
     found = {}
     with open_targets(builds, on, Emulation(strict=True)) as targets:
         for name, target in targets.items():
-            _keep_company(name, targets, builds)
+            _keep_coresident(name, targets, builds)
             build = builds[name]
             progress.stage(f"network {name}")
             chosen = first_cases(_golden(build), cases)
@@ -51,9 +51,9 @@ def validate_in_company(
     return found
 
 
-def bench_in_company(
+def bench_coresident(
     builds: Mapping[str, Build], on: str | None, frames: int, progress: Progress
-) -> dict[str, CompanyBench]:
+) -> dict[str, CoresidentBench]:
     """Each network alone, then all at once."""
     alone = {}
     with open_targets(builds, on) as targets:
@@ -65,7 +65,7 @@ def bench_in_company(
             alone[name] = bench(target, net, plan, cases, build.board.core.clock_hz, frames, progress, seen)
         progress.stage("all networks at once")
         together = _intervals(targets, builds)
-    return {name: CompanyBench(alone[name], together[name]) for name in builds}
+    return {name: CoresidentBench(alone[name], together[name]) for name in builds}
 
 
 def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> dict[str, int | None]:
@@ -79,13 +79,13 @@ def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> di
     }
 
 
-def _keep_company(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
+def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
     """Makes this network's runs run beside those of the others from now on."""
     others = [other for other in targets if other != name]
-    company = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
-    _session(targets[name]).company = company
+    coresident = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
+    _session(targets[name]).coresident = coresident
     for other in others:
-        _session(targets[other]).company = ()
+        _session(targets[other]).coresident = ()
 
 
 def _frames(build: Build, networks: int) -> int:
