@@ -71,8 +71,12 @@ def _answer(session: Session, frame: np.ndarray, *, reset: bool) -> bytes:
     return session.read_output(0)
 
 
-@pytest.mark.parametrize("seed", [1, 3, 6])
-def test_a_mesh_remembers_whatever_the_split(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seed", "long_program"), [(1, 400), (3, 400), (6, 1)])
+def test_a_mesh_remembers_whatever_the_split(
+    seed: int, long_program: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last of them with a table of steps for a program."""
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", long_program)
     graph = Graph(NET)
     plan = emit_plan(Problem(graph, BOARD, ENGINES), drawn(graph, seed), "latency")
     found = outcome(Example(NET, BOARD, plan, ENGINES), tmp_path)
