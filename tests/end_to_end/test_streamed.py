@@ -23,7 +23,6 @@ from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
-from npukit.project.toolchain import find_toolchain
 from plan.batch.test_batch_emitter import on_rows
 from plan.networks import Builder
 
@@ -55,7 +54,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     )
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     assert any(dict(row)["kind"] == "NET_PATCH" for row in table.rows)
-    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
@@ -81,7 +80,7 @@ def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch
     assert sum(count for count in again if isinstance(count, int)) > len(table.rows) / 2
     last = [step.op for step in plan.pes[1].computes()][-wanted.micro_batches :]
     assert last == [net.ops[-1].name] * wanted.micro_batches
-    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
@@ -110,7 +109,7 @@ def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: 
     assert plans[1].pes[1].memory.activations <= plans[0].pes[1].memory.activations + 2 * WEIGHT_TILE_BYTES
     made = gather(net, plan, plan.pes[1], engines)
     assert 3 * len(set(made.layer_places)) <= len(made.layer_places) + 2 * len(net.ops)
-    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
@@ -137,7 +136,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     reserved = plan.pes[1].orders
     assert reserved
     assert taken <= reserved.bytes <= 1.25 * taken
-    found = outcome(Example(net, BOARD, plan, engines), tmp_path, find_toolchain(None))
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
 
@@ -159,6 +158,6 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     pieces = [len(list(plan.pes[1].computes())) for plan in plans]
     assert pieces[0] > pieces[1] > len(plans[1].pes[1].tiles)
     assert plans[1].pes[1].tile_numbers != tuple(sorted(plans[1].pes[1].tile_numbers)), "lanes take turns"
-    found = outcome(Example(net, BOARD, plans[1], engines), tmp_path, find_toolchain(None))
+    found = outcome(Example(net, BOARD, plans[1], engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == 2 * sum(len(pe.tiles) for pe in plans[1].pes), "three cases are two rounds"
