@@ -1,4 +1,4 @@
-/* The MPS2+ board with Arm's FPGA image AN386: CMSDK UART 0 and CMSDK timer 0 (Arm DDI 0479, DAI 0386). */
+/* The MPS2+ board with Arm's FPGA images AN385 and AN386: CMSDK UART 0 and timer 0 (Arm DDI 0479, DAI 0385, DAI 0386). */
 #include "hal.h"
 
 #include "board.h"
