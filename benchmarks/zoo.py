@@ -32,6 +32,7 @@ from functools import partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from state import commit
@@ -41,6 +42,8 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs/compatibility.md"
 SECONDS = 300
 """A model's limit, refusals included."""
+WIDTH = 100
+"""Columns of the page."""
 PARTS = 3
 """One model of so many is held out."""
 
@@ -182,7 +185,8 @@ def _plain(why: str, model: Model) -> str:
 
 def page(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) -> str:
     """The whole of docs/compatibility.md, of the models of which there are results."""
-    parts = [INTRODUCTION.format(**_commits(found)), *_totals(models, found)]
+    introduction = INTRODUCTION.replace("\n", " ").format(**_commits(found))
+    parts = ["# Compatibility", fill(introduction, WIDTH, break_on_hyphens=False), *_totals(models, found)]
     for origin in dict.fromkeys(model.origin for model in models):
         lines = [row(model, best(each)) for model, each in zip(models, found, strict=True) if model.origin == origin]
         parts.append("\n".join((f"## {origin}\n", *HEAD, *lines)))
@@ -209,20 +213,16 @@ def _totals(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) 
 
 
 INTRODUCTION = """\
-# Compatibility
-
-What became of models that users know, none of which is in this repository, by
-`python benchmarks/zoo.py`. It collects them from packages and public repositories, makes others with
-seeded weights, reads each ({read}), builds many of them for `pe-mesh` ({built}), runs those on the
-emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as
-the file is; `--float` or `--calibration`: a float model, so computed (right at 40 dB or more, or at
-20 where the runtime quantises activations as it runs) or so quantised (right at 20 dB or more, with
-samples of noise). *read*: nothing was built, and what is compared is the
-reference, which the firmware equals bit for bit (`--reference`). Where the network takes or gives
-other types than the file says, the row says so. Outputs of quantised models are right up to 3 steps
-of their scale; in bold stands what is not. Cycles are predicted, of one frame; seconds and megabytes
-(the largest process) are those of the build once TVM is loaded, on a machine that was busy with
-other things."""
+What became of models that users know, none of which is in this repository. Measured at {read} (the builds: {built}) by
+`python benchmarks/zoo.py`, which collects them from packages and public repositories, makes others with seeded
+weights, reads each, builds many of them for `pe-mesh`, runs those on the emulator with inputs of noise, and compares
+every output with the format's own runtime. *yes*: as the file is; `--float` or `--calibration`: a float model, so
+computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right
+at 20 dB or more, with samples of noise). *read*: nothing was built, and what is compared is the reference, which the
+firmware equals bit for bit (`--reference`). Where the network takes or gives other types than the file says, the row
+says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not. Models that
+remember are given two frames. Cycles are predicted, of one frame; seconds and megabytes (the largest process) are
+those of the build once TVM is loaded, on a machine that was busy with other things."""
 
 HEAD = (
     "| model | built | against | cycles | s | MB |",
