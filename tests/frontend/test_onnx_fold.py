@@ -156,6 +156,13 @@ def test_an_input_that_is_fixed_chooses_its_branch(rate: int, tmp_path: Path) ->
     assert ("exp" in str(net)) == (rate == 16000)
 
 
+def test_a_pad_of_no_size_is_left_out(tmp_path: Path) -> None:
+    nodes = [node("Concat", "none x", "z", axis=0), node("Relu", "z", "y")]
+    none = constant("none", np.zeros((0, 3)), np.float32)
+    written(tmp_path / "m.onnx", nodes, [none], ([tensor("x", [2, 3])], [tensor("y", [2, 3])]))
+    compared(tmp_path / "m.onnx", [noise(2, 3)])
+
+
 def growing(trips: str) -> list[onnx.NodeProto]:
     """A loop that adds x to a sum at each step, ends behind step 3, and keeps all sums."""
     body = helper.make_graph(

@@ -192,6 +192,9 @@ class _Fold:
         """The node stays; what it makes has the type that ONNX infers. An `alias` of a constant is that constant."""
         if alias and self._fold(node):
             return
+        if node.op_type == "Concat":  # exporters leave pads of no size, which no tensor can be
+            parts = [each for each in node.input if each not in self.known or 0 not in self.known[each].dims]
+            node.input[:] = parts or node.input[:1]
         self.nodes.append(node)
         self.types.update(self._inferred(node))
 
