@@ -11,8 +11,8 @@
 enum {
     NET_LAYERS = 3,
     NET_ARENA_BYTES = 384,
-    at_image_0 = 0, /* image [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
     at_conv_0 = 128, /* conv [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
+    at_image_0 = 0, /* image [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 0 to 1 */
     at_sum_0 = 256, /* sum [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 1 to 2 */
     at_softmax_0 = 0, /* softmax [0:1, 0:5, 0:4, 0:6], 120 bytes, steps 2 to 2 */
 };
