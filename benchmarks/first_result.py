@@ -120,7 +120,7 @@ def _write(page: Path, table: Sequence[str]) -> None:
     begin, end = "<!-- table -->", "<!-- end of table -->"
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]
-    names = f"Measured at {commit()} by `python benchmarks/first_result.py`, by {os.cpu_count()} cores:"
+    names = f"Measured at {commit()} by `python benchmarks/first_result.py` with these networks:"
     page.write_text(f"{before}{begin}\n{names}\n\n" + "\n".join(table) + f"\n{end}{after}")
 
 
