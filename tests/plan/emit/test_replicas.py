@@ -91,12 +91,31 @@ def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeyp
     assert_exact(net, plan)
 
 
-def test_groups_that_differ_or_hold_the_root_are_not_alike() -> None:
+def test_groups_that_differ_are_not_alike() -> None:
     net = rows_net()
     first, second = on_groups(on_rows(net, (0, 1)), 2, first=1)
     assert replicas_of((first, second), (ROOT,), ROOT).count == 2
     assert replicas_of((first, first), (ROOT,), ROOT) == NO_REPLICAS
-    assert replicas_of((first, second), (), ROOT) == NO_REPLICAS
     assert replicas_of((first, second), (ROOT, 1), ROOT) == NO_REPLICAS
     other = {op: tiles[::-1] if op == net.ops[0].name else tiles for op, tiles in second.items()}
     assert replicas_of((first, other), (ROOT,), ROOT) == NO_REPLICAS
+
+
+@pytest.mark.parametrize(("interleaved", "micro_batches"), [(1, 1), (2, 3)])
+def test_of_the_groups_beside_the_roots_one_is_emitted(
+    interleaved: int, micro_batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = rows_net()
+    wanted = Batch(on_groups(on_rows(net, (1, 0)), 3), interleaved, micro_batches)
+    problem = Problem(Graph(net), BOARD, engines(BOARD))
+    together = emit_batch(problem, wanted)
+    assert together.alike == ((6, 5), (11, 10))
+    assert_exact(net, together)
+    monkeypatch.setattr("npukit.plan.batch.batch_emitter.replicas_of", lambda *_: NO_REPLICAS)
+    apart = emit_batch(problem, wanted)
+    assert [pe.pe for pe in together.pes] == [pe.pe for pe in apart.pes]
+    for one, other in zip(together.pes, apart.pes, strict=True):
+        assert what_it_does(together, one) == what_it_does(apart, other)
+        assert named(one) == named(other)
+    cycles = [simulate(net, BOARD, plan).latency_cycles for plan in (together, apart)]
+    assert cycles[0] == pytest.approx(cycles[1], rel=0.01)

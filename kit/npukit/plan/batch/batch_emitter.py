@@ -82,7 +82,7 @@ def _emitted(problem: Problem, wanted: Batch, flags: UsualFlags) -> _BatchEmitte
         in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups
     )
     wanted = replace(wanted, groups=useful_groups)
-    alike = replicas_of(wanted.groups, wanted.prefetchers, problem.board.root_pe)
+    alike = replicas_of(wanted.groups, wanted.prefetchers, problem.board.root_pe) if wanted.fetched else NO_REPLICAS
     emitter = _BatchEmitter(problem, wanted, alike, flags)
     if not emitter.streams.are_listed_apart and alike.count > 1:
         emitter = _BatchEmitter(problem, wanted, NO_REPLICAS, flags)
@@ -95,7 +95,7 @@ class _Place:
     """A place in the order of a batch: an op's turn, and the frames for which it is done then."""
 
     turn: Turn
-    frames: range
+    frames: Sequence[int]
 
 
 class _BatchEmitter:
@@ -108,9 +108,8 @@ class _BatchEmitter:
     ) -> None:
         root = problem.board.root_pe
         self._graph, self._board, self._engines, self._batch = problem.graph, problem.board, problem.engines, wanted
-        self._apart = alike.count
-        """The distance between emitted frames: of the replica groups those of the first are emitted."""
-        frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in range(0, wanted.frames, self._apart)}
+        self._emitted = [frame for frame in range(wanted.frames) if not alike.is_copied(frame)]
+        frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in self._emitted}
         ends, apart = _ends(wanted, root), between(problem.graph, wanted.bands)
         self.emitter = Emitter(
             problem,
@@ -118,7 +117,7 @@ class _BatchEmitter:
             ends,
             wanted.prefetchers,
             apart,
-            wanted.micro_batches,
+            wanted.frames_of_micro_batch,
             usual_flags,
             alike,
             low_memory=wanted.low_memory,
@@ -135,11 +134,12 @@ class _BatchEmitter:
             self._to_compute.setdefault(weight_tile.place, []).append(weight_tile)
         weight_tiles = [weight_tile for same in self._to_compute.values() for weight_tile in same]
         rooms = {weight_tile: self._rooms[self._places[weight_tile.place].turn.index] for weight_tile in weight_tiles}
-        self.streams = Streams(self._traffic, rooms, wanted.prefetchers, least=1 if wanted.low_memory else 2)
+        least, outputs = 1 if wanted.low_memory else 2, wanted.frames * output_bytes(problem.graph)
+        self.streams = Streams(self._traffic, rooms, wanted.prefetchers, least, outputs)
 
     @property
     def emits_one_group(self) -> bool:
-        return self._apart == len(self._batch.groups)
+        return self._traffic.alike.count == len(self._batch.groups)
 
     @property
     def usual_flags(self) -> UsualFlags:
@@ -157,7 +157,7 @@ class _BatchEmitter:
             self.emitter.bring_inputs(frame)
         for number, place in enumerate(self._places):
             self.streams.open(number + self._batch.prefetch_distance)
-            if place.frames.stop < self._batch.frames and place.turn.last:
+            if place.frames[-1] + self._batch.frames_of_micro_batch < self._batch.frames and place.turn.last:
                 self._fetch(place)
             if number in self._to_compute:
                 self._compute_weight_tiles(place, self._to_compute[number])
@@ -170,9 +170,9 @@ class _BatchEmitter:
         size, frames = self._batch.frames_of_micro_batch, self._batch.frames
         eager = [turn for turn in turns if turn.index < self._deferred]
         for start, turn in product(range(0, frames, size), eager):
-            yield _Place(turn, range(start, start + size, self._apart))
+            yield _Place(turn, [frame for frame in self._emitted if start <= frame < start + size])
         for turn in turns[len(eager) :]:
-            yield _Place(turn, range(0, frames, self._apart))
+            yield _Place(turn, self._emitted)
 
     def _fetch(self, place: _Place) -> None:
         """Part of the next micro-batch's inputs, every few ops, so that DRAM and DMA have time for the rest."""
@@ -226,7 +226,7 @@ class _BatchEmitter:
         for number, place in enumerate(self._places):
             op = place.turn.op
             if op.name in self._batch.streamed:
-                micro_batch = place.frames.start // self._batch.frames_of_micro_batch
+                micro_batch = place.frames[0] // self._batch.frames_of_micro_batch
                 yield from weight_tiles_of(op, number, micro_batch, self._pieces(place), self._source)
 
     def _pieces(self, place: _Place) -> list[list[Piece]]:
@@ -261,7 +261,7 @@ class _BatchEmitter:
     def _held(self, fetched_from: int | None) -> list[int]:
         """Bytes of tensors while each op is computed, on the PE that holds most."""
         wanted = self._batch
-        frames = [self.emitter.regions[frame] for frame in range(0, wanted.frames_of_micro_batch, self._apart)]
+        frames = [self.emitter.regions[frame] for frame in self._emitted if frame < wanted.frames_of_micro_batch]
         bands = between(self._graph, wanted.bands)
         return most_held(
             self._graph,
@@ -304,6 +304,11 @@ class _BatchEmitter:
         for name, tensor, box, size in wanted:
             yield Buffer(name, tensor, box, size, offset, 0, end)
             offset += aligned(size)
+
+
+def output_bytes(graph: Graph) -> int:
+    """The bytes of the outputs of one frame, which the root holds of each."""
+    return sum(aligned(graph.net.tensor(name).bytes) for name in graph.outputs)
 
 
 def _ends(wanted: Batch, root: int) -> Ends:

@@ -30,9 +30,6 @@ large."""
 MOST_LISTED = 96 << 10
 """Bytes of descriptors for weight tiles that a PE which does nothing else has room for."""
 
-LISTED_BY_ROOT = 2 / 3
-"""Part of that for which the root has room, which holds the outputs too."""
-
 LARGEST_WEIGHT_TILE = 2
 """Times the size that is wanted."""
 
@@ -99,14 +96,19 @@ class Streams:
     """The weight tiles of a batch, in order, on their way into the programs' memories, each where it finds room."""
 
     def __init__(
-        self, traffic: Traffic, rooms: Mapping[WeightTile, int], prefetchers: Sequence[int], least: int
+        self,
+        traffic: Traffic,
+        rooms: Mapping[WeightTile, int],
+        prefetchers: Sequence[int],
+        least: int,
+        output_bytes: int,
     ) -> None:
         """`rooms`: for each weight tile the bytes that a PE has for it and those before it that are still in use; in
         the order in which they are used.
 
-        So many, at `least`, find room even if they are too large.
+        So many, at `least`, find room even if they are too large. `output_bytes`: of the batch, which the root holds.
         """
-        self._traffic, self._feeders = traffic, prefetchers
+        self._traffic, self._feeders, self._output_bytes = traffic, prefetchers, output_bytes
         self._replaced = _replaced_by(rooms, least)
         self._waiting = list(rooms)
         self._released: set[WeightTile] = set()
@@ -150,9 +152,9 @@ class Streams:
         """The bytes of a descriptor for these PEs, and those of replica groups."""
         return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._traffic.alike.count
 
-    def _most_listed(self, pe: int) -> float:
+    def _most_listed(self, pe: int) -> int:
         root = next(iter(self._traffic.programs))
-        return MOST_LISTED * (LISTED_BY_ROOT if pe == root else 1)
+        return max(MOST_LISTED - (self._output_bytes if pe == root else 0), 0)
 
     def _ask_for(self, wanted: WeightTile) -> None:
         """Its PEs say that they have room; then the prefetching PE asks."""

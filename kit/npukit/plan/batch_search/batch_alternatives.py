@@ -16,7 +16,8 @@ from npukit.errors import DoesNotFit
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch.weight_streaming import first_that_fits
-from npukit.plan.batch_search.data_parallel import WELL_USED, engine_cycles, groups_of
+from npukit.plan.batch_search.data_parallel import engine_cycles, groups_of
+from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.batch_search.throughput import INTERLEAVED, PRICES, ROUNDS, WEIGHT_TILED, WORTH
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.predict import with_predictions

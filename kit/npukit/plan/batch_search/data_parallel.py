@@ -18,7 +18,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch, steady_batch
 from npukit.plan.batch.channel_bands import bands_for, narrowed
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch_search.group_trials import MOST_MICRO_BATCHES, Trials, Tried
+from npukit.plan.batch_search.group_trials import MOST_MICRO_BATCHES, WELL_USED, Trials, Tried
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
@@ -28,9 +28,6 @@ from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
-
-WELL_USED = 0.92
-"""The part of the PEs that the groups of a size must take together."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 

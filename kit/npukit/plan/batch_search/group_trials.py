@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from npukit.board.board import Board
+from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.batch_emitter import batch_with_flags
+from npukit.plan.batch.batch_emitter import batch_with_flags, output_bytes
 from npukit.plan.batch.memory_bound import may_fit
 from npukit.plan.batch.weight_streaming import none_or_all_streamed
-from npukit.plan.emit.messages import UsualFlags
+from npukit.plan.batch.weight_tiles import MOST_LISTED
+from npukit.plan.emit.messages import UsualFlags, descriptor_bytes
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.ir.plan import Message, Plan
+from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
 MOST_MICRO_BATCHES = 4
+
+WELL_USED = 0.92
+"""The part of the PEs that the groups of a size must take together."""
 
 NEARLY_FITS = 6 << 10
 """Bytes by which the flags on which a batch settles may be worth another look."""
@@ -73,14 +79,19 @@ class Trials:
         if found is None:
             return None
         fitting, plan = found
-        later = (len(wanted.groups) - 1) * _input_cycles(self._problem.graph, self._problem.board)
-        return Tried(replace(fitting, groups=wanted.groups), self._cycles(plan), later, _free(plan))
+        later = (len(fitting.groups) - 1) * _input_cycles(self._problem.graph, self._problem.board)
+        return Tried(fitting, self._cycles(plan), later, _free(plan))
 
     def _fitting(self, wanted: Batch) -> tuple[Batch, Plan] | None:
+        """The batch, with constants kept or streamed, and the plan of one of its groups."""
         alone = replace(wanted, groups=_one_of(wanted))
-        if not may_fit(self._problem, alone):
+        may = _root_holds_outputs(self._problem, wanted) and may_fit(self._problem, alone)
+        found = none_or_all_streamed(self._problem, alone) if may else None
+        if found is None:
             return None
-        return none_or_all_streamed(self._problem, alone)
+        fitting, plan = found
+        apart = _with_prefetchers(wanted, _prefetchers_needed(self._problem, wanted, plan))
+        return self._fitting(apart) if apart != wanted else (replace(fitting, groups=wanted.groups), plan)
 
     def longest(self, tried: Tried, best: float) -> list[Tried]:
         """Trials in more micro-batches, as many as fit, as long as that may be better than the best interval."""
@@ -114,14 +125,17 @@ class Trials:
         return found
 
     def instead(self, tried: Tried, wanted: Batch) -> Tried | None:
-        """Another batch of the same groups, if one of them fits."""
+        """Another batch of the same groups, if one of them fits, and the root can hold the outputs of all."""
+        if not _root_holds_outputs(self._problem, wanted):
+            return None
         as_before = _ways(wanted) == _ways(tried.wanted)
         alone = replace(wanted, groups=_one_of(wanted))
         plan, settled = self._batch_with_flags(alone, tried.settled if as_before else {})
         missing = missing_bytes(self._problem.board, plan)
         if wanted.micro_batches > 1 and 0 < missing < NEARLY_FITS:  # its own flags may do
             plan, settled = self._batch_with_flags(alone, settled)
-        if missing_bytes(self._problem.board, plan):
+        crowded = wanted.prefetchers and _prefetchers_needed(self._problem, wanted, plan) > len(wanted.prefetchers)
+        if crowded or missing_bytes(self._problem.board, plan):
             return None
         cycles, more = self._cycles(plan), wanted.micro_batches - tried.wanted.micro_batches
         micro_batch = (cycles - tried.cycles) / more if more and as_before else tried.micro_batch
@@ -133,6 +147,39 @@ class Trials:
 
     def _cycles(self, plan: Plan) -> int:
         return simulate(self._problem.net, self._problem.board, plan).latency_cycles
+
+
+def _prefetchers_needed(problem: Problem, wanted: Batch, plan: Plan) -> int:
+    """The PEs that hold the descriptors of what a group streams, as its plan has it, for all groups.
+
+    The root, which holds the outputs too, is one of them.
+    """
+    streamed = {each.source.buffer: len(each.landings) for each in plan.messages if _is_streamed(each)}
+    listed = sum(descriptor_bytes(1, len(wanted.groups) * pes) for pes in streamed.values())
+    return ceil((listed + wanted.frames * output_bytes(problem.graph)) / MOST_LISTED) if listed else 0
+
+
+def _is_streamed(message: Message) -> bool:
+    return message.source_pe >= DRAM and not message.tensor
+
+
+def _with_prefetchers(wanted: Batch, needed: int) -> Batch:
+    """The batch with as many of the first groups left out as it takes to have so many prefetching PEs, if few are lost.
+
+    PEs that prefetch and compute do as no others do: then each group would be emitted, and wait for those.
+    """
+    groups, prefetchers = list(wanted.groups), list(wanted.prefetchers)
+    while len(prefetchers) < needed and len(groups) > 1:
+        prefetchers += dict.fromkeys(tile.pe for tiles in groups.pop(0).values() for tile in tiles)
+    if len(groups) < WELL_USED * len(wanted.groups):
+        return wanted
+    return replace(wanted, groups=tuple(groups), prefetchers=tuple(prefetchers))
+
+
+def _root_holds_outputs(problem: Problem, wanted: Batch) -> bool:
+    """True if the outputs of a whole batch have room beside the root's program."""
+    room = problem.board.memory_for("activations").size - FIRMWARE_BYTES - STACK_BYTES
+    return wanted.frames * output_bytes(problem.graph) <= room
 
 
 def _free(plan: Plan) -> int:

@@ -13,7 +13,8 @@ from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch_search.data_parallel import WELL_USED, batch_of
+from npukit.plan.batch_search.data_parallel import batch_of
+from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_bytes

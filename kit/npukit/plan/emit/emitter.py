@@ -41,7 +41,7 @@ class Emitter:
         ends: Ends,
         others: Collection[int] = (),
         between: Collection[str] = (),
-        micro_batches: int = 1,
+        together: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
         alike: Replicas = NO_REPLICAS,
         *,
@@ -49,7 +49,8 @@ class Emitter:
         patient: bool = False,
     ) -> None:
         """`assignments` by frame; `others`: PEs that have programs too. Of tensors `between` ops that take turns nobody
-        holds all. If groups are `alike`, the assignments are those of the first one.
+        holds all. `together`: frames of a micro-batch. Of groups that are `alike`, the assignments are those of the
+        first one.
 
         `low_memory`: where tiles lie when memory is short (`regions_of`). A `patient` PE computes on while what it has
         sent leaves, and holds that until later messages tell that it has arrived.
@@ -59,11 +60,8 @@ class Emitter:
         every = assignments.values()
         pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
         self._low_memory = low_memory
-        flags, frames = (
-            problem.board.noc.flags if problem.board.noc else 0,
-            alike.count * len(assignments) // micro_batches,
-        )
-        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, frames, usual_flags, alike)
+        flags = problem.board.noc.flags if problem.board.noc else 0
+        self.traffic = Traffic([ends.outputs, *sorted(pes - {ends.outputs})], flags, together, usual_flags, alike)
         self._room: dict[tuple[int, str], Block] = {}
         """The signal that there is room for a tensor, by frame and tensor."""
         self._costs: dict[tuple[str, Box], Cost] = {}

@@ -17,9 +17,14 @@ from npukit.plan.ir.assignment import Assignment
 
 @dataclass(frozen=True)
 class Replicas:
-    """The PEs of each group that correspond to those of the first one. Its frame f is frame f + g in group g."""
+    """The PEs of each group that correspond to those of the first one. Its frame f is frame f + g in group g.
+
+    The first of them has number `first` of all `groups`: a group with the root does as no other does.
+    """
 
     places: tuple[Mapping[int, int], ...] = ({},)
+    first: int = 0
+    groups: int = 1
 
     @property
     def count(self) -> int:
@@ -29,6 +34,10 @@ class Replicas:
     def members(self) -> frozenset[int]:
         """The PEs of the first group, if there are others."""
         return frozenset(self.places[0]) if self.count > 1 else frozenset()
+
+    def is_copied(self, frame: int) -> bool:
+        """True if a frame is one of a group that is not emitted."""
+        return self.first < frame % self.groups < self.first + self.count
 
     def times(self, one: int, other: int) -> int:
         """The number of PEs for which what a PE does with the other stands."""
@@ -43,12 +52,20 @@ class Replicas:
 NO_REPLICAS = Replicas()
 
 
-def replicas_of(groups: Sequence[Assignment], outside: Sequence[int], root: int) -> Replicas:
-    """The replicas among the groups; none if they differ, or if the root or prefetching PEs are in them."""
-    places = tuple(_place(groups[0], group) for group in groups)
-    apart = root in outside and len({pe for each in places for pe in each.values()}) == sum(map(len, places))
-    same = all(place and set(place.values()).isdisjoint(outside) for place in places)
-    return Replicas(places) if apart and same else NO_REPLICAS
+def replicas_of(groups: Sequence[Assignment], prefetchers: Sequence[int], root: int) -> Replicas:
+    """The replicas among the groups but that of the root; none if they differ, or prefetching PEs are in them."""
+    first = int(root in _pes(groups[0]))
+    if len(groups) < first + 2:
+        return NO_REPLICAS
+    places = tuple(_place(groups[first], group) for group in groups[first:])
+    members = [pe for place in places for pe in place.values()]
+    apart = {root, *prefetchers, *(_pes(groups[0]) if first else ())}
+    distinct = all(places) and len(set(members)) == len(members) and apart.isdisjoint(members)
+    return Replicas(places, first, len(groups)) if distinct else NO_REPLICAS
+
+
+def _pes(group: Assignment) -> set[int]:
+    return {tile.pe for tiles in group.values() for tile in tiles}
 
 
 def _place(first: Assignment, other: Assignment) -> dict[int, int]:
@@ -70,6 +87,6 @@ def with_uses_of_all(program: Program, alike: Replicas) -> Program:
 
 
 def _of_all_groups(held: Held, alike: Replicas) -> Sequence[Held]:
-    if isinstance(held, Block):
+    if isinstance(held, Block) or held.frame % alike.groups != alike.first:
         return [held]
     return [held.later(group) for group in range(alike.count)]
