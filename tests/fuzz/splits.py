@@ -34,6 +34,7 @@ from npukit.net.passes.states import with_states_in_place
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.core_plan import plan_as_pinned
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
@@ -193,7 +194,9 @@ def _batch(
     streamed = frozenset(name for name in filtered if random.random() < 0.3)
     low_memory = random.random() < 0.3
     interleaved, micro_batches = random.integers(1, 4, 2).tolist()
-    wanted = Batch(tuple(groups), interleaved, micro_batches, streamed, weight_tile_bytes=1024, low_memory=low_memory)
+    wanted = Batch(
+        tuple(groups), interleaved, micro_batches, streamed, tiling=WeightTiling(1024), low_memory=low_memory
+    )
     try:
         plan = emit_batch(Problem(Graph(net), board, engines), wanted)
     except DoesNotFit:  # its PEs have too few flags for so many frames

@@ -18,7 +18,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_streaming import first_that_fits
-from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WeightTiling
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.assignment import Assignment, Tile, on_one_pe
 from npukit.plan.ir.plan import Plan, Send
@@ -105,7 +105,7 @@ def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
     groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))
     streamed = frozenset(op.name for op in net.ops)
     plan = emit_batch(
-        Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups, streamed=streamed, weight_tile_bytes=4096)
+        Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups, streamed=streamed, tiling=WeightTiling(4096))
     )
     weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert len({message.source.buffer for message in weight_tiles}) == len(weight_tiles) > len(net.ops)
@@ -115,7 +115,7 @@ def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
 
 def asked_by(net: Net, prefetchers: tuple[int, ...]) -> dict[int, int]:
     """How often each PE asks DRAM for a slice, of two that compute and these."""
-    wanted = Batch((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), weight_tile_bytes=1024)
+    wanted = Batch((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), tiling=WeightTiling(1024))
     plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, prefetchers=prefetchers))
     assert_exact(net, plan)
     numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}

@@ -15,6 +15,7 @@ from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.again import runs
 from npukit.plan.ir.assignment import on_one_pe
@@ -38,7 +39,7 @@ def batch(micro_batches: int, groups: int = 3) -> Plan:
     """Groups of two PEs, and the root, which asks for the constants; predicted."""
     net = rows_net()
     wanted = Batch(on_groups(on_rows(net, (0, 1)), groups, first=1), micro_batches=micro_batches, prefetchers=(0,))
-    streamed = replace(wanted, streamed=frozenset(op.name for op in net.ops[:2]), weight_tile_bytes=1024)
+    streamed = replace(wanted, streamed=frozenset(op.name for op in net.ops[:2]), tiling=WeightTiling(1024))
     return with_predictions(net, BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), streamed))
 
 

@@ -7,6 +7,7 @@ from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -41,7 +42,7 @@ def of_weight_tiles(net: Net, *, low_memory: bool) -> Plan:
     wanted = Batch(
         (in_rows(net),),
         streamed=frozenset(op.name for op in net.ops),
-        weight_tile_bytes=1024,
+        tiling=WeightTiling(1024),
         micro_batches=2,
         low_memory=low_memory,
     )

@@ -124,7 +124,9 @@ class _BatchEmitter:
         )
         self._traffic, self._upon = self.emitter.traffic, upon(problem.graph, problem.engines)
         self._deferred = deferred_from(problem, wanted)
-        self._calm = min(_calm_from(problem.graph) if wanted.room is None else self._calm_of_pes(), self._deferred - 1)
+        self._calm = min(
+            _calm_from(problem.graph) if wanted.tiling.room is None else self._calm_of_pes(), self._deferred - 1
+        )
         self._places = list(self._in_order(turns_of(problem.graph, wanted.bands)))
         self._due = SendAfter(problem.graph, wanted.bands, low_memory=wanted.low_memory)
         self._rooms = self._rooms_for_weight_tiles()
@@ -156,7 +158,7 @@ class _BatchEmitter:
         for frame in self._places[0].frames:
             self.emitter.bring_inputs(frame)
         for number, place in enumerate(self._places):
-            self.streams.open(number + self._batch.prefetch_distance)
+            self.streams.open(number + self._batch.tiling.prefetch_distance)
             if place.frames[-1] + self._batch.frames_of_micro_batch < self._batch.frames and place.turn.last:
                 self._fetch(place)
             if number in self._to_compute:
@@ -244,18 +246,18 @@ class _BatchEmitter:
         return self._cuts[index, box]
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
-        wanted = min(self._rooms[index] // self._batch.weight_tiles, MOST_WEIGHT_TILE_BYTES)
+        wanted = min(self._rooms[index] // self._batch.tiling.tiles, MOST_WEIGHT_TILE_BYTES)
         most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
 
     def _rooms_for_weight_tiles(self) -> list[int]:
         """Bytes for weight tiles while each op is computed."""
         wanted = self._batch
-        least = wanted.weight_tiles * wanted.weight_tile_bytes
-        if wanted.room is None:
+        least = wanted.tiling.least_bytes
+        if wanted.tiling.room is None:
             return [least] * len(self._graph.ops)
         held = self._held(self._calm if wanted.micro_batches > 1 else None)
-        room = max(wanted.room, max(held) + least)
+        room = max(wanted.tiling.room, max(held) + least)
         return [room - each for each in held]
 
     def _held(self, fetched_from: int | None) -> list[int]:
@@ -268,7 +270,7 @@ class _BatchEmitter:
             frames,
             self._upon,
             late=wanted.low_memory,
-            prefetch_distance=wanted.prefetch_distance,
+            prefetch_distance=wanted.tiling.prefetch_distance,
             between=bands,
             fetched_from=fetched_from,
         )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 
 from npukit.accel.interface import Engines
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WEIGHT_TILES_IN_MEMORY
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WeightTiling
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
@@ -20,14 +19,11 @@ from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
-WEIGHT_TILES = (WEIGHT_TILE_BYTES, 2 * WEIGHT_TILE_BYTES, 4 * WEIGHT_TILE_BYTES)
-"""Sizes of weight tiles worth trying: small ones leave more memory, large ones keep the engines at work."""
+TILINGS = tuple(WeightTiling(times * WEIGHT_TILE_BYTES, tiles) for times in (1, 2, 4) for tiles in (3, 2))
+"""Weight tiles worth trying: few small ones leave more memory, many large ones keep the engines at work."""
 
 SMALLEST = 256
 """Bytes of constants, commands among them, that are not worth streaming."""
-
-HELD = (WEIGHT_TILES_IN_MEMORY, 2)
-"""Weight tiles of a frame for which there is room at once, worth trying."""
 
 
 def first_that_fits(problem: Problem, wanted: Batch) -> Plan | None:
@@ -121,9 +117,8 @@ def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
 
 
 def _frames_with_streams(problem: Problem, assignment: Assignment, fetched: bool) -> Iterator[Plan]:
-    sizes = product(WEIGHT_TILES, HELD)
-    batches = [Batch((assignment,), weight_tile_bytes=size, weight_tiles=held, fetched=fetched) for size, held in sizes]
-    smallest = min(batches, key=lambda batch: batch.weight_tile_bytes * batch.weight_tiles)
+    batches = [Batch((assignment,), tiling=tiling, fetched=fetched) for tiling in TILINGS]
+    smallest = min(batches, key=lambda batch: batch.tiling.least_bytes)
     first = _fewest_streamed(problem, smallest)
     if first is None:
         return

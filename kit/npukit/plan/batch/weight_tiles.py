@@ -41,6 +41,28 @@ WEIGHT_TILES_IN_MEMORY = 3
 
 
 @dataclass(frozen=True)
+class WeightTiling:
+    """The way in which constants are cut into weight tiles, and how many a PE has room for.
+
+    Small weight tiles leave more memory for all else; large ones are less often interrupted.
+    """
+
+    tile_bytes: int = WEIGHT_TILE_BYTES
+    tiles: int = WEIGHT_TILES_IN_MEMORY
+    """Weight tiles that have room in a PE together: one in use, others there or arriving."""
+    room: int | None = None
+    """Bytes that tensors and weight tiles may take together, or what they take of the most crowded PE if that is more:
+    where tensors leave more of them, weight tiles are larger. Nothing given, none are."""
+    prefetch_distance: int = 1
+    """The number of ops before they are computed with that weight tiles may arrive."""
+
+    @property
+    def least_bytes(self) -> int:
+        """The bytes for weight tiles where there is least room."""
+        return self.tile_bytes * self.tiles
+
+
+@dataclass(frozen=True)
 class Piece:
     """A part of a tile, computed with one weight tile: of which frame, on which PE, what of the output."""
 

@@ -16,6 +16,7 @@ from npukit.errors import DoesNotFit
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch.weight_streaming import first_that_fits
+from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.batch_search.data_parallel import engine_cycles, groups_of
 from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.batch_search.throughput import INTERLEAVED, PRICES, ROUNDS, WEIGHT_TILED, WORTH
@@ -79,9 +80,8 @@ class BatchAlternatives:
         for interleaved in (choice.interleaved + 1, choice.interleaved - 1):
             if 1 <= interleaved <= MOST_INTERLEAVED:
                 yield replace(choice, interleaved=interleaved)
-        for weight_tile_bytes, weight_tiles in product(
-            {size for size, _ in WEIGHT_TILED}, {held for _, held in WEIGHT_TILED}
-        ):
+        sizes, counts = {each.tile_bytes for each in WEIGHT_TILED}, {each.tiles for each in WEIGHT_TILED}
+        for weight_tile_bytes, weight_tiles in product(sizes, counts):
             yield replace(choice, weight_tile_bytes=weight_tile_bytes, weight_tiles=weight_tiles)
         for splits in Neighbours(self._problem.graph, self._splits(choice.pes)).of(choice.splits):
             yield replace(choice, splits=splits)
@@ -90,9 +90,9 @@ class BatchAlternatives:
         most = len(self._problem.order)
         for pes in (pes for pes in range(1, most + 1) if most // pes * pes >= WELL_USED * most):
             search = LatencySearch(self._problem.on(self._problem.order[:pes]), QUICK, fetched=True)
-            weight_tile_bytes, weight_tiles = WEIGHT_TILED[0]
+            tiling = WEIGHT_TILED[0]
             for splits in dict.fromkeys(search.best_splits(price) for price in PRICES):
-                yield BatchSpec(pes, splits, 1, 1, weight_tiles, weight_tile_bytes)
+                yield BatchSpec(pes, splits, 1, 1, tiling.tiles, tiling.tile_bytes)
 
     def _busy(self, choice: BatchSpec) -> float:
         return engine_cycles(self._problem, self._batch(choice))
@@ -104,8 +104,7 @@ class BatchAlternatives:
             tuple(groups_of(assignment, order, pes)),
             interleaved=choice.interleaved,
             micro_batches=choice.micro_batches,
-            weight_tile_bytes=choice.weight_tile_bytes,
-            weight_tiles=choice.weight_tiles,
+            tiling=WeightTiling(choice.weight_tile_bytes, choice.weight_tiles),
             prefetchers=tuple(order[: len(order) % pes]),
         )
 

@@ -1,5 +1,7 @@
 """Throughput of large meshes: groups of PEs data parallel, chosen by what one group of each size would take.
 
+`benchmarks/large/planner_constants.py` measures what the constants are worth (`benchmarks/large/planner_constants.md`).
+
 A whole batch on hundreds of PEs takes long to emit and to simulate. Groups differ only in when their inputs arrive, so
 that one of them tells what all take, and whether they fit.
 """
@@ -18,6 +20,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch, steady_batch
 from npukit.plan.batch.channel_bands import bands_for, narrowed
 from npukit.plan.batch.weight_streaming import most_streamed
+from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.batch_search.group_trials import MOST_MICRO_BATCHES, WELL_USED, Trials, Tried
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
@@ -34,10 +37,8 @@ SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 PRICE = 0.06
 """Cycles a byte of constants costs."""
 
-WEIGHT_TILES = ((9 << 10, 2), (9 << 10, 3), (17 << 10, 2))
-"""Bytes of weight tiles, and how many have room: what leaves most memory first."""
-
-LEAST_ROOM = min(weight_tile_bytes * weight_tiles for weight_tile_bytes, weight_tiles in WEIGHT_TILES)
+SMALL_TILES, MORE_TILES, LARGE_TILES = (WeightTiling(9 << 10, 2), WeightTiling(9 << 10, 3), WeightTiling(17 << 10, 2))
+"""Weight tiles, those first that leave most memory."""
 
 COMPARED = 2
 """Whole batches that are planned, if the first takes longer than one group of the second lets expect."""
@@ -51,15 +52,14 @@ HEAVY_MOVES = 3.0
 work, what is on its way takes longer."""
 
 OTHER_WAYS = (
-    (0, 1, WEIGHT_TILES[1]),
-    (0, 1, WEIGHT_TILES[2]),
-    (0, 2, WEIGHT_TILES[0]),
-    (None, 1, WEIGHT_TILES[0]),
-    (None, 1, WEIGHT_TILES[1]),
+    replace(MORE_TILES, room=0),
+    replace(LARGE_TILES, room=0),
+    replace(SMALL_TILES, room=0, prefetch_distance=2),
+    SMALL_TILES,
+    MORE_TILES,
 )
-"""Other settings of the best groups' weight tiles: rooms for them, the prefetch distance, bytes
-and number, tried besides: larger ones; as large as there is room, which they take longer; small everywhere, which
-leaves room for more micro-batches."""
+"""Other weight tiles of the best groups, tried besides: larger ones; as large as there is room, which they take longer;
+small everywhere, which leaves room for more micro-batches."""
 
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
@@ -140,7 +140,7 @@ def closest_frame(problem: Problem) -> Plan:
     room = int(ROOMS[-1] * problem.board.memory_for("activations").size)
     search = LatencySearch(problem, QUICK, fetched=True, room=room, weight_tiles=2)
     assignment = search.best(PRICE)
-    wanted = Batch((assignment,), weight_tile_bytes=WEIGHT_TILES[0][0], weight_tiles=WEIGHT_TILES[0][1])
+    wanted = Batch((assignment,), tiling=SMALL_TILES)
     plan = most_streamed(problem, wanted) or emit_batch(problem, wanted)
     return with_predictions(problem.net, problem.board, plan)
 
@@ -166,17 +166,7 @@ def _in_micro_batches(trials: Trials, firsts: Sequence[Tried], best: float = inf
 
 
 def _in_other_ways(trials: Trials, best: Tried) -> Iterator[Tried]:
-    ways = OTHER_WAYS if best.wanted.streamed else ()
-    rounds = [
-        replace(
-            best.wanted,
-            room=room,
-            prefetch_distance=prefetch_distance,
-            weight_tile_bytes=weight_tile_bytes,
-            weight_tiles=weight_tiles,
-        )
-        for room, prefetch_distance, (weight_tile_bytes, weight_tiles) in ways
-    ]
+    rounds = [replace(best.wanted, tiling=tiling) for tiling in OTHER_WAYS if best.wanted.streamed]
     return chain.from_iterable(in_order(partial(trials.otherwise, best), rounds))
 
 
@@ -185,7 +175,7 @@ def _sizes(problem: Problem) -> Iterator[int]:
     memory, order = problem.board.memory_for("activations").size, problem.order
     largest = {len(order) // size: size for size in SIZES if size <= len(order)}
     for size in sorted(largest.values()):
-        crowded = _least_bytes(problem.graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - LEAST_ROOM
+        crowded = _least_bytes(problem.graph) / size > memory - STACK_BYTES - FIRMWARE_BYTES - SMALL_TILES.least_bytes
         if not crowded and len(order) // size * size >= WELL_USED * len(order):
             yield size
 
@@ -196,9 +186,9 @@ def _of_size(problem: Problem, size: int, search: LatencySearch, rooms: Sequence
     found: list[Batch] = []
     for room in rooms:
         assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
-        bands, (weight_tile_bytes, weight_tiles) = bands_for(problem.graph, problem.board, assignment), WEIGHT_TILES[0]
+        bands = bands_for(problem.graph, problem.board, assignment)
         whole = batch_of(assignment, problem.order, size)
-        wanted = replace(whole, bands=bands, weight_tile_bytes=weight_tile_bytes, weight_tiles=weight_tiles, room=0)
+        wanted = replace(whole, bands=bands, tiling=replace(SMALL_TILES, room=0))
         if wanted not in found:
             found.append(wanted)
     return found

@@ -112,10 +112,8 @@ class Trials:
     def otherwise(self, tried: Tried, least: Batch) -> list[Tried]:
         """The same groups in another batch, and that with as many more micro-batches as one of them holds."""
         found: list[Tried] = []
-        if (
-            least.room is not None
-            and tried.free - (_weight_tile_room(least) - _weight_tile_room(tried.wanted)) < -NEARLY_FITS
-        ):
+        more = least.tiling.least_bytes - tried.wanted.tiling.least_bytes
+        if least.tiling.room is not None and tried.free - more < -NEARLY_FITS:
             return found
         for micro_batches in range(least.micro_batches, MOST_MICRO_BATCHES + 1):
             other = self.instead(found[-1] if found else tried, replace(least, micro_batches=micro_batches))
@@ -128,7 +126,7 @@ class Trials:
         """Another batch of the same groups, if one of them fits, and the root can hold the outputs of all."""
         if not _root_holds_outputs(self._problem, wanted):
             return None
-        as_before = _ways(wanted) == _ways(tried.wanted)
+        as_before = wanted.tiling == tried.wanted.tiling
         alone = replace(wanted, groups=_one_of(wanted))
         plan, settled = self._batch_with_flags(alone, tried.settled if as_before else {})
         missing = missing_bytes(self._problem.board, plan)
@@ -186,21 +184,11 @@ def _free(plan: Plan) -> int:
     return min(pe.memory.free for pe in plan.pes)
 
 
-def _weight_tile_room(wanted: Batch) -> int:
-    """Bytes for weight tiles where there is least room."""
-    return wanted.weight_tiles * wanted.weight_tile_bytes
-
-
 def _with_bands_last(wanted: Batch) -> Iterator[Batch]:
     """Bands take longer."""
     if wanted.bands:
         yield replace(wanted, bands={})
     yield wanted
-
-
-def _ways(wanted: Batch) -> tuple[int | None, ...]:
-    """The settings of a batch's weight tiles."""
-    return wanted.weight_tile_bytes, wanted.weight_tiles, wanted.room, wanted.prefetch_distance
 
 
 def _one_of(wanted: Batch) -> tuple[Assignment]:

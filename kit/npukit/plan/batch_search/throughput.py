@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from npukit.dump import lost
 from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.weight_streaming import HELD, WEIGHT_TILES, first_that_fits
+from npukit.plan.batch.weight_streaming import TILINGS, first_that_fits
 from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
 from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.ir.plan import Plan
@@ -25,8 +25,7 @@ INTERLEAVED = (1, 2, 4, 6)
 MICRO_BATCHES = (2, 4)
 """Times as many micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
 
-WEIGHT_TILED = ((WEIGHT_TILES[0], HELD[0]), (WEIGHT_TILES[-1], HELD[1]))
-"""Bytes of weight tiles, and how many have room."""
+WEIGHT_TILED = (TILINGS[0], TILINGS[-1])
 
 WORTH = 0.98
 """The factor by which a batch with more frames must shorten the interval: each frame waits for all of its batch."""
@@ -73,13 +72,11 @@ def _interleaved(problem: Problem, wanted: Batch, best: Plan) -> Iterator[tuple[
     slower = engine_cycles(problem, wanted) >= best.predicted.interval_cycles
     if slower and not missing_bytes(problem.board, best):
         return
-    for weight_tile_bytes, weight_tiles in WEIGHT_TILED:
+    for tiling in WEIGHT_TILED:
         for interleaved in INTERLEAVED:
-            tried = replace(
-                wanted, interleaved=interleaved, weight_tile_bytes=weight_tile_bytes, weight_tiles=weight_tiles
-            )
+            tried = replace(wanted, interleaved=interleaved, tiling=tiling)
             plan = first_that_fits(problem, tried)
-            if plan is None or (weight_tile_bytes > WEIGHT_TILES[0] and not plan.streams):
+            if plan is None or (tiling != WEIGHT_TILED[0] and not plan.streams):
                 break
             yield plan, tried
 

@@ -23,6 +23,7 @@ from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.live_bytes import most_at_once, most_held
+from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Assignment, Tile, useful
@@ -52,10 +53,10 @@ PES_OF_A_PREFETCHER = 32
 """PEs for each that computes nothing and asks for what is streamed. Whoever does both keeps what others wait for behind
 what DRAM has not given yet: MobileNetV1 on 152 PEs took 193,000 cycles instead of 159,000."""
 
-WEIGHT_TILE_BYTES, WEIGHT_TILES, PREFETCH_DISTANCE = 9 << 10, 2, 4
-"""Bytes of a weight tile, how many have room, and so many ops before they are computed with they may come."""
+TILING = WeightTiling(9 << 10, 2, prefetch_distance=4)
+"""Weight tiles of streamed constants."""
 
-WINDOW = WEIGHT_TILES * WEIGHT_TILE_BYTES
+WINDOW = TILING.least_bytes
 """Bytes of all that have room."""
 
 SMALLEST = 1 << 10
@@ -151,9 +152,7 @@ class WideFrame:
         wanted = Batch(
             (draft.assignment,),
             streamed=draft.streamed,
-            weight_tile_bytes=WEIGHT_TILE_BYTES,
-            weight_tiles=WEIGHT_TILES,
-            prefetch_distance=PREFETCH_DISTANCE,
+            tiling=TILING,
             prefetchers=self._prefetchers,
         )
         try:
@@ -211,7 +210,7 @@ class _Held:
         """Bytes on the PE that holds most at once."""
         names = [op.name for op in self._problem.graph.ops]
         return max(
-            held + WINDOW * any(name in streamed for name in names[index : index + PREFETCH_DISTANCE + 1])
+            held + WINDOW * any(name in streamed for name in names[index : index + TILING.prefetch_distance + 1])
             for index, held in enumerate(self._tensors)
         )
 
@@ -265,7 +264,7 @@ class _Held:
             if op.name not in streamed:
                 continue
             size = max(self._bytes[op.name].values())
-            free = max(free, self._starts[max(index - PREFETCH_DISTANCE, 0)] + late)
+            free = max(free, self._starts[max(index - TILING.prefetch_distance, 0)] + late)
             while there and sum(held for held, _ in there) + size > room:
                 free = max(free, there.popleft()[1])
             free += self._given(op.name)
