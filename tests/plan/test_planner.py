@@ -140,24 +140,23 @@ def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
 
 
 def test_an_op_that_no_pe_can_hold_is_why_more_pes_do_not_help() -> None:
-    """Softmax is not divided."""
+    """One row of a softmax is not divided."""
     b = Builder("large")
-    net = b.net(b.softmax(b.conv(b.input(1, 128, 128, 3), 16, 1)))
+    net = b.net(b.softmax(b.flatten(b.conv(b.input(1, 128, 128, 3), 16, 1))))
     with pytest.raises(DoesNotFit) as refused:
         one_pe(net)
     assert any("more PEs would not help: one PE must compute softmax" in remedy for remedy in refused.value.tries)
 
 
-def test_where_the_core_s_ops_are_too_large_the_remedies_are_the_accelerator_and_a_mapping() -> None:
+def test_where_the_core_s_ops_are_too_large_the_remedies_are_more_pes_and_the_accelerator() -> None:
     b = Builder("core")
     net = b.net(b.conv(b.input(1, 8, 8, 64), 256, 3, engine="cpu"))
     asked = net.with_ops(tuple(op.placed("cpu", AS_ASKED) for op in net.ops))
     with pytest.raises(DoesNotFit) as refused:
         plan_network(asked, BOARD, engines_of(BOARD), max_pes=1)
-    assert [remedy.split(":")[0] for remedy in refused.value.tries[:2]] == [
-        "--plan FILE (docs/mapping.md)",
-        "without --engine cpu",
-    ]
+    first = [remedy.split(":")[0] for remedy in refused.value.tries]
+    assert first[0] == "more PEs"
+    assert "without --engine cpu" in first
 
 
 def test_streaming_is_told_with_what_it_leaves_missing() -> None:
