@@ -17,6 +17,7 @@ from npukit.link.session import Session
 from npukit.measure.bench import bench
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import Target
+from npukit.measure.trace import timeline_of
 from npukit.measure.validate import Validation, validate
 from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build
@@ -89,7 +90,8 @@ def test_a_wrong_weight_on_a_worker_is_named_with_layer_and_pe(built: Build) -> 
 def test_bench_counts_what_the_emulator_counts(built: Build) -> None:
     net, plan = built.net(), built.plan()
     with running(built, built.images()) as (target, emulator):
-        measured = bench(target, net, plan, golden(built), built.board.core.clock_hz, 2, Silent())
+        seen = timeline_of(built, golden(built), 1)
+        measured = bench(target, net, plan, golden(built), built.board.core.clock_hz, 2, Silent(), seen)
         before = {pe.pe: emulator.counters(pe.pe) for pe in plan.pes}
         result = target.session.run()
         after = {pe.pe: emulator.counters(pe.pe) for pe in plan.pes}

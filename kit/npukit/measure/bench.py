@@ -34,7 +34,7 @@ from npukit.net.net import Net, Op
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
 from npukit.plan.predict.frame_table import FrameTable, frame_table
-from npukit.plan.predict.timeline import Timeline
+from npukit.plan.predict.timeline import CORE, Timeline
 from npukit.progress import Progress
 
 
@@ -152,7 +152,7 @@ def bench(
     cycles = slowest.result.cycles if target.counts_cycles else None
     work = total_macs(net)
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
-    pes = _pes(slowest, tiles, _ports(target.board, net, plan)) if target.counts_cycles else ()
+    pes = _pes(slowest, _npu_busy(tiles, timeline), _ports(target.board, net, plan)) if target.counts_cycles else ()
     layers = [_layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)]
     return Bench(
         engine=target.name,
@@ -215,11 +215,21 @@ def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: in
     return round((session.run(frames=1 + rounds).cycles - latency) / (rounds * len(chosen)))
 
 
-def _pes(run: _Run, tiles: Sequence[Tile], ports: Mapping[int, int]) -> tuple[PeCost, ...]:
-    npu_busy = Tally[int]()
-    for tile in tiles:
-        npu_busy[tile.pe] += tile.npu_cycles
-    return tuple(_pe_cost(pe, run, npu_busy[pe], ports.get(pe, 0)) for pe in run.pes)
+def _pes(run: _Run, npu_busy: Mapping[int, int], ports: Mapping[int, int]) -> tuple[PeCost, ...]:
+    return tuple(_pe_cost(pe, run, npu_busy.get(pe, 0), ports.get(pe, 0)) for pe in run.pes)
+
+
+def _npu_busy(tiles: Sequence[Tile], timeline: Timeline | None) -> Mapping[int, int]:
+    """The cycles of each PE's accelerators in a frame. Without a timeline, those of each command alone: in a frame
+    messages make an accelerator wait for memory now and then."""
+    busy = Tally[int]()
+    if timeline is None:
+        for tile in tiles:
+            busy[tile.pe] += tile.npu_cycles
+    else:
+        for piece in timeline.slices:
+            busy[piece.pe] += piece.cycles if piece.track != CORE else 0
+    return busy
 
 
 def _ports(board: Board, net: Net, plan: Plan) -> Mapping[int, int]:
