@@ -270,7 +270,7 @@ def quantize(bundle: Bundle) -> None:
 
 def dequantize(bundle: Bundle) -> None:
     shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(1, 4)))
-    source = bundle.activation(shape, dtype=("int8", "uint8", "int16")[bundle.pick(0, 2)])
+    source = bundle.activation(shape)
     bundle.add(ops.Dequantize(), source, dtype="float32", plain=True)
 
 
@@ -326,6 +326,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "conv2d": conv2d,
     "dense": dense,
     "depthwise_conv2d": depthwise_conv2d,
+    "dequantize": dequantize,
     "lookup": lookup,
     "matmul": matmul,
     "max_pool": max_pool,

@@ -223,7 +223,10 @@ FILTERS = (
         field=_field_of_dense,
         cuttable=last_axis,
         products=_products_of_a_filter,
-        names=names("FULLY_CONNECTED UNIDIRECTIONAL_SEQUENCE_LSTM", "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN"),
+        names=names(
+            "FULLY_CONNECTED SVDF UNIDIRECTIONAL_SEQUENCE_LSTM",
+            "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN",
+        ),
         core_cycles=(37, 4.5, 0),
     ),
     OpSpec(

@@ -143,7 +143,10 @@ MOVES = (
         _reshape,
         Example("reshape(x)", "int8[4,4] scale 0.5 zero 0"),
         scales=Scales.EQUAL_OR_NONE,
-        names=names("RESHAPE SQUEEZE EXPAND_DIMS SHAPE", "Flatten Reshape Squeeze Unsqueeze"),
+        names=names(
+            "DENSIFY EXPAND_DIMS FILL RANGE RANK RESHAPE SHAPE SQUEEZE ZEROS_LIKE",
+            "Flatten Reshape Squeeze Unsqueeze",
+        ),
     ),
     OpSpec(
         Slice,
@@ -176,9 +179,10 @@ MOVES = (
         scales=Scales.FREE,
         products=_products_of_code,
         names=names(
-            "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL GATHER GATHER_ND GREATER "
-            "GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX "
-            "MIRROR_PAD NOT_EQUAL REDUCE_MAX REDUCE_MIN SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE SUM TOPK_V2",
+            "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "
+            "GATHER_ND GREATER GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR "
+            "LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MAX REDUCE_MIN REDUCE_PROD SELECT SELECT_V2 SIGN "
+            "SQUARED_DIFFERENCE SUM TOPK_V2",
             "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
             "LayerNormalization Less MatMulInteger Pow ReduceMax ReduceMin ReduceSum ReduceSumSquare Sin Tan "
             "Where",

@@ -28,7 +28,7 @@ STREAMING_PRICES = (0.0, 0.06)
 FRUGAL = 4
 """The part of a PE's memory that a tile's inputs and output may take where nothing fits, however slow that is."""
 
-IDLE = 1 / 4
+IDLE = 1 / 3
 """PEs that compute less than this part of a frame's time may be too many."""
 
 SMALL_MESH = 20
@@ -45,7 +45,7 @@ def fastest_plan(problem: Problem) -> Plan:
     found = _resident_frame(problem, search, {})
     plan = found.plan
     if not missing_bytes(problem.board, plan):
-        return _walked(_faster_on_fewer(found))
+        return _faster_on_fewer(_walked(found)).plan
     if problem.board.noc is None:
         return plan
     if len(problem.order) > SMALL_MESH:
@@ -69,11 +69,12 @@ class _Frame:
     pins: Assignment
 
 
-def _walked(frame: _Frame) -> Plan:
-    """The plan, or a faster one near it. On a large mesh, or with constants streamed, each would take seconds."""
+def _walked(frame: _Frame) -> _Frame:
+    """The frame, or a faster one near it. On a large mesh, or with constants streamed, each would take seconds."""
     if len(frame.problem.order) > SMALL_MESH or frame.plan.streams:
-        return frame.plan
-    return Walk(frame.problem, frame.search, frame.price, frame.pins).from_plan(frame.plan)
+        return frame
+    walk = Walk(frame.problem, frame.search, frame.price, frame.pins)
+    return replace(frame, plan=walk.from_plan(frame.plan))
 
 
 def _faster_on_fewer(best: _Frame) -> _Frame:
@@ -90,6 +91,7 @@ def _faster_on_fewer(best: _Frame) -> _Frame:
         if missing_bytes(fewer.board, found.plan):
             found = replace(found, plan=_streamed(fewer, search) or found.plan)
         missing = missing_bytes(fewer.board, found.plan)
+        found = found if missing else _walked(found)
         if missing or found.plan.predicted.latency_cycles >= best.plan.predicted.latency_cycles:
             _lost(best.problem, found.plan, best.plan)
             break
@@ -119,7 +121,7 @@ def _streamed(problem: Problem, search: LatencySearch) -> Plan | None:
 def completed_plan(problem: Problem, pins: Assignment) -> Plan:
     """The plan in which the pinned ops are where they are pinned; the others as if all were free on these PEs."""
     found = _resident_frame(problem, _search(problem), pins)
-    return found.plan if missing_bytes(problem.board, found.plan) else _walked(found)
+    return (found if missing_bytes(problem.board, found.plan) else _walked(found)).plan
 
 
 def smallest_plan(problem: Problem) -> Plan:
