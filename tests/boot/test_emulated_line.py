@@ -141,4 +141,4 @@ def test_the_verb_says_where_the_board_is_until_it_is_stopped(build: Build) -> N
         with closing(open_serial(told["port"], 115_200)) as line, Session(line) as session:
             assert session.device.model == build.manifest.model
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from emulator.programs import RESULTS, program, run_to_sleep, words
+from helpers import CHECKOUT
 from npukit.board.board import Board, load_board
 from npukit.data import data_folder
-from npukit.emulator import builtin
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 from npukit.project.image import Image
 
 DOUBLER = Path(__file__).parent / "host" / "doubler.c"
-DEVICE_H = Path(builtin.__file__).parent / "worker" / "core"
+DEVICE_H = CHECKOUT / "kit" / "npukit_emulator" / "core"
 
 PROGRAM = """
 #include "board.h"

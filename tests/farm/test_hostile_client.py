@@ -46,6 +46,9 @@ class Board:
     def trial(self, archive: bytes) -> dict[str, Any]:
         return {"bytes": len(archive)}
 
+    def reset(self) -> None:
+        """It remembers nothing."""
+
     def close(self) -> None:
         self.closed = True
 

@@ -87,7 +87,9 @@ def test_a_quantised_program_is_taken_as_it_is(tmp_path: Path) -> None:
 def test_pools_and_extremes_along_axes(tmp_path: Path) -> None:
     module, sound = models.Pooled(), noise(2, 3, 8)
     net = load_net_from_model(models.saved(module, tmp_path, 2, 3, 8))
-    (got,) = run_reference(net, [quantised(sound, net.tensor(net.inputs[0]).quantization)])
+    steps = net.tensor(net.inputs[0]).quantization
+    assert steps is not None
+    (got,) = run_reference(net, [quantised(sound, steps)])
     assert np.allclose(got, module(torch.from_numpy(sound)).numpy(), atol=1e-5)
 
 

@@ -146,7 +146,7 @@ HANG = timedelta(seconds=10)
 def fuzz(seconds: float) -> int:
     """Examples after examples, for so long: how many. Whatever is no `NpukitError` comes out."""
     until, count = monotonic() + seconds, 0
-    every = settings(max_examples=300, database=None, deadline=HANG, suppress_health_check=list(HealthCheck))
+    every = settings(max_examples=300, database=None, deadline=HANG, suppress_health_check=[*HealthCheck])  # pyright: ignore[reportArgumentType]
     checks = [
         every(given(request=requests, payload=payloads | st.binary(max_size=600))(parse)),
         every(given(use=st.sampled_from([everything, an_update]), sense=st.integers(0, 40), told=nonsense)(converse)),

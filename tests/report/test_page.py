@@ -219,10 +219,12 @@ def test_the_sentence_says_what_takes_most_and_what_helps(measured: tuple[Build,
     told = in_short(built.manifest.summary, bench.to_json())
     assert bench.frame is not None
     spent = {row.name: row.cycles for row in bench.frame.rows}
-    assert spent[MESSAGES] == max(spent.values()), "a small network on a mesh of four PEs"
-    assert told.startswith(f"{MESSAGES} take most of a frame: {spent[MESSAGES]:,} cycles, ")
-    assert "--objective throughput" in told
+    most = max(spent, key=lambda name: spent[name])
+    assert told.startswith(f"{most} takes most of a frame: {spent[most]:,} cycles, ")
     assert told in render(built, results(bench))
+    crowded = [{"name": MESSAGES, "cycles": 90}, {"name": "conv2d_0", "cycles": 10}]
+    waiting = in_short(built.manifest.summary, {**bench.to_json(), "frame": crowded})
+    assert waiting.startswith(f"{MESSAGES} take most of a frame: 90 cycles, 90 %: --objective throughput")
     assert in_short(built.manifest.summary, None).endswith(", as predicted.")
     softmax = [{"name": "softmax_0", "cycles": 90}, {"name": MESSAGES, "cycles": 10}]
     slow = in_short(built.manifest.summary, {**bench.to_json(), "frame": softmax})

@@ -13,7 +13,7 @@ import numpy as np
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.happenings import Happenings, Kind
 from npukit.link.session import Session
-from npukit.measure.calls import CallSites, call_sites
+from npukit.measure.calls import FRAME, CallSites, call_sites
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import run_round, write_inputs
 from npukit.net.net import Net
@@ -68,7 +68,7 @@ class _Reader:
     accelerators: Sequence[str]
     happenings: Happenings
     begun: Mapping[int, list[_Span]] = field(default_factory=dict)
-    """The marks of each PE's calls that had begun before, and not ended: all PEs but the root wait by then."""
+    """The marks of each PE's calls that had begun before, and not ended: most PEs but the root wait by then."""
 
     def under_way(self) -> dict[int, list[_Span]]:
         """The marks to be `begun` of the recording that follows."""
@@ -125,8 +125,7 @@ def _calls(sites: CallSites, marks: Iterable[_Span]) -> Iterator[_Call]:
         ended = _ended_at(sites, open_calls, address)
         yield from (_Call(sites.callees[site], start, time) for site, start in reversed(open_calls[ended:]))
         del open_calls[ended:]
-        if address in sites.callees:
-            open_calls.append((address, time))
+        _begin(sites, open_calls, address, time)
 
 
 def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
@@ -134,9 +133,17 @@ def _open_calls(sites: CallSites, marks: Iterable[_Span]) -> list[_Span]:
     open_calls: list[_Span] = []
     for address, time in marks:
         del open_calls[_ended_at(sites, open_calls, address) :]
-        if address in sites.callees:
-            open_calls.append((address, time))
+        _begin(sites, open_calls, address, time)
     return open_calls
+
+
+def _begin(sites: CallSites, open_calls: list[_Span], address: int, time: int) -> None:
+    """Open the call made there, if one is. One still open beside it has ended between two recordings, unseen."""
+    if address not in sites.callees:
+        return
+    if open_calls and sites.callees[open_calls[-1][0]] != FRAME:
+        open_calls.pop()
+    open_calls.append((address, time))
 
 
 def _ended_at(sites: CallSites, open_calls: Sequence[_Span], address: int) -> int:

@@ -275,6 +275,7 @@ namespace Antmicro.Renode.Logging
 {
     public enum LogLevel
     {
+        Debug,
         Error
     }
 
