@@ -86,10 +86,7 @@ def find_tools() -> list[Tool]:
 
 
 def _package(name: str, needed_for: str, pin: str | None) -> Tool:
-    try:
-        version = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        version = ""
+    version = _installed(name)
     found = version == pin if pin else bool(version)
     wanted = f"{name}=={pin}" if pin else name
     return Tool(name, found, version, needed_for, f"pip install {wanted}", required=True)
@@ -97,11 +94,16 @@ def _package(name: str, needed_for: str, pin: str | None) -> Tool:
 
 def _extra(name: str) -> Tool:
     extra, needed_for = EXTRAS[name]
-    try:
-        version = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        version = ""
+    version = _installed(name)
     return Tool(name, bool(version), version, needed_for, f"pip install 'npukit[{extra}]'", required=False)
+
+
+def _installed(package: str) -> str:
+    """The version of a package that is here, else nothing."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _compiler() -> Tool:

@@ -17,46 +17,52 @@ if TYPE_CHECKING:
     from npukit.link.update import Flashed
 
 
+Port = Annotated[
+    str,
+    typer.Option(
+        "--port",
+        metavar="PORT",
+        help="serial: what is plugged in; a device; emulator, or emulator:FILE with its flash.",
+    ),
+]
+Key = Annotated[Path | None, typer.Option("--key", metavar="KEY.pem", help="Sign with this key (npukit new key).")]
+Version = Annotated[
+    str, typer.Option("--version", metavar="X.Y.Z+B", help="The image's version; boards refuse older ones.")
+]
+SecurityCounter = Annotated[
+    int, typer.Option("--security-counter", min=0, metavar="N", help="Boards that ran N take nothing below it again.")
+]
+AllowOlder = Annotated[
+    bool, typer.Option("--allow-older", help="Go back to an older version; never below the security counter.")
+]
+Provision = Annotated[
+    bool, typer.Option("--provision", help="Tell a new board, for good: images of this key alone; without --key, any.")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Trust the maker who signed the build, from now on; compare the key first.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")]
+
+
 @verb(plugins=True)
 def flash(
     terminal: Terminal,
     build: BuildFolder,
-    port: Annotated[
-        str,
-        typer.Option(
-            "--port",
-            metavar="PORT",
-            help="serial: what is plugged in; a device; emulator, or emulator:FILE with its flash.",
-        ),
-    ] = "serial",
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="KEY.pem", help="Sign with this key (npukit new key).")
-    ] = None,
-    version: Annotated[
-        str, typer.Option("--version", metavar="X.Y.Z+B", help="The image's version; boards refuse older ones.")
-    ] = "0.0.0",
-    security_counter: Annotated[
-        int,
-        typer.Option("--security-counter", min=0, metavar="N", help="Boards that ran N take nothing below it again."),
-    ] = 0,
-    allow_older: Annotated[
-        bool, typer.Option("--allow-older", help="Go back to an older version; never below the security counter.")
-    ] = False,
-    provision: Annotated[
-        bool,
-        typer.Option("--provision", help="Tell a new board, for good: images of this key alone; without --key, any."),
-    ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Trust the maker who signed the build, from now on; compare the key first.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
+    port: Port = "serial",
+    key: Key = None,
+    version: Version = "0.0.0",
+    security_counter: SecurityCounter = 0,
+    allow_older: AllowOlder = False,
+    provision: Provision = False,
+    trust: Trust = False,
+    dry_run: DryRun = False,
     modified: Modified = False,
 ) -> None:
     """Write a build into a board's flash, start it on trial, and see it confirm itself.
 
     Only pages that differ are written. Whatever fails, the board starts the image it started before. A new board starts
-    nothing until it has been told whose images it takes (--provision). A stock board is
-    written with OpenOCD or pyOCD, as its board file says; then the firmware at PORT is asked which build it is.
+    nothing until it has been told whose images it takes (--provision). A stock board is written with OpenOCD or pyOCD,
+    as its board file says; then the firmware at PORT is asked which build it is.
     """
     from npukit import api
     from npukit.cli.passphrase import asked_passphrase

@@ -1,7 +1,7 @@
 """Cycles that no engine's formula knows: what the core spends to start engines, messages and waits.
 
-These are properties of the firmware: `benchmarks/core_cycles.py` measures them. The board's own figures come from the
-board file.
+These are properties of the firmware: `benchmarks/core/core_cycles.py` measures them. The board's own figures come from
+the board file.
 """
 
 from __future__ import annotations

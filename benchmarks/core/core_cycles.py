@@ -1,6 +1,6 @@
 """What the core spends on calls, messages and waits: measured on the emulator, beside what the planner counts for them.
 
-python benchmarks/core_cycles.py FOLDER_OF_MODELS [NETWORK ...] [--pes 16]
+python benchmarks/core/core_cycles.py FOLDER_OF_MODELS [NETWORK ...] [--pes 16]
 
 The constants of `kit/npukit/plan/tensors/core_cycles.py` are about the medians that it prints. Frames are those of
 programs of calls, not of tables, whose rows cost more.

@@ -1,6 +1,6 @@
 """Models of the zoo that ONNX Runtime quantises: those that `zoo_torch.py` exported, in each of its forms.
 
-    python benchmarks/zoo_onnx.py FOLDER
+    python benchmarks/zoo/zoo_onnx.py FOLDER
 
 FOLDER stands beside the folder `torch`.
 """

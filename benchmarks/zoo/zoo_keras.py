@@ -1,6 +1,6 @@
 """Models of the zoo that Keras and TensorFlow Lite's converter make, with seeded weights, in each way to quantise them.
 
-    python benchmarks/zoo_keras.py FOLDER
+    python benchmarks/zoo/zoo_keras.py FOLDER
 
 It runs in an environment that has TensorFlow.
 """

@@ -1,6 +1,7 @@
 """One model of the zoo: built, run on the emulator, and compared with the format's own runtime. Prints JSON.
 
-    python benchmarks/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON] [--reference]
+    python benchmarks/zoo/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON]
+        [--reference]
 
 It is given to npukit as it is; a float model with `--float` if it is small, else quantised with random samples.
 TFLite models are compared with TFLite Micro, if `PYTHON` has it, and LiteRT's reference kernels; ONNX models with

@@ -1,6 +1,6 @@
 """Models of the zoo that PyTorch exports, with seeded weights: programs of `torch.export`, ONNX, and PT2E by torchao.
 
-    python benchmarks/zoo_torch.py FOLDER
+    python benchmarks/zoo/zoo_torch.py FOLDER
 
 It runs in an environment that has PyTorch, onnxscript and torchao.
 """
