@@ -17,8 +17,13 @@ import onnxruntime
 from onnx import version_converter
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops._quant_utils import reshape_input
+from onnx.reference.ops.op_quantize_linear import QuantizeLinear_25
 
 PRODUCTS = {"ConvInteger", "MatMulInteger", "QGemm", "QLinearConv", "QLinearMatMul"}
+
+FITS = np.float32(1 << 24)
+"""More than any zero point takes a sum to, and not so much that it is no int32."""
 
 EVALUATED = 21
 """The opset that the evaluator has all of."""
@@ -38,6 +43,21 @@ class QGemm(OpRun):
         real = (total if bias is None else total + bias) * scales
         limits = np.iinfo(y_zero.dtype)
         return (np.clip(np.rint(real / y_scale) + y_zero, limits.min, limits.max).astype(y_zero.dtype),)
+
+
+class QuantizeLinear(QuantizeLinear_25):
+    """ONNX's, but for numbers that are no int32 once they are divided by the scale: the evaluator's sums wrap there."""
+
+    op_domain = ""
+
+    def _run(self, *args: np.ndarray, axis: int = 1, block_size: int = 0, **rest: Any) -> tuple[np.ndarray]:
+        x, scale, *zero_point = args
+        most = np.abs(FITS * reshape_input(scale, x.shape, axis, block_size))
+        return super()._run(np.clip(x, -most, most), scale, *zero_point, axis=axis, block_size=block_size, **rest)
+
+
+EVALUATOR_OPS: list[type[OpRun]] = [QGemm, QuantizeLinear]
+"""What the evaluator lacks, or has wrong."""
 
 
 class Session:
@@ -67,7 +87,7 @@ def evaluated(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[
     """What ONNX's evaluator gives, which multiplies integers exactly."""
     if {node.domain for node in model.graph.node} <= {"", "ai.onnx"}:
         model = version_converter.convert_version(model, max(model.opset_import[0].version, EVALUATED))
-    outputs: Any = ReferenceEvaluator(model, new_ops=[QGemm]).run(None, dict(inputs))
+    outputs: Any = ReferenceEvaluator(model, new_ops=EVALUATOR_OPS).run(None, dict(inputs))
     return [np.asarray(output) for output in outputs]
 
 

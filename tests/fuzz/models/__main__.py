@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fuzz.models.driver import Fault, run
+from fuzz.models.driver import NOT_JUDGED, Fault, run
 
 FAULTS = {"wrong": "otherwise than the oracle", "slow": "slow", "large": "large", "other": ""}
 """Kinds of fault, by how they are told."""
@@ -43,11 +43,13 @@ def _kind(found: str | Fault) -> str:
 
 
 def _told(parser: str, counts: Counter[str]) -> str:
-    """The counts in a line."""
-    accepted = counts["net"] + counts["equal"] + counts["wrong"]
+    """The counts in a line, and what was not judged in a line for each reason."""
+    reasons = {kind: count for kind, count in counts.most_common() if kind.startswith(NOT_JUDGED)}
     faults = ", ".join(f"{kind} {counts[kind]:,}" for kind in FAULTS)
     compared = counts["equal"] + counts["wrong"]
-    return f"{parser}: {sum(counts.values()):,} files, accepted {accepted:,}, compared {compared:,}; {faults}"
+    accepted = counts["net"] + compared + sum(reasons.values())
+    total = f"{parser}: {sum(counts.values()):,} files, accepted {accepted:,}, compared {compared:,}; {faults}"
+    return "\n  ".join((total, *(f"{kind}: {count:,}" for kind, count in reasons.items())))
 
 
 if __name__ == "__main__":

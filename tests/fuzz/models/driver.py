@@ -18,6 +18,10 @@ from helpers import CHECKOUT
 START_SECONDS, SECONDS = 240, 120
 """How long a worker may take to start, and over one file with its oracle, on a busy machine."""
 
+SOUND = ("net", "equal", "refused")
+NOT_JUDGED = "not judged"
+"""How an answer begins that goes on with the reason."""
+
 DEATHS = {-signal.SIGPROF: f"slow: more than {CPU_SECONDS} seconds of the processor", -signal.SIGKILL: "killed"}
 
 
@@ -43,7 +47,7 @@ def run(parser: str, first: int, more: Callable[[], bool]) -> Iterator[str | Fau
         if not more():
             break
         said = worker.ask(number)
-        yield said if said in ("net", "equal", "refused") else Fault(number, said)
+        yield said if said in SOUND or said.startswith(NOT_JUDGED) else Fault(number, said)
         if worker.lost:
             worker.stop()
             worker = Worker(parser)

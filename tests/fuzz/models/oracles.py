@@ -19,6 +19,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from frontend.random_tflite import rounded_once
 from frontend.tflite_models import run_litert
+from fuzz.models.driver import NOT_JUDGED
 from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.net.reference import convolution, run_reference
@@ -36,27 +37,62 @@ WRAPS = 1 << 12
 """LiteRT's own sums wrap where scales are so far apart; npukit's saturate."""
 ONNX_WITHIN = 1
 """How far any op may be off from ONNX's real numbers."""
+CEIL_MODE = "a pool in ceil mode: ONNX's evaluator pads it in front, and ONNX Runtime refuses it"
+
+
+class NotJudged(Exception):
+    """No oracle can say whether the net of this file is right, for this reason."""
 
 
 def compared(net: Net, path: Path, dice: np.random.Generator) -> str:
-    """`equal`, `unjudged` where the oracle refuses the file, or how the net differs."""
-    values = (*net.tensors.values(),)
-    if total_macs(net) > MOST_MACS or sum(tensor.elements for tensor in values) > MOST_ELEMENTS:
-        return "unjudged"
-    inputs = [_numbers(net, name, dice) for name in net.inputs]
-    run = _litert if path.suffix == ".tflite" else _onnx
-    given = [_as_given(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]
-    theirs = None if run is _litert and _wraps(net) else _elsewhere(run, path, given)
-    if theirs is None:
-        return "unjudged"
-    with patch.dict(KERNELS, {"dense": _dense_rounded_once} if run is _litert else {}):
+    """`equal`, `not judged` with the reason, or how the net differs."""
+    try:
+        return (_compared_with_litert if path.suffix == ".tflite" else _compared_with_onnx)(net, path, dice)
+    except NotJudged as reason:
+        return f"{NOT_JUDGED}: {reason}"
+
+
+def _compared_with_litert(net: Net, path: Path, dice: np.random.Generator) -> str:
+    if _wraps(net):
+        raise NotJudged("LiteRT's sums may wrap")
+    inputs, given = _cases(net, dice)
+    theirs = _elsewhere(_litert, path, given)
+    with patch.dict(KERNELS, {"dense": _dense_rounded_once}):
         ours = run_reference(net, inputs)
-    most = _tolerance(net, path)
-    said = _told_apart(net, ours, theirs, most)
-    if said != "equal" and run is _onnx:
-        theirs = _elsewhere(_onnx_runtime, path, given)
-        said = said if theirs is None else _told_apart(net, ours, theirs, most)
-    return said
+    return _told_apart(net, ours, theirs, max((WITHIN.get(op.kind, 0) for op in net.ops), default=0))
+
+
+def _compared_with_onnx(net: Net, path: Path, dice: np.random.Generator) -> str:
+    """ONNX's evaluator has faults of its own, so that a difference from it is one only if ONNX Runtime sees it too."""
+    inputs, given = _cases(net, dice)
+    ours = run_reference(net, inputs)
+
+    def told(oracle: Callable[..., Any]) -> str:
+        return _told_apart(net, ours, _elsewhere(oracle, path, given), ONNX_WITHIN)
+
+    try:
+        first = told(_onnx)
+    except NotJudged:
+        return told(_onnx_runtime)
+    try:
+        return first if first == "equal" else told(_onnx_runtime)
+    except NotJudged:
+        if _pools_in_ceil_mode(onnx.load(path)):
+            raise NotJudged(CEIL_MODE) from None
+        return first
+
+
+def _cases(net: Net, dice: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The inputs as the net takes them, and as the model may take them."""
+    if total_macs(net) > MOST_MACS or sum(tensor.elements for tensor in net.tensors.values()) > MOST_ELEMENTS:
+        raise NotJudged("a large network")
+    inputs = [_numbers(net, name, dice) for name in net.inputs]
+    return inputs, [_as_given(net, name, value) for name, value in zip(net.inputs, inputs, strict=True)]
+
+
+def _pools_in_ceil_mode(model: onnx.ModelProto) -> bool:
+    attributes = (attribute for node in model.graph.node for attribute in node.attribute)
+    return any(attribute.name == "ceil_mode" and attribute.i for attribute in attributes)
 
 
 def _told_apart(net: Net, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], most: int) -> str:
@@ -115,14 +151,15 @@ def _litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 def _onnx(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     from onnx.reference import ReferenceEvaluator
 
+    from oracles.onnx_runtime import EVALUATOR_OPS
+
     model = onnx.load(path)
     with np.errstate(all="ignore"):
-        found: Any = ReferenceEvaluator(model).run(None, _by_name(model, inputs))
+        found: Any = ReferenceEvaluator(model, new_ops=EVALUATOR_OPS).run(None, _by_name(model, inputs))
     return list(found)
 
 
 def _onnx_runtime(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The other opinion: the evaluator has faults of its own, such as windows of an average pool in ceil mode."""
     from oracles.onnx_runtime import Session
 
     return Session(path).run(_by_name(onnx.load(path), inputs))
@@ -143,20 +180,26 @@ def _picked(value: np.ndarray, dtype: Any) -> np.ndarray:
     return value.astype(dtype)
 
 
-def _elsewhere(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """What `run` gives in a process of its own; None if it fails, dies or takes too long."""
+def _elsewhere(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What `run` gives in a process of its own."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_told, args=(run, path, inputs, theirs), daemon=True)
     process.start()
     theirs.close()
+    name = ORACLES[run]
     try:
-        return ours.recv() if ours.poll(SECONDS) else None
+        if not ours.poll(SECONDS):
+            raise NotJudged(f"{name} takes more than {SECONDS} seconds")
+        found = ours.recv()
     except EOFError:
-        return None
+        raise NotJudged(f"{name} dies of it") from None
     finally:
         process.kill()
         process.join()
         ours.close()
+    if found is None:
+        raise NotJudged(f"{name} refuses it")
+    return found
 
 
 def _told(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray], outcome: Any) -> None:
@@ -169,10 +212,7 @@ def _told(run: Callable[..., Any], path: Path, inputs: Sequence[np.ndarray], out
         outcome.send(None)
 
 
-def _tolerance(net: Net, path: Path) -> int:
-    if path.suffix == ".tflite":
-        return max((WITHIN.get(op.kind, 0) for op in net.ops), default=0)
-    return ONNX_WITHIN
+ORACLES = {_litert: "LiteRT", _onnx: "ONNX's evaluator", _onnx_runtime: "ONNX Runtime"}
 
 
 def _difference(net: Net, name: str, ours: np.ndarray, theirs: np.ndarray, most: int) -> str:

@@ -137,10 +137,10 @@ def onnx_seeds() -> tuple[bytes, ...]:
         models = [case.model for case in load_model_tests(kind="node") if case.model is not None]
     read = {name for spec in SPECS.values() for name in spec.names.onnx}
     small = [model for model in models if model.ByteSize() < SMALL and {n.op_type for n in model.graph.node} <= read]
-    return (*onnx_example() * 50, *map(_quantised, small))
+    return (*onnx_example() * 50, *map(quantised_ends, small))
 
 
-def _quantised(model: onnx.ModelProto) -> bytes:
+def quantised_ends(model: onnx.ModelProto) -> bytes:
     """The same model with int8 at its ends."""
     made = onnx.ModelProto()
     made.CopyFrom(model)

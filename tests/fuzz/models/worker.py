@@ -1,7 +1,7 @@
 """Imports damaged files of one format, one for each line of standard input, and says what came of each.
 
-A line is a number; the same number is the same file. The answer is `net`, `refused`, or what went wrong.
-Whoever starts this watches for silence and for death.
+A line is a number; the same number is the same file. The answer is `net`, `equal`, `not judged`, `refused`, or what
+went wrong. Whoever starts this watches for silence and for death.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from fuzz.models import mutate, seeds, tables
 from fuzz.models.budget import MEMORY, limit_memory, limited_time
+from fuzz.models.driver import NOT_JUDGED
 from fuzz.models.oracles import compared
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
@@ -69,11 +70,11 @@ def outcome(parser: str, data: bytes, number: int) -> str:
 
 
 def _judged(parser: str, net: Net, path: Path, number: int) -> str:
-    """`net`, or `equal` where an oracle says the same."""
+    """`net` where no oracle is asked, `equal`, `not judged` with the reason, or the difference."""
     if parser not in ("tflite", "onnx"):
         return "net"
     said = compared(net, path, np.random.default_rng(number))
-    return {"equal": "equal", "unjudged": "net"}.get(said, f"otherwise than the oracle: {said}")
+    return said if said == "equal" or said.startswith(NOT_JUDGED) else f"otherwise than the oracle: {said}"
 
 
 def _read(path: Path) -> Net:
