@@ -14,8 +14,10 @@ import pytest
 from emulator.programs import program, running
 from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
+from oracles.dma_model import DRAM
 
 LOOP = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
+_MEBIBYTE = 1 << 20
 KIT = str(Path(__file__).resolve().parents[2] / "kit")
 
 
@@ -106,6 +108,22 @@ def test_without_the_emulators_package_it_is_named(monkeypatch: pytest.MonkeyPat
     with pytest.raises(NpukitError, match="a package of its own, and not installed") as caught:
         WorkerProcess()
     assert caught.value.tries == ("pip install 'npukit[emulator]'",)
+
+
+def test_a_board_that_starts_again_gives_its_memory_back() -> None:
+    """Above all the DRAM, of which each start has another one."""
+    with running((program(LOOP), (0,))) as emulator:
+        emulator.write_memory(DRAM, 0, bytes([1]) * _MEBIBYTE)
+        before = _resident_bytes(emulator.worker_process_id)
+        for _ in range(16):
+            emulator._start()
+            emulator.run(1_000)
+            emulator.write_memory(DRAM, 0, bytes([1]) * _MEBIBYTE)
+        assert _resident_bytes(emulator.worker_process_id) - before < 8 * _MEBIBYTE
+
+
+def _resident_bytes(process: int) -> int:
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("asked", ["counters", "wait", "registers"])

@@ -130,6 +130,8 @@ struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct co
                              struct code_range arena)
 {
     struct image *image = calloc(1, sizeof *image);
+    image->before = mesh->images;
+    mesh->images = image;
     image->blocks = malloc(mesh->figures.sram_bytes / 2 * sizeof(struct block *));
     for (uint32_t i = 0; i < mesh->figures.sram_bytes / 2; i++) {
         image->blocks[i] = &unknown_block;
@@ -248,15 +250,37 @@ static void power_down(struct pe *pe)
     if (pe->core != NULL) {
         pe->mesh->unicorn->close(pe->core);
     }
+    free(pe->flags);
+    free(pe->dma);
+    free(pe->word_hooks);
+    free(pe->instrumented);
+    free(pe->port_uses);
 }
 
-/* The worker's process ends with its mesh, or with the last of a few: what is small is not given back. */
+static void free_image(struct image *image)
+{
+    for (struct block *block = image->learnt; block != NULL;) {
+        struct block *before = block->before;
+        free(block);
+        block = before;
+    }
+    free(image->blocks);
+    free(image);
+}
+
+/* A worker's process may see many meshes, one behind each restart of its board: what is large is given back. */
 void mesh_free(struct mesh *mesh)
 {
     side_by_side_end(mesh);
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         power_down(&mesh->pes[i]);
     }
+    for (struct image *image = mesh->images; image != NULL;) {
+        struct image *before = image->before;
+        free_image(image);
+        image = before;
+    }
+    noc_free(mesh);
     free(mesh->pes[0].written);
     flash_free(mesh);
     trace_free(mesh);

@@ -111,6 +111,8 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
 {
     struct image *image = pe->image;
     struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
+    block->before = image->learnt;
+    image->learnt = block;
     pe->mesh->decode(pe->sram + address, size, address, block->progress, &block->joint);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;

@@ -52,6 +52,7 @@ struct joint {
 
 /* A block: instructions that run one after another up to a branch. */
 struct block {
+    struct block *before; /* the one that was learnt before it */
     uint16_t keys[2]; /* its size in bytes, without and with an FPU; 0 if it needs a closer look each time it runs */
     uint16_t again;   /* its size; 0 if it needs a closer look even directly after itself */
     uint16_t size;
@@ -74,6 +75,8 @@ typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t addres
 
 /* A program, and what is known of its code. Shared by the PEs that run it. */
 struct image {
+    struct image *before;  /* the one that was added before it */
+    struct block *learnt;  /* the last block */
     struct block **blocks; /* the one that starts at each halfword of SRAM; never changed, only replaced */
     uint32_t code_low, code_high;    /* where code has run */
     uint32_t stack_bottom;           /* 0: not known */

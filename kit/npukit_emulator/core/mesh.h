@@ -142,6 +142,7 @@ struct mesh {
     decode_function *decode;
     struct accelerator accelerators[DEVICES_PER_PE];
     uint32_t accelerator_count;
+    struct image *images; /* the last one */
     struct pe *pes;
     uint32_t pe_count;
     uint32_t root;

@@ -25,6 +25,13 @@ const char *noc_create(struct mesh *mesh)
     return noc->dead_pe != NULL ? NULL : "out of memory";
 }
 
+void noc_free(struct mesh *mesh)
+{
+    for (uint32_t chip = 0; chip < chips(mesh); chip++) {
+        free(mesh->noc->dram[chip]);
+    }
+}
+
 void noc_set_dead(struct mesh *mesh, uint32_t pe, uint32_t other)
 {
     const struct step there = route_step(&mesh->figures, pe, other);

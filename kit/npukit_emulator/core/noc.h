@@ -46,6 +46,7 @@ struct transfer {
 };
 
 const char *noc_create(struct mesh *mesh);
+void noc_free(struct mesh *mesh);
 void noc_set_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 void noc_set_pe_dead(struct mesh *mesh, uint32_t pe);
 bool noc_pe_exists(const struct mesh *mesh, uint32_t pe);
