@@ -47,7 +47,7 @@ from npukit.options import Options
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/compatibility.md"
 DIGITS = HERE.parents[1] / "examples/digits/digits_int8.tflite"
-SECONDS = 300
+SECONDS = 900
 """The limit of a model on a target, refusals included."""
 WIDTH = 100
 """Columns of the page."""
@@ -280,9 +280,9 @@ or `--calibration`: a float model, so computed (right at 40 dB or more, or at 20
 as it runs) or so quantised (right at 20 dB or more, with samples of noise). *read*: nothing was built, and what is
 compared is the reference, which the firmware equals bit for bit (`--on reference`). Where the network takes or gives
 other types than the file says, the row says so. Outputs of quantised models are right up to 3 steps of their scale; in
-bold stands what is not. Models that remember are given two frames. Cycles are predicted, of one frame; seconds and
-megabytes (the largest process) are the most of the builds once TVM is loaded, on a machine that was busy with other
-things. The last table has the reason of each refusal."""
+bold stands what is not. Models that remember are given two frames. Cycles are predicted, of one frame; seconds
+of the processor and megabytes (of the largest process) are the most of the builds, by a process that has TVM loaded.
+The last table has the reason of each refusal."""
 
 HEAD = (
     f"| model | built | against | {' | '.join(TARGETS)} | s | MB |",
