@@ -21,6 +21,7 @@ enum mac_array_flag {
     MAC_ARRAY_RAW = 2,        /* int32 accumulators out */
     MAC_ARRAY_ACCUMULATE = 4, /* start from the accumulators at `extra` */
     MAC_ARRAY_RESIDUAL = 8,   /* add the tensor at `extra` */
+    MAC_ARRAY_SECOND = 16,    /* convolution: the weights are a second input */
 };
 
 /* Two operands rescaled and added: the constants of an addition. */
@@ -41,7 +42,7 @@ struct mac_array_command {
     uint8_t flags;
     uint16_t tag; /* the layer */
     const int8_t *input;
-    const int8_t *weights; /* addition: the second input */
+    const int8_t *weights; /* addition, MAC_ARRAY_SECOND: the second input */
     const void *parameters;
     void *output;
     uint16_t input_height;
@@ -71,12 +72,12 @@ struct mac_array_command {
     int32_t extra_pixel_stride;
     const struct mac_array_addition *residual_parameters;
     int8_t residual_zero;
-    uint8_t reserved0;
+    int8_t second_zero;
     int8_t residual_min;
     int8_t residual_max;
     int32_t second_row_stride;
     int32_t second_pixel_stride;
-    uint32_t reserved1;
+    uint32_t reserved0;
 };
 
 #if UINTPTR_MAX == UINT32_MAX

@@ -73,22 +73,41 @@ static struct channel_parameters parameters_of(const command_t *command, int32_t
     return (struct channel_parameters){words[lane], words[n + lane], shifts[lane]};
 }
 
-/* Sums. Both go through the weights of one channel, which lie block_channels() apart. */
+/* Sums. Both go through the weights of one channel. */
 
-static uint32_t dot(const int8_t *values, const int8_t *weights, int32_t count, int32_t apart)
+/* What one channel is multiplied by: the first number, how far the next ones lie, and what of them is zero. */
+struct factors {
+    const int8_t *first;
+    int32_t apart;
+    int32_t zero;
+};
+
+static struct factors factors_of(const command_t *command, int32_t channel, int32_t depth)
+{
+    const int32_t n = block_channels(command);
+    if (!has(command, MAC_ARRAY_SECOND)) {
+        return (struct factors){command->weights + channel / n * depth * n + channel % n, n, 0};
+    }
+    if (has(command, MAC_ARRAY_PIXELS)) {
+        return (struct factors){command->weights + channel * command->second_row_stride, 1, command->second_zero};
+    }
+    return (struct factors){command->weights + channel, command->second_row_stride, command->second_zero};
+}
+
+static uint32_t dot(const int8_t *values, int32_t zero, struct factors by, int32_t count)
 {
     int32_t sum = 0;
     for (int32_t i = 0; i < count; i++) {
-        sum += values[i] * weights[i * apart];
+        sum = wrapping_add(sum, (values[i] - zero) * (by.first[i * by.apart] - by.zero));
     }
     return (uint32_t)sum;
 }
 
-static uint32_t dot_of_padding(int32_t value, const int8_t *weights, int32_t count, int32_t apart)
+static uint32_t dot_of_padding(int32_t value, struct factors by, int32_t count)
 {
     int32_t sum = 0;
     for (int32_t i = 0; i < count; i++) {
-        sum += weights[i * apart];
+        sum += by.first[i * by.apart];
     }
     return (uint32_t)(value * sum);
 }
@@ -101,14 +120,18 @@ static const int32_t *extra_accumulator(const command_t *command, struct element
 
 static int32_t convolution_sum(const command_t *command, struct element at, int32_t bias)
 {
-    const int32_t n = block_channels(command);
     const int32_t depth = command->input_channels;
     const int32_t taps = command->kernel_height * command->kernel_width;
-    const int8_t *weights = command->weights + at.channel / n * taps * depth * n + at.channel % n;
+    const int32_t zero = has(command, MAC_ARRAY_SECOND) ? command->input_zero : 0;
+    struct factors by = factors_of(command, at.channel, taps * depth);
     uint32_t sum = (uint32_t)(has(command, MAC_ARRAY_ACCUMULATE) ? *extra_accumulator(command, at) : bias);
-    for (int32_t tap = 0; tap < taps; tap++, weights += depth * n) {
+    for (int32_t tap = 0; tap < taps; tap++, by.first += depth * by.apart) {
         const int8_t *pixel = input_pixel(command, at, tap / command->kernel_width, tap % command->kernel_width);
-        sum += pixel != 0 ? dot(pixel, weights, depth, n) : dot_of_padding(command->input_zero, weights, depth, n);
+        if (pixel != 0) {
+            sum += dot(pixel, zero, by, depth);
+        } else {
+            sum += dot_of_padding(command->input_zero - zero, by, depth);
+        }
     }
     return cut_accumulator(sum);
 }

@@ -15,6 +15,7 @@ from npukit.errors import NpukitError
 from npukit.net.at_link import with_ends_at_link
 from npukit.net.net import Net
 from npukit.net.passes.dead_channels import without_dead_channels
+from npukit.net.passes.products import with_transposing_products
 from npukit.net.passes.states import with_states_in_place
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
@@ -49,6 +50,7 @@ SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(n
 """The passes that leave engines open."""
 
 PLACING = (
+    Pass("products", lambda net, wanted: with_transposing_products(net)),
     Pass("ends", lambda net, wanted: with_ends_at_link(net)),
     Pass("groups", lambda net, wanted: with_groups_joined(net, wanted.engines, wanted.only)),
     Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),

@@ -101,16 +101,24 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private int Sum(long[] window, int c)
         {
-            var weight = command.Weights + c / block * block * depth + c % block;
+            long weight = command.Weights + c / block * block * depth + c % block, apart = block;
+            int zero = 0, secondZero = 0;
+            if(command.HasSecond)
+            {
+                weight = command.AlongPixels ? command.Second.At(c, 0) : command.Weights + c;
+                apart = command.AlongPixels ? 1 : command.Second.At(1, 0) - command.Second.At(0, 0);
+                zero = command.InputZero;
+                secondZero = command.SecondZero;
+            }
             var depthwise = command.Kind == MacArrayCommand.Depthwise;
             var channels = depthwise ? 1 : (int)command.InputChannels;
             var sum = 0;
             foreach(var pixel in window)
             {
-                for(var i = 0; i < channels; i++, weight += block)
+                for(var i = 0; i < channels; i++, weight += apart)
                 {
                     var value = pixel == Outside ? command.InputZero : (sbyte)memory[pixel + (depthwise ? c : i)];
-                    sum = unchecked(sum + value * (sbyte)memory[weight]);
+                    sum = unchecked(sum + (value - zero) * ((sbyte)memory[weight] - secondZero));
                 }
             }
             return sum;

@@ -126,11 +126,14 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             ClampMax = (sbyte)part(15, 3);
             ResidualParameters = word(19);
             ResidualZero = (sbyte)part(20, 0);
+            SecondZero = (sbyte)part(20, 1);
             ResidualMin = (sbyte)part(20, 2);
             ResidualMax = (sbyte)part(20, 3);
             var add = Kind == Add;
             Source = new MacArrayTensor("input", Input, InputHeight, InputWidth, (int)word(7), (int)word(8), InputChannels, add);
-            Second = new MacArrayTensor("second input", Weights, OutputHeight, OutputWidth, (int)word(21), (int)word(22), OutputChannels, add);
+            Second = add ? new MacArrayTensor("second input", Weights, OutputHeight, OutputWidth, (int)word(21), (int)word(22), OutputChannels, true)
+                         : new MacArrayTensor("second input", Weights, AlongPixels ? OutputChannels : (uint)Depth, 1, (int)word(21), 0,
+                                              AlongPixels ? Depth : OutputChannels);
             Output = new MacArrayTensor("own elements", word(5), OutputHeight, OutputWidth, (int)word(10), (int)word(11), OutputChannels * ResultBytes);
             var residual = (Flags & Residual) != 0;
             Extra = new MacArrayTensor(residual ? "residual" : "accumulators", word(16), OutputHeight, OutputWidth, (int)word(17), (int)word(18),
@@ -145,6 +148,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public ulong Depth { get { return Kind == Convolution ? Taps * InputChannels : Taps; } }
 
         public bool HasFilter { get { return Kind == Convolution || Kind == Depthwise; } }
+
+        // A convolution's weights are its second input: rows of a byte for each channel, or along pixels of one for each product.
+        public bool HasSecond { get { return (Flags & SecondInput) != 0; } }
 
         public bool AlongPixels { get { return Kind == Convolution && (Flags & Pixels) != 0; } }
 
@@ -174,7 +180,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             what = "an operand outside SRAM";
             var operands = Operands(figures).ToArray();
-            if(!Output.LiesIn(memory) || !operands.All(operand => operand.LiesIn(memory)))
+            if(!Output.LiesIn(memory) || (HasSecond && Depth * OutputChannels > (ulong)memory) || !operands.All(operand => operand.LiesIn(memory)))
             {
                 return ErrorOperand;
             }
@@ -229,7 +235,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private static int Applicable(int kind)
         {
-            return kind == Convolution ? Pixels | Raw | Accumulate | Residual : kind == Depthwise ? Residual : 0;
+            return kind == Convolution ? Pixels | Raw | Accumulate | Residual | SecondInput : kind == Depthwise ? Residual : 0;
         }
 
         private bool FieldsAreRight()
@@ -248,7 +254,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private bool Aligned()
         {
-            var weights = !HasFilter || Weights % 16 == 0;
+            var weights = !HasFilter || HasSecond || Weights % 16 == 0;
             var parameters = !(HasFilter || Kind == Add) || Parameters % 4 == 0;
             return weights && parameters && ((Flags & Residual) == 0 || ResidualParameters % 4 == 0);
         }
@@ -256,9 +262,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         private IEnumerable<MacArrayTensor> Operands(MacArrayFigures figures)
         {
             yield return Source;
-            if(Kind == Add)
+            if(Kind == Add || HasSecond)
             {
                 yield return Second;
+            }
+            if(Kind == Add)
+            {
                 yield return Flat("parameters", Parameters, AdditionBytes);
             }
             if((Flags & (Accumulate | Residual)) != 0)
@@ -272,7 +281,10 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             if(HasFilter)
             {
                 var channels = Divide(OutputChannels, Block(figures)) * Block(figures);
-                yield return Flat("weights", Weights, channels * Depth);
+                if(!HasSecond)
+                {
+                    yield return Flat("weights", Weights, channels * Depth);
+                }
                 yield return Flat("parameters", Parameters, channels * figures.ParameterBytesPerChannel);
             }
         }
@@ -302,12 +314,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public readonly uint Next, Input, Weights, Parameters, ResidualParameters;
         public readonly uint InputHeight, InputWidth, InputChannels, OutputHeight, OutputWidth, OutputChannels;
         public readonly int KernelHeight, KernelWidth, StrideY, StrideX, DilationY, DilationX, PadTop, PadLeft;
-        public readonly int InputZero, OutputZero, ClampMin, ClampMax, ResidualZero, ResidualMin, ResidualMax;
+        public readonly int InputZero, OutputZero, ClampMin, ClampMax, SecondZero, ResidualZero, ResidualMin, ResidualMax;
         public readonly MacArrayTensor Source, Second, Output, Extra;
 
         public const int Bytes = 96;
         public const int Convolution = 1, Depthwise = 2, Add = 3, MaximumPool = 4, AveragePool = 5;
-        public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8;
+        public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8, SecondInput = 16;
 
         private const ulong AdditionBytes = 32;
         private const uint ErrorKind = 3, ErrorOperand = 4, ErrorAlignment = 5, ErrorField = 6;

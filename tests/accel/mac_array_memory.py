@@ -50,11 +50,11 @@ class Memory:
     def bytes_of(self, operand: Operand) -> np.ndarray:
         """Where the bytes of its elements lie, in the shape of its box."""
         *rest, channels = operand.box.shape
-        shape = (*rest, channels * np.dtype(operand.tensor.dtype).itemsize)
-        height, width = (shape[1], shape[2]) if len(shape) == 4 else (1, prod(shape[:-1]))
-        y, x, c = np.ogrid[:height, :width, : shape[-1]]
+        item = np.dtype(operand.tensor.dtype).itemsize
+        positions = np.ogrid[tuple(slice(size) for size in (*rest, channels * item))]
         first = self.places[operand.address.symbol] + operand.address.offset
-        return (first + y * operand.row_stride + x * operand.pixel_stride + c).reshape(shape)
+        steps = zip(positions, (*operand.strides[:-1], 1), strict=True)
+        return first + sum((at * stride for at, stride in steps), start=np.zeros((), np.int64))
 
     def run(self, lowered: Lowered) -> int:
         """Load the constants, run the commands one after the other: the cycles."""

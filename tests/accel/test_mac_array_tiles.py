@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.mac_array_memory import Memory
+from codegen.random_ops import Bundle, matmul
 from npukit.accel.interface import Tile
 from npukit.accel.mac_array.plugin import MacArray
 from npukit.board.board import load_board
@@ -38,6 +39,7 @@ KINDS = (
     "dense residual",
     "sums",
     "dense sums",
+    "matmul",
 )
 sizes, channels = st.integers(1, 9), st.sampled_from([1, 3, 4, 7, 16, 17, 24, 33])
 
@@ -74,6 +76,13 @@ def net_of(kind: str, data: st.DataObject) -> Net:
     if "sums" in kind:
         return one_of_its_sums(net, data)
     return net.with_ops((fuse(net.ops),)) if len(net.ops) > 1 else net
+
+
+def random_product(data: st.DataObject) -> Net:
+    """Of activations of any rank and order of axes."""
+    bundle = Bundle(np.random.default_rng(data.draw(st.integers(0, 1 << 20))))
+    matmul(bundle)
+    return bundle.net()
 
 
 def one_of_its_sums(net: Net, data: st.DataObject) -> Net:
@@ -130,7 +139,7 @@ def cut(value: np.ndarray, box: Box) -> np.ndarray:
 @settings(max_examples=25, derandomize=True)
 @given(data=st.data())
 def test_any_tile_of_any_shape(kind: str, data: st.DataObject) -> None:
-    net = net_of(kind, data)
+    net = random_product(data) if kind == "matmul" else net_of(kind, data)
     (op,) = net.ops
     assert ARRAY.refusal(net, op) is None
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from npukit.net import ops
+from npukit.net.matrices import untransposed
 from npukit.net.net import Net, Op
 from npukit.net.specs.table import output_shape
 from npukit.net.tensor import Quantization, Tensor
@@ -309,9 +310,19 @@ def top_k(bundle: Bundle) -> None:
 def matmul(bundle: Bundle) -> None:
     rows, depth, columns = bundle.extent(1, 5), bundle.extent(1, 20), bundle.extent(1, 5)
     leading = tuple(bundle.pick(1, 3) for _ in range(bundle.pick(0, 2)))
-    first = bundle.activation((*leading, rows, depth))
-    second = bundle.activation((*(leading if bundle.pick(0, 1) else ()), depth, columns))
-    bundle.add(ops.Matmul(bundle.clamp()), first, second)
+    shapes = (*leading, rows, depth), (*(leading if bundle.pick(0, 1) else ()), depth, columns)
+    axes = [_orders(bundle, len(shape), ends) for shape, ends in zip(shapes, (1, 2), strict=True)]
+    first, second = (bundle.activation(untransposed(shape, order)) for shape, order in zip(shapes, axes, strict=True))
+    result = _orders(bundle, len(shapes[0]), 1)
+    bundle.add(ops.Matmul(bundle.clamp(), axes[0], axes[1], result), first, second)
+
+
+def _orders(bundle: Bundle, rank: int, ends: int) -> tuple[int, ...]:
+    """The axes of a transpose in which the last axis is one of the last so many; perhaps none."""
+    others = [bundle.pick(0, 1) * (axis + 1) for axis in range(rank - 1)]
+    moved = sorted(range(rank - 1), key=others.__getitem__)
+    moved.insert(rank - 1 - bundle.pick(0, ends - 1), rank - 1)
+    return tuple(moved) if bundle.pick(0, 2) else ()
 
 
 def _moved(bundle: Bundle, attributes: ops.Attributes, source: str) -> None:

@@ -52,7 +52,7 @@ def spoilt(random: np.random.Generator, command: Command) -> Command:
         {"stride_y": 0},
         {"kernel_width": 0},
         {"input_row_stride": -(1 << 20)},
-        {"flags": int(random.integers(0, 16))},
+        {"flags": int(random.integers(0, 32))},
         {"input_channels": command.input_channels + 1},
         {"output_pixel_stride": 1 << 30},
     ]
@@ -99,6 +99,9 @@ def _operands(command: Command) -> Iterator[tuple[np.ndarray, bool]]:
         yield _bytes(*place, command.output_height, command.output_width, size), True
     if flags & Flag.RESIDUAL:
         yield np.arange(command.residual_parameters, command.residual_parameters + 32), False
+    if Flag.SECOND in flags:
+        rows, size = command.second_rows
+        yield _bytes(command.weights, command.second_row_stride, 0, rows, 1, size), False
     if command.kind in (Kind.CONVOLUTION, Kind.DEPTHWISE):
         yield from ((constants, False) for constants in _constants(command, 4 if flags & Flag.PIXELS else 16))
 
@@ -107,7 +110,8 @@ def _constants(command: Command, block: int) -> Iterator[np.ndarray]:
     depth = command.kernel_height * command.kernel_width
     depth *= command.input_channels if command.kind == Kind.CONVOLUTION else 1
     channels = -(-command.output_channels // block) * block
-    yield np.arange(command.weights, command.weights + channels * depth)
+    if Flag.SECOND not in _flags(command):
+        yield np.arange(command.weights, command.weights + channels * depth)
     yield np.arange(command.parameters, command.parameters + channels * 9)
 
 
@@ -158,7 +162,7 @@ def _output(random: np.random.Generator, shelf: Shelf, command: Command, size: i
 
 def _convolution(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
     command = _window(random, _between(random, 1, 40), shelf)
-    flags = Flag(int(random.choice([0, 2, 4, 6, 8]))) | Flag(_between(random, 0, 1))
+    flags = Flag(int(random.choice([0, 2, 4, 6, 8]))) | Flag(int(random.choice([0, 1, 0, 1, 16, 17])))
     command = replace(command, kind=Kind.CONVOLUTION, flags=flags, output_channels=_between(random, 1, 40))
     return _with_filter(random, shelf, sram, command, 4 if Flag.PIXELS in flags else 16)
 
@@ -166,8 +170,8 @@ def _convolution(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) ->
 def _depthwise(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
     channels = _between(random, 1, 40)
     command = replace(_window(random, channels, shelf), kind=Kind.DEPTHWISE, output_channels=channels)
-    # PIXELS, RAW and ACCUMULATE do not apply, and must not matter.
-    flags = Flag(int(random.choice([0, 8]))) | Flag(_between(random, 0, 7))
+    # PIXELS, RAW, ACCUMULATE and SECOND do not apply, and must not matter.
+    flags = Flag(int(random.choice([0, 8, 16, 24]))) | Flag(_between(random, 0, 7))
     return _with_filter(random, shelf, sram, replace(command, flags=flags), 16)
 
 
@@ -176,13 +180,20 @@ def _with_filter(random: np.random.Generator, shelf: Shelf, sram: np.ndarray, co
     effective = command.effective
     command = replace(
         command,
-        weights=shelf.take(channels * command.depth, 16),
+        **_weights(random, shelf, command, channels),
         parameters=shelf.take(channels * 9, 4),
         input_zero=_between(random, -128, 127),
         **_output(random, shelf, command, 4 if Flag.RAW in effective else 1),
     )
     _fill_parameters(random, sram, command.parameters, channels // block, block)
     return _with_extra(random, shelf, sram, command)
+
+
+def _weights(random: np.random.Generator, shelf: Shelf, command: Command, channels: int) -> dict[str, int]:
+    if Flag.SECOND not in command.effective:
+        return {"weights": shelf.take(channels * command.depth, 16)}
+    second = _tensor(random, shelf, "second", command.second_rows[0], 1, command.second_rows[1])
+    return {**second, "second_zero": _between(random, -128, 127)}
 
 
 def _with_extra(random: np.random.Generator, shelf: Shelf, sram: np.ndarray, command: Command) -> Command:

@@ -114,7 +114,7 @@ def copied_in_csharp(devices: Devices, vector: CopyVector) -> CopyVector:
 
 
 def _commands() -> Iterator[CommandVector]:
-    random = np.random.default_rng(2024)
+    random = np.random.default_rng(2048)
     for number in range(_COMMANDS):
         plain = random_memory(f"command {number}")
         sram = plain.copy()

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from firmware.array_reference import ADD, CONVOLUTION, DEPTHWISE, PIXELS, RAW, Layer
+from firmware.array_reference import ADD, CONVOLUTION, DEPTHWISE, PIXELS, RAW, SECOND, Layer
 
 
 class Command(ctypes.Structure):
@@ -29,9 +29,9 @@ class Command(ctypes.Structure):
         ("extra", ctypes.c_void_p),
         *((name, ctypes.c_int32) for name in ("extra_row_stride", "extra_pixel_stride")),
         ("residual_parameters", ctypes.c_void_p),
-        *((name, ctypes.c_int8) for name in ("residual_zero", "reserved0", "residual_min", "residual_max")),
+        *((name, ctypes.c_int8) for name in ("residual_zero", "second_zero", "residual_min", "residual_max")),
         *((name, ctypes.c_int32) for name in ("second_row_stride", "second_pixel_stride")),
-        ("reserved1", ctypes.c_uint32),
+        ("reserved0", ctypes.c_uint32),
     )
 
 
@@ -83,10 +83,15 @@ class Packed:
             command.extra = None
         elif layer.kind in (CONVOLUTION, DEPTHWISE):
             command.residual_parameters = addition
-            command.weights = self._address(pack_filter(layer))
+            self._filter(layer)
             command.parameters = self._address(pack_parameters(layer))
             if layer.extra.size:
                 self._place("extra", layer.extra, np.int8 if addition else np.int32)
+
+    def _filter(self, layer: Layer) -> None:
+        packed = pack_second(layer, self._gap) if layer.flags & SECOND else pack_filter(layer)
+        self.command.second_row_stride, self.command.second_zero = packed.strides[0], layer.second_zero
+        self.command.weights = self._address(packed)
 
     def _place(self, name: str, values: np.ndarray, kind: type) -> None:
         memory = np.full(self._memory_shape(values.shape), 0x33, dtype=kind)
@@ -119,6 +124,13 @@ def pack_filter(layer: Layer) -> np.ndarray:
     rows = np.zeros((blocks * block, layer.filter[0].size), dtype=np.int8)
     rows[:channels] = layer.filter.reshape(channels, -1)
     return rows.reshape(blocks, block, -1).transpose(0, 2, 1).copy()
+
+
+def pack_second(layer: Layer, gap: int) -> np.ndarray:
+    """Rows of all channels, or along pixels of all that a channel is multiplied by, with gaps between them."""
+    rows = layer.filter.reshape(layer.output_shape[2], -1)
+    rows = rows if layer.flags & PIXELS else rows.T
+    return np.pad(rows, ((0, 0), (0, gap)), constant_values=0x33).astype(np.int8, order="C")
 
 
 def pack_parameters(layer: Layer) -> np.ndarray:

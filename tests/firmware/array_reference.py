@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 CONVOLUTION, DEPTHWISE, ADD, MAXIMUM_POOL, AVERAGE_POOL = 1, 2, 3, 4, 5
-PIXELS, RAW, ACCUMULATE, RESIDUAL = 1, 2, 4, 8
+PIXELS, RAW, ACCUMULATE, RESIDUAL, SECOND = 1, 2, 4, 8, 16
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Layer:
     dilation: tuple[int, int] = (1, 1)
     pad: tuple[int, int] = (0, 0)
     input_zero: int = 0
+    second_zero: int = 0
     output_zero: int = 0
     clamp: tuple[int, int] = (-128, 127)
     filter: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -100,6 +101,8 @@ def _multiplied(layer: Layer) -> np.ndarray:
     values = np.where(inside[..., None], values, layer.input_zero)
     if layer.kind == DEPTHWISE:
         total = np.einsum("yxklc,ckl->yxc", values, layer.filter[..., 0])
+    elif layer.flags & SECOND:
+        total = np.einsum("yxkli,ckli->yxc", values - layer.input_zero, layer.filter - layer.second_zero)
     else:
         total = np.einsum("yxkli,ckli->yxc", values, layer.filter)
     start = layer.extra if layer.flags & ACCUMULATE else layer.bias

@@ -15,7 +15,7 @@ from firmware.host import host_library
 FLAGS = {
     ref.CONVOLUTION: [
         pixels | flag
-        for pixels in (0, ref.PIXELS)
+        for pixels in (0, ref.PIXELS, ref.SECOND, ref.SECOND | ref.PIXELS)
         for flag in (0, ref.RAW, ref.ACCUMULATE, ref.RAW | ref.ACCUMULATE, ref.RESIDUAL)
     ],
     ref.DEPTHWISE: [0, ref.RESIDUAL],
@@ -115,7 +115,7 @@ def _with_operands(random: np.random.Generator, layer: Layer) -> Layer:
     if layer.kind in (ref.CONVOLUTION, ref.DEPTHWISE):
         channels = layer.output_shape[2]
         depth = layer.input.shape[2] if layer.kind == ref.CONVOLUTION else 1
-        layer.input_zero = int(random.integers(-128, 128))
+        layer.input_zero, layer.second_zero = (int(zero) for zero in random.integers(-128, 128, 2))
         layer.filter = _int8(random, (channels, *layer.kernel, depth))
         layer.bias = random.integers(-(1 << 20), 1 << 20, channels)
         layer.multiplier = random.integers(1 << 30, 1 << 31, channels)

@@ -9,7 +9,7 @@ from enum import IntEnum, IntFlag
 import numpy as np
 
 COMMAND_BYTES = 96
-_LAYOUT = struct.Struct("<I BBH 4I 2H 2i 2H 2i 2H 4B 4B 4b I 2i I bBbb 2i I")
+_LAYOUT = struct.Struct("<I BBH 4I 2H 2i 2H 2i 2H 4B 4B 4b I 2i I 4b 2i I")
 
 
 class Kind(IntEnum):
@@ -26,6 +26,7 @@ class Flag(IntFlag):
     RAW = 2
     ACCUMULATE = 4
     RESIDUAL = 8
+    SECOND = 16
 
 
 class Error(IntEnum):
@@ -77,12 +78,12 @@ class Command:
     extra_pixel_stride: int = 0
     residual_parameters: int = 0
     residual_zero: int = 0
-    reserved_0: int = field(default=0, repr=False)
+    second_zero: int = 0
     residual_min: int = 0
     residual_max: int = 0
     second_row_stride: int = 0
     second_pixel_stride: int = 0
-    reserved_1: int = field(default=0, repr=False)
+    reserved_0: int = field(default=0, repr=False)
 
     @classmethod
     def unpack(cls, data: bytes) -> Command:
@@ -94,8 +95,8 @@ class Command:
     @property
     def effective(self) -> Flag:
         """The flags that apply to this kind."""
-        applicable = {Kind.CONVOLUTION: Flag(15), Kind.DEPTHWISE: Flag.RESIDUAL}
-        return Flag(self.flags & 15) & applicable.get(Kind(self.kind), Flag.NONE)
+        applicable = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL}
+        return Flag(self.flags & 31) & applicable.get(Kind(self.kind), Flag.NONE)
 
     @property
     def taps(self) -> int:
@@ -105,6 +106,12 @@ class Command:
     def depth(self) -> int:
         """Products in one sum."""
         return self.taps * (self.input_channels if self.kind == Kind.CONVOLUTION else 1)
+
+    @property
+    def second_rows(self) -> tuple[int, int]:
+        """The rows of a convolution's second input, and the bytes of each."""
+        products, channels = self.depth, self.output_channels
+        return (channels, products) if Flag.PIXELS in self.effective else (products, channels)
 
     @property
     def pixels(self) -> int:
@@ -150,7 +157,7 @@ def fields_are_right(command: Command) -> bool:
 
 
 def is_aligned(command: Command) -> bool:
-    weights = command.weights % 16 == 0 or not command.filters
+    weights = command.weights % 16 == 0 or not command.filters or Flag.SECOND in command.effective
     parameters = command.parameters % 4 == 0 or command.kind in (Kind.MAXIMUM_POOL, Kind.AVERAGE_POOL)
     residual = command.residual_parameters % 4 == 0 or Flag.RESIDUAL not in command.effective
     return weights and parameters and residual
@@ -168,12 +175,22 @@ def extents(command: Command, block: int) -> list[tuple[int, int]]:
     else:
         found.append(_extent(c, "input", c.input_height, c.input_width, c.input_channels, 1))
     if c.filters:
-        found += [_run(c.weights, channels * c.depth), _run(c.parameters, channels * 9)]
+        found += [_weights(c, channels), _run(c.parameters, channels * 9)]
+    if Flag.SECOND in flags:
+        found.append((0, c.depth * c.output_channels))
     if flags & (Flag.ACCUMULATE | Flag.RESIDUAL):
         found.append(_extent(c, "extra", *output, 4 if Flag.ACCUMULATE in flags else 1))
     if Flag.RESIDUAL in flags:
         found.append(_run(c.residual_parameters, 32))
     return found
+
+
+def _weights(command: Command, channels: int) -> tuple[int, int]:
+    if Flag.SECOND not in command.effective:
+        return _run(command.weights, channels * command.depth)
+    rows, size = command.second_rows
+    last = (rows - 1) * command.second_row_stride
+    return command.weights + min(last, 0), command.weights + max(last, 0) + size
 
 
 def _run(base: int, size: int) -> tuple[int, int]:

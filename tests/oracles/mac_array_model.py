@@ -76,6 +76,8 @@ class Array:
 
     def _sums(self, command: Command) -> np.ndarray:
         window, _ = self._window(command, command.input_zero)
+        if Flag.SECOND in command.effective:
+            window = window - command.input_zero
         if command.kind == Kind.CONVOLUTION:
             products = window.reshape(*window.shape[:2], -1) @ self._weights(command).T
         else:
@@ -92,6 +94,12 @@ class Array:
 
     def _weights(self, command: Command) -> np.ndarray:
         """[channel, depth]"""
+        if Flag.SECOND in command.effective:
+            rows, size = command.second_rows
+            found = self._values(
+                command.weights + command.second_row_stride * np.arange(rows)[:, None] + np.arange(size)
+            )
+            return (found if Flag.PIXELS in command.effective else found.T) - command.second_zero
         block = self._block(command)
         blocks = ceil_div(command.output_channels, block)
         size = blocks * command.depth * block

@@ -224,10 +224,18 @@ class TransposeConv2d(Attributes):
 
 @dataclass(frozen=True)
 class Matmul(Attributes):
-    """inputs: two activations, [.., m, k] and [.., k, n]; leading axes broadcast."""
+    """inputs: two activations, [.., m, k] and [.., k, n]; leading axes broadcast.
+
+    Transposed by `first` and `second` they are such matrices, and the output is their product transposed by `result`:
+    axes as a transpose has them, none where nothing moves. The last axis of the first input is always k, that of the
+    second k or n, that of the output always n.
+    """
 
     kind: ClassVar[str] = "matmul"
     clamp: Pair = (-128, 127)
+    first: tuple[int, ...] = ()
+    second: tuple[int, ...] = ()
+    result: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

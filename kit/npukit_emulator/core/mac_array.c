@@ -129,10 +129,10 @@ static bool fields_are_right(const struct command *command)
 
 static bool aligned(const struct command *command)
 {
-    if (has_parameters(command) && (command->weights % 16 != 0 || command->parameters % 4 != 0)) {
+    if (has_parameters(command) && (command->flags & SECOND) == 0 && command->weights % 16 != 0) {
         return false;
     }
-    if (command->kind == ADD && command->parameters % 4 != 0) {
+    if ((has_parameters(command) || command->kind == ADD) && command->parameters % 4 != 0) {
         return false;
     }
     return (command->flags & RESIDUAL) == 0 || command->residual_parameters % 4 == 0;
@@ -144,7 +144,9 @@ static bool all_inside(const struct mac_array *array, const struct command *comm
     const uint32_t block = mac_array_block(command, array->width, array->lanes);
     const uint32_t count = mac_array_operands(command, block, operands);
     const struct tensor output = mac_array_output(command);
-    bool all = inside(array, &output) && mac_array_result_bytes(command) <= array->place->sram_bytes;
+    const uint64_t second = (command->flags & SECOND) != 0 ? command->output_channels * mac_array_depth(command) : 0;
+    bool all = inside(array, &output) && mac_array_result_bytes(command) <= array->place->sram_bytes &&
+               second <= array->place->sram_bytes;
     for (uint32_t i = 0; i < count; i++) {
         all = all && inside(array, &operands[i]);
     }
@@ -286,15 +288,21 @@ static void begin(struct mac_array *array, uint32_t address)
 static void compute(struct mac_array *array)
 {
     const struct command *command = &array->command;
+    const uint32_t block = mac_array_block(command, array->width, array->lanes);
+    const bool second = (command->flags & SECOND) != 0;
     const struct mac_array_scratch scratch = {malloc(mac_array_window_bytes(command)),
-                                              malloc(mac_array_result_bytes(command))};
-    if (scratch.window == NULL || scratch.results == NULL) {
-        abort(); /* no more than the SRAM has each: an emulator without memory has no way on */
+                                              malloc(mac_array_result_bytes(command)),
+                                              second ? malloc(mac_array_weight_bytes(command, block)) : NULL,
+                                              second ? calloc(command->output_channels, sizeof(uint32_t)) : NULL};
+    if (scratch.window == NULL || scratch.results == NULL ||
+        (second && (scratch.second == NULL || scratch.totals == NULL))) {
+        abort(); /* no more than the SRAM has each, or a block for each of its bytes: there is no way on */
     }
-    mac_array_compute(command, array->place->sram, mac_array_block(command, array->width, array->lanes),
-                      array->accumulator_bits, scratch);
+    mac_array_compute(command, array->place->sram, block, array->accumulator_bits, scratch);
     free(scratch.window);
     free(scratch.results);
+    free(scratch.second);
+    free(scratch.totals);
 }
 
 /* The operands are read and the results appear only now, so that software that does not wait is found out. */

@@ -10,7 +10,7 @@
 
 enum kind { CONVOLUTION = 1, DEPTHWISE = 2, ADD = 3, MAXIMUM_POOL = 4, AVERAGE_POOL = 5 };
 enum { MAC_ARRAY_BIGGEST_BLOCK = 256, MAC_ARRAY_PARAMETER_BYTES = 9 };
-enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8 };
+enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8, SECOND = 16 };
 
 /* Hardware manual, section 3.2. */
 struct command {
@@ -29,11 +29,10 @@ struct command {
     uint32_t extra;
     int32_t extra_row_stride, extra_pixel_stride;
     uint32_t residual_parameters;
-    int8_t residual_zero;
-    uint8_t reserved0;
+    int8_t residual_zero, second_zero;
     int8_t residual_min, residual_max;
     int32_t second_row_stride, second_pixel_stride;
-    uint32_t reserved1;
+    uint32_t reserved0;
 };
 
 _Static_assert(sizeof(struct command) == 96, "24 words");
@@ -57,6 +56,7 @@ struct range {
 enum { MAC_ARRAY_MOST_OPERANDS = 5 };
 
 uint64_t mac_array_depth(const struct command *command);
+uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block);
 struct tensor mac_array_output(const struct command *command);
 uint32_t mac_array_operands(const struct command *command, uint32_t block, struct tensor *list);
 struct range mac_array_range(const struct tensor *tensor);
@@ -65,10 +65,13 @@ struct range mac_array_range(const struct tensor *tensor);
 const char *mac_array_overlaps(const struct tensor *output, const struct tensor *operands, uint32_t count,
                                uint32_t sram_bytes);
 
-/* Memory to work in: a window (kernel x input channels), and the results. */
+/* Memory to work in: a window (kernel x input channels), the results, and with SECOND the second operand in blocks like
+ * weights, and the sum of each of its channels. */
 struct mac_array_scratch {
     int8_t *window;
     uint8_t *results;
+    int8_t *second;
+    uint32_t *totals;
 };
 
 size_t mac_array_window_bytes(const struct command *command);

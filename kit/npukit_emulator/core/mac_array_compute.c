@@ -135,15 +135,34 @@ static void gather(const struct command *command, const uint8_t *sram, uint32_t 
     }
 }
 
-static struct channels channels_of(const struct command *command, const uint8_t *sram, uint32_t first, uint32_t block,
-                                   size_t depth)
+/* A second operand as if it were packed weights. */
+static void pack_second(const struct command *command, const uint8_t *sram, uint32_t block,
+                        struct mac_array_scratch scratch)
+{
+    const size_t depth = mac_array_depth(command);
+    const bool along_pixels = (command->flags & PIXELS) != 0;
+    const int64_t stride = command->second_row_stride;
+    memset(scratch.second, 0, mac_array_weight_bytes(command, block));
+    for (uint32_t c = 0; c < command->output_channels; c++) {
+        int8_t *column = scratch.second + c / block * block * depth + c % block;
+        scratch.totals[c] = 0;
+        for (size_t k = 0; k < depth; k++) {
+            const int64_t at = command->weights + (along_pixels ? c * stride + (int64_t)k : (int64_t)k * stride + c);
+            column[k * block] = (int8_t)sram[at];
+            scratch.totals[c] += (uint32_t)(int32_t)column[k * block];
+        }
+    }
+}
+
+static struct channels channels_of(const struct command *command, const uint8_t *sram, const int8_t *weights,
+                                   uint32_t first, uint32_t block, size_t depth)
 {
     const uint8_t *parameters = sram + command->parameters + (size_t)first * MAC_ARRAY_PARAMETER_BYTES;
     const uint32_t left = command->output_channels - first;
     return (struct channels){first,
                              left < block ? left : block,
                              block,
-                             (const int8_t *)sram + command->weights + (size_t)first * depth,
+                             weights + (size_t)first * depth,
                              parameters,
                              parameters + (size_t)block * 4,
                              (const int8_t *)parameters + (size_t)block * 8};
@@ -216,14 +235,34 @@ static void finish_sums(const struct command *command, const uint8_t *sram, cons
     }
 }
 
-static void convolve_pixel(const struct command *command, const uint8_t *sram, int64_t extra, uint32_t block,
-                           uint32_t bits, const int8_t *window, uint8_t *result)
+/* Take off what zero points add: sums are to be of (a - input zero) (b - second zero), summed up is a b. */
+static void without_zeros(const struct command *command, const struct channels *channels,
+                          struct mac_array_scratch scratch, size_t depth, uint32_t *sums)
 {
-    const size_t depth = (size_t)command->kernel_height * command->kernel_width * command->input_channels;
+    const uint32_t input_zero = (uint32_t)(int32_t)command->input_zero;
+    const uint32_t second_zero = (uint32_t)(int32_t)command->second_zero;
+    uint32_t of_window = 0;
+    for (size_t k = 0; k < depth; k++) {
+        of_window += (uint32_t)(int32_t)scratch.window[k] - input_zero;
+    }
+    for (uint32_t c = 0; c < channels->count; c++) {
+        sums[c] -= second_zero * of_window + input_zero * scratch.totals[channels->first + c];
+    }
+}
+
+static void convolve_pixel(const struct command *command, const uint8_t *sram, int64_t extra, uint32_t block,
+                           uint32_t bits, struct mac_array_scratch scratch, uint8_t *result)
+{
+    const size_t depth = mac_array_depth(command);
+    const int8_t *weights = scratch.second != NULL ? scratch.second : (const int8_t *)sram + command->weights;
+    const int8_t *window = scratch.window;
     uint32_t sums[MAC_ARRAY_BIGGEST_BLOCK];
     for (uint32_t first = 0; first < command->output_channels; first += block) {
-        const struct channels channels = channels_of(command, sram, first, block, depth);
+        const struct channels channels = channels_of(command, sram, weights, first, block, depth);
         start_sums(command, sram, &channels, extra, sums);
+        if (scratch.second != NULL) {
+            without_zeros(command, &channels, scratch, depth, sums);
+        }
         if (block == 16) {
             multiply_16(channels.weights, window, depth, sums);
         } else {
@@ -254,7 +293,8 @@ static void depthwise_pixel(const struct command *command, const uint8_t *sram, 
     const size_t taps = (size_t)command->kernel_height * command->kernel_width;
     uint32_t sums[MAC_ARRAY_BIGGEST_BLOCK];
     for (uint32_t first = 0; first < command->output_channels; first += block) {
-        const struct channels channels = channels_of(command, sram, first, block, taps);
+        const struct channels channels =
+            channels_of(command, sram, (const int8_t *)sram + command->weights, first, block, taps);
         start_sums(command, sram, &channels, 0, sums);
         multiply_taps(command, sram, &channels, y, x, sums);
         finish_sums(command, sram, &channels, extra_at(command, y, x), sums, bits, result);
@@ -322,7 +362,7 @@ static void compute_pixel(const struct command *command, const uint8_t *sram, ui
     switch (command->kind) {
     case CONVOLUTION:
         gather(command, sram, y, x, scratch.window);
-        convolve_pixel(command, sram, extra_at(command, y, x), block, bits, scratch.window, result);
+        convolve_pixel(command, sram, extra_at(command, y, x), block, bits, scratch, result);
         break;
     case DEPTHWISE:
         depthwise_pixel(command, sram, y, x, block, bits, result);
@@ -349,6 +389,9 @@ static void put_in_place(const struct command *command, uint8_t *sram, uint8_t *
 void mac_array_compute(const struct command *command, uint8_t *sram, uint32_t block, uint32_t bits,
                        struct mac_array_scratch scratch)
 {
+    if (scratch.second != NULL) {
+        pack_second(command, sram, block, scratch);
+    }
     for (uint32_t y = 0; y < command->output_height; y++) {
         for (uint32_t x = 0; x < command->output_width; x++) {
             compute_pixel(command, sram, y, x, block, bits, scratch);

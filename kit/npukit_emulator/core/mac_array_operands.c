@@ -25,6 +25,11 @@ uint64_t mac_array_depth(const struct command *command)
     return command->kind == CONVOLUTION ? taps * command->input_channels : taps;
 }
 
+uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block)
+{
+    return ceil_div(command->output_channels, block) * block * mac_array_depth(command);
+}
+
 /* Bytes one behind the other. */
 static struct tensor flat(const char *what, uint32_t base, uint64_t bytes)
 {
@@ -41,8 +46,20 @@ static struct tensor input_of(const struct command *command)
                            command->input_row_stride, command->input_pixel_stride, command->input_channels, false};
 }
 
+/* Rows of a byte for each channel, or along pixels of all that one channel is multiplied by. */
+static struct tensor second_factor_of(const struct command *command)
+{
+    const uint32_t depth = (uint32_t)mac_array_depth(command), channels = command->output_channels;
+    const bool along_pixels = (command->flags & PIXELS) != 0;
+    return (struct tensor){"its second input", command->weights, along_pixels ? channels : depth, 1,
+                           command->second_row_stride, 0, along_pixels ? depth : channels, false};
+}
+
 static struct tensor second_of(const struct command *command)
 {
+    if (command->kind != ADD) {
+        return second_factor_of(command);
+    }
     return (struct tensor){"its second input", command->weights, command->output_height, command->output_width,
                            command->second_row_stride, command->second_pixel_stride, command->output_channels, true};
 }
@@ -68,7 +85,9 @@ static uint32_t constants_of(const struct command *command, uint32_t block, stru
     uint32_t count = 0;
     if (has_filter(command)) {
         const uint64_t channels = ceil_div(command->output_channels, block) * block;
-        list[count++] = flat("its weights", command->weights, channels * mac_array_depth(command));
+        if ((command->flags & SECOND) == 0) {
+            list[count++] = flat("its weights", command->weights, mac_array_weight_bytes(command, block));
+        }
         list[count++] = flat("its parameters", command->parameters, channels * MAC_ARRAY_PARAMETER_BYTES);
     } else if (command->kind == ADD) {
         list[count++] = flat("its parameters", command->parameters, ADDITION_BYTES);
@@ -83,7 +102,7 @@ uint32_t mac_array_operands(const struct command *command, uint32_t block, struc
 {
     uint32_t count = 0;
     list[count++] = input_of(command);
-    if (command->kind == ADD) {
+    if (command->kind == ADD || (command->flags & SECOND) != 0) {
         list[count++] = second_of(command);
     }
     if ((command->flags & (ACCUMULATE | RESIDUAL)) != 0) {

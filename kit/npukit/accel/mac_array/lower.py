@@ -13,11 +13,13 @@ from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.geometry import placed
 from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
+from npukit.accel.mac_array.products import Products
 from npukit.accel.mac_array.shapes import along_pixels
 from npukit.net.net import Net, Op
 from npukit.net.requantize import Multiplier, add_rescaling
 
 Fields = tuple[tuple[str, Field], ...]
+_STEPS = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x")
 
 
 def lower(tile: Tile, figures: Figures, filters: KnownFilters, parts: int = 0) -> Lowered:
@@ -69,6 +71,22 @@ def _sums(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
     wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
     block, pixels = (figures.lanes, " | MAC_ARRAY_PIXELS") if wide else (figures.width, "")
     return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", (("flags", f"MAC_ARRAY_RAW{pixels}"),))
+
+
+def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
+    """A convolution for each matrix, the second of which takes the place of weights."""
+    products = Products.of(tile.net, tile.op, tile.output.box, figures)
+    parameters = products.parameters(tile)
+    pixels = " | MAC_ARRAY_PIXELS" if products.along_pixels else ""
+    shared: Fields = (
+        ("kind", "MAC_ARRAY_CONVOLUTION"),
+        ("flags", f"MAC_ARRAY_SECOND{pixels}"),
+        ("parameters", Address(parameters.symbol)),
+        ("second_zero", _zero(tile.net, tile.op.inputs[1])),
+        *((name, 1) for name in _STEPS),
+        *_output_stage(tile),
+    )
+    return Lowered((parameters,), Commands(tuple(Struct((*shared, *own)) for own in products.commands(tile))))
 
 
 def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
@@ -146,8 +164,13 @@ def _operands(tile: Tile) -> Fields:
 def _window(tile: Tile) -> Fields:
     window = window_of(tile.net, tile.op)
     top, left = window.padding_of(tile.output.box, tile.inputs[0].box)
-    names = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x", "pad_top", "pad_left")
-    return tuple(zip(names, (*window.kernel, *window.strides, *window.dilation, top, left), strict=True))
+    return tuple(
+        zip(
+            (*_STEPS, "pad_top", "pad_left"),
+            (*window.kernel, *window.strides, *window.dilation, top, left),
+            strict=True,
+        )
+    )
 
 
 def _output_stage(tile: Tile) -> Fields:
@@ -174,4 +197,5 @@ _LOWERINGS = {
     "max_pool": _pool,
     "mean": _depthwise,
     "sums": _sums,
+    "matmul": _products,
 }

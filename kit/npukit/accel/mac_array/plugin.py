@@ -14,12 +14,14 @@ from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
 from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
+from npukit.accel.mac_array.products import Products
 from npukit.accel.mac_array.shapes import along_pixels, cycles_of
 from npukit.accel.mac_array.support import refusal
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.net.ops import Matmul
 
 COMMAND_BYTES = 96
 ADDITION_BYTES = 32
@@ -58,6 +60,9 @@ class MacArray:
         if parts:
             tile = InParts(net, op, plane, parts, self.figures)
             return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes)
+        if op.kind == Matmul.kind:
+            products = Products.of(net, op, output, self.figures)
+            return Cost(products.cycles, products.parameter_bytes + products.count * COMMAND_BYTES)
         constants = self._constant_bytes(net, op, plane) + COMMAND_BYTES
         cycles, form = cycles_of(net, op, plane, self.figures), self._form(net, op, plane)
         return Cost(cycles, constants, constants_key=form, aliases=_added(op))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from npukit.accel.geometry import window_of
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
 from npukit.accel.mac_array.in_parts import parts_for
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Mean, Sums
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, Matmul, MaxPool, Mean, Sums
+from npukit.net.requantize import quantization
 
 LARGEST_BYTE = 255
 
@@ -33,13 +35,15 @@ def _refusal(net: Net, op: Op, figures: Figures) -> str | None:
 
 
 def _int8(net: Net, op: Op, _: Figures) -> str | None:
-    asked = (op.inputs[0],) if isinstance(op.attributes, Sums) else (op.inputs[0], op.output)
+    asked = (*net.activations(op), *(() if isinstance(op.attributes, Sums) else (op.output,)))
     wrong = [n for n in asked if net.tensor(n).dtype != "int8"]
     return f"{wrong[0]} is {net.tensor(wrong[0]).dtype}, the MAC array takes int8" if wrong else None
 
 
 def _one_batch(net: Net, op: Op, _: Figures) -> str | None:
     shape = net.tensor(op.output).shape
+    if isinstance(op.attributes, Matmul):
+        return None
     return f"a batch of {shape[0]}: the MAC array takes one" if len(shape) == 4 and shape[0] != 1 else None
 
 
@@ -82,6 +86,18 @@ def _bounded_in_parts(net: Net, op: Op, figures: Figures) -> str | None:
     return parts if isinstance(parts, str) else None
 
 
+def _bounded_products(net: Net, op: Op, figures: Figures) -> str | None:
+    reach = [128 + abs(quantization(net, name).zero_point) for name in op.inputs]
+    largest = net.tensor(op.inputs[0]).shape[-1] * prod(reach)
+    if largest < 1 << (figures.accumulator_bits - 1):
+        return None
+    return f"its sums can reach {largest}, the accumulators have {figures.accumulator_bits} bits"
+
+
+def _two_activations(net: Net, op: Op, _: Figures) -> str | None:
+    return "one operand is constant" if len(list(net.activations(op))) < 2 else None
+
+
 def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
     shapes = [net.tensor(name).shape for name in op.inputs]
     if any(name in net.constants for name in op.inputs):
@@ -105,6 +121,7 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     Conv2d: (_constant_weights, _one_group, _small_window, _bounded_in_parts),
     DepthwiseConv2d: (_constant_weights, _multiplier_one, _small_window, _bounded),
     Dense: (_constant_weights, _bounded_in_parts),
+    Matmul: (_two_activations, _bounded_products),
     Add: (_same_shapes,),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),

@@ -13,6 +13,7 @@ from npukit.accel.cpu import operand_box
 from npukit.accel.interface import Operand, Tile
 from npukit.codegen.tvm_door import Array, Expr, loop
 from npukit.net.box import Box
+from npukit.net.matrices import transposed
 
 Shape = tuple[int, ...]
 
@@ -51,6 +52,10 @@ class Strided:
             0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)
         )
         return Strided(shape, strides, self.base)
+
+    def transposed(self, axes: Sequence[int]) -> Strided:
+        """The same elements with the axes in another order."""
+        return Strided(transposed(self.shape, axes), transposed(self.strides, axes), self.base)
 
     def part(self, box: Box, held: Box) -> Strided:
         """The strides of a smaller box of an array that holds a box."""

@@ -9,6 +9,7 @@ from npukit.codegen.tir_ops.layout import Layout
 from npukit.codegen.tir_ops.pixels import each_pixel
 from npukit.codegen.tir_ops.strided import Strided, each_position
 from npukit.codegen.tvm_door import Array, Expr, Local, cast, let, loop, quotient, select
+from npukit.net.matrices import operand_axes, untransposed
 from npukit.net.ops import Matmul, TransposeConv2d
 from npukit.net.requantize import matmul_rescaling, quantization
 
@@ -46,13 +47,15 @@ def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple
 def matmul(tile: Tile, first: Array, second: Array, output: Array) -> None:
     attributes, made = tile.op.attributes, Strided.of(tile.output)
     assert isinstance(attributes, Matmul)
-    left, right = (Strided.of(operand) for operand in tile.inputs)
-    depth, leading = left.shape[-1], made.shape[:-2]
+    left, right = (
+        Strided.of(operand).transposed(axes) for operand, axes in zip(tile.inputs, operand_axes(tile.op), strict=True)
+    )
+    depth, leading = left.shape[-1], untransposed(made.shape, attributes.result)[:-2]
     rows, columns = left.broadcast((*leading, *left.shape[-2:])), right.broadcast((*leading, *right.shape[-2:]))
     zeros = [quantization(tile.net, name).zero_point for name in (*tile.op.inputs, tile.op.output)]
     factor = matmul_rescaling(tile.net, tile.op)
     with each_position(made.shape) as position:
-        *outer, row, column = position
+        *outer, row, column = untransposed(position, attributes.result)
         total = Local("sum", "int32", 0)
         with loop("k", 0, depth) as k:
             a, b = first[rows.index([*outer, row, k])], second[columns.index([*outer, k, column])]

@@ -12,7 +12,7 @@ def fold_padding(net: Net) -> Net:
     """Zeros padded around an image become the padding of the convolutions that read it."""
     pads = {op.output: op for op in net.ops if _surrounds_with_zeros(net, op)}
     ops = tuple(_with_padding(op, pads[op.inputs[0]]) if _takes(op, pads) else op for op in net.ops)
-    return _without_unread(replace(net, ops=ops))
+    return without_unread(replace(net, ops=ops))
 
 
 def _takes(op: Op, pads: dict[str, Op]) -> bool:
@@ -48,7 +48,7 @@ def merge_moves(net: Net) -> Net:
             same[op.output] = merged.inputs[0]
         else:
             made[op.output] = merged
-    return _without_unread(net.with_ops(tuple(made.values())))
+    return without_unread(net.with_ops(tuple(made.values())))
 
 
 def _after(before: Op | None, op: Op) -> Op:
@@ -73,7 +73,7 @@ def moves_nothing(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return kept == sorted(kept)
 
 
-def _without_unread(net: Net) -> Net:
+def without_unread(net: Net) -> Net:
     """The net of what an output depends on, and the inputs."""
     read, ops = {*net.ends, *net.begins}, []
     for op in reversed(net.ops):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from npukit.net.matrices import operand_axes
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
 from npukit.net.reference.window import merge_cases, padded, split_cases, taps
@@ -122,11 +123,17 @@ def matmul(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     attributes = op.attributes
     assert isinstance(attributes, Matmul)
     first, second = (
-        value.astype(np.float64) - quantization(net, name).zero_point
-        for name, value in zip(op.inputs, operands, strict=True)
+        _moved(value, axes).astype(np.float64) - quantization(net, name).zero_point
+        for name, value, axes in zip(op.inputs, operands, operand_axes(op), strict=True)
     )
-    scaled = rescale((first @ second).astype(np.int64), matmul_rescaling(net, op))
+    scaled = rescale(_moved((first @ second).astype(np.int64), attributes.result), matmul_rescaling(net, op))
     return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
+
+
+def _moved(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The transpose of the last axes, behind those of cases."""
+    cases = values.ndim - len(axes)
+    return values.transpose(*range(cases), *(cases + axis for axis in axes)) if axes else values
 
 
 def finish(net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from npukit.errors import NpukitError
+from npukit.net.matrices import operand_axes, transposed, untransposed
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
 from npukit.net.specs.fields import (
@@ -90,10 +91,22 @@ def _transpose_conv2d(net: Net, op: Op) -> Shape:
 
 
 def _matmul(net: Net, op: Op) -> Shape:
-    first, second = (net.tensor(name).shape for name in op.inputs)
-    if min(len(first), len(second)) < 2 or first[-1] != second[-2]:
-        raise NpukitError(f"shapes {list(first)} and {list(second)} cannot be multiplied")
-    return *together([first[:-2], second[:-2]]), first[-2], second[-1]
+    assert isinstance(op.attributes, Matmul)
+    given = [net.tensor(name).shape for name in op.inputs]
+    seen = [
+        _seen(shape, axes, last) for shape, axes, last in zip(given, operand_axes(op), ((-1,), (-1, -2)), strict=True)
+    ]
+    if min(map(len, seen)) < 2 or seen[0][-1] != seen[1][-2]:
+        raise NpukitError(f"shapes {list(seen[0])} and {list(seen[1])} cannot be multiplied")
+    product = (*together([shape[:-2] for shape in seen]), seen[0][-2], seen[1][-1])
+    return _seen(product, op.attributes.result, (-1,))
+
+
+def _seen(shape: Shape, axes: tuple[int, ...], last: tuple[int, ...]) -> Shape:
+    """The shape of a transpose whose last axis was one of these."""
+    if axes and (sorted(axes) != list(range(len(shape))) or axes.index(len(axes) - 1) - len(axes) not in last):
+        raise NpukitError(f"a product does not transpose shape {list(shape)} by axes {list(axes)}")
+    return transposed(shape, axes)
 
 
 def _products_of_a_filter(net: Net, op: Op) -> int:
@@ -157,13 +170,17 @@ def _under_taps(net: Net, op: Op, axis: int) -> AxisRule:
 
 
 def _field_of_matmul(net: Net, op: Op) -> list[InputRule]:
-    (*leading, rows, columns), (first, second) = (
-        net.tensor(op.output).shape,
-        (net.tensor(name).shape for name in op.inputs),
-    )
-    left = broadcast_rule((*first[:-1], 0), (*leading, rows, columns))
-    right = broadcast_rule((*second[:-2], 0, second[-1]), (*leading, rows, columns))
-    return [left, right]
+    assert isinstance(op.attributes, Matmul)
+    result = op.attributes.result
+    product, rank = untransposed(net.tensor(op.output).shape, result), len(net.tensor(op.output).shape)
+    places = untransposed(range(rank), result)
+    rules = []
+    for name, axes, summed in zip(op.inputs, operand_axes(op), (-1, -2), strict=True):
+        shape = [*transposed(net.tensor(name).shape, axes)]
+        shape[summed] = 0
+        rule = (AxisRule(None if each.axis is None else places[each.axis]) for each in broadcast_rule(shape, product))
+        rules.append(untransposed(tuple(rule), axes))
+    return rules
 
 
 def _window(net: Net, op: Op) -> InputRule:

@@ -1,0 +1,117 @@
+"""Products of two activations: a command for each of their matrices, the second one in the place of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from npukit.accel.interface import Address, ConstantArray, Field, Operand, Tile
+from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.packing import pack_parameters, parameter_bytes
+from npukit.net.box import Box
+from npukit.net.matrices import operand_axes, transposed, untransposed
+from npukit.net.net import Net, Op
+from npukit.net.ops import Matmul
+from npukit.net.requantize import matmul_rescaling
+
+Fields = tuple[tuple[str, Field], ...]
+
+
+@dataclass(frozen=True)
+class Products:
+    """A box of the output as so many products of matrices, [rows, depth] and [depth, columns].
+
+    Where the rows of the second input are what is summed up for a column, they take the place of blocks of weights
+    along pixels.
+    """
+
+    leading: tuple[int, ...]
+    rows: int
+    columns: int
+    depth: int
+    along_pixels: bool
+    figures: Figures
+
+    @classmethod
+    def of(cls, net: Net, op: Op, output: Box, figures: Figures) -> Products:
+        attributes = op.attributes
+        assert isinstance(attributes, Matmul)
+        *leading, rows, columns = untransposed(output.shape, attributes.result)
+        depth = net.tensor(op.inputs[0]).shape[-1]
+        along_pixels = attributes.second != () and attributes.second[-1] != len(attributes.second) - 1
+        return cls(tuple(leading), rows, columns, depth, along_pixels, figures)
+
+    @property
+    def count(self) -> int:
+        return prod(self.leading)
+
+    @property
+    def block(self) -> int:
+        return self.figures.lanes if self.along_pixels else self.figures.width
+
+    @property
+    def cycles(self) -> int:
+        return self.count * self.figures.convolution(
+            self.rows, self.columns, self.depth, along_pixels=self.along_pixels
+        )
+
+    @property
+    def parameter_bytes(self) -> int:
+        return parameter_bytes(self.columns, self.block, self.figures.parameter_bytes_per_channel)
+
+    def parameters(self, tile: Tile) -> ConstantArray:
+        factor = matmul_rescaling(tile.net, tile.op)
+        ones = np.ones(self.columns, np.int64)
+        packed = pack_parameters(0 * ones, factor.multiplier * ones, factor.shift * ones, self.block)
+        return ConstantArray(f"{tile.name}_parameters", packed, 4, "biases, multipliers, shifts")
+
+    def commands(self, tile: Tile) -> Iterator[Fields]:
+        """The fields in which the commands differ from each other and from a convolution's of one pixel."""
+        assert isinstance(tile.op.attributes, Matmul)
+        axes = (*operand_axes(tile.op), ())
+        first, second = (
+            _Matrices.of(operand, order, len(self.leading)) for operand, order in zip(tile.inputs, axes, strict=False)
+        )
+        made = _Matrices.of(tile.output, _inverse(tile.op.attributes.result), len(self.leading))
+        for position in product(*map(range, self.leading)):
+            yield (
+                ("input", first.at(position)),
+                ("input_height", 1),
+                ("input_width", self.rows),
+                ("input_pixel_stride", first.strides[0]),
+                ("input_channels", self.depth),
+                ("weights", second.at(position)),
+                ("second_row_stride", second.strides[1 if self.along_pixels else 0]),
+                ("output", made.at(position)),
+                ("output_height", 1),
+                ("output_width", self.rows),
+                ("output_pixel_stride", made.strides[0]),
+                ("output_channels", self.columns),
+            )
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """The matrices in an operand: where the first lies, the bytes between them along each leading axis, and inside."""
+
+    address: Address
+    leading: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, operand: Operand, axes: tuple[int, ...], leading: int) -> _Matrices:
+        shape, strides = transposed(operand.box.shape, axes), transposed(operand.strides, axes)
+        apart = [0 if size == 1 else stride for size, stride in zip(shape[:-2], strides[:-2], strict=True)]
+        return cls(operand.address, (0,) * (leading - len(apart)) + tuple(apart), strides[-2:])
+
+    def at(self, position: tuple[int, ...]) -> Address:
+        offset = sum(place * stride for place, stride in zip(position, self.leading, strict=True))
+        return Address(self.address.symbol, self.address.offset + offset)
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return untransposed(range(len(axes)), axes)
