@@ -36,6 +36,8 @@ class Options:
 
     Names are the model's; `in1` and `out1` count them.
     """
+    custom: tuple[tuple[str, str], ...] = ()
+    """The C of custom ops, by name; of an op's further outputs by `NAME:1` and so on (`docs/models.md`)."""
     calibration: Path | None = None
     """Data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of such."""
     io: str = "file"

@@ -188,6 +188,7 @@ def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Sche
             model,
             input_shapes=dict(options.input_shapes),
             states=options.states,
+            custom=dict(options.custom),
             calibration=options.calibration,
             ranges=options.ranges,
             declared=declared_for(model, options.preprocess, options.postprocess),

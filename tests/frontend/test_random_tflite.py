@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontend.random_tflite import MAKERS, bundle_of, differing
+from npukit.frontend.tflite.model import CUSTOM
 from npukit.frontend.tflite.ops import CONVERTERS
 
 ELSEWHERE = {
@@ -25,11 +26,12 @@ ELSEWHERE = {
     *("DIV", "ELU", "NEG", "SQRT", "SQUARE", "EXPAND_DIMS", "SHAPE", "SQUEEZE"),
     *("ADD_N", "BROADCAST_TO", "CEIL", "COS", "CUMSUM", "EMBEDDING_LOOKUP", "FLOOR", "POW", "ROUND", "SIGN", "SIN"),
     *("GREATER_EQUAL", "LESS", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "NOT_EQUAL", "SELECT", "SUM"),
-    *("DENSIFY", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "custom op 'Convolution2DTransposeBias'"),
+    *("DENSIFY", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    *(kind for kind in CONVERTERS if kind.startswith(CUSTOM)),
 }
-"""What LiteRT or TFLite Micro have not in int8, or not precisely, and mere shapes.
+"""What LiteRT or TFLite Micro have not in int8, or not precisely, mere shapes, and custom ops.
 
-They are tested in `test_tflite_ops.py`, `test_tflite_further.py`, `test_tflite_micro.py` and `test_tflite_sparse.py`.
+They are tested in `test_tflite_*.py`.
 """
 
 AT_ONCE = 6

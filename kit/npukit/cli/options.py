@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from npukit.cli.terminal import Terminal, errors_as_lines
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 
 
 class Objective(StrEnum):
@@ -104,6 +104,10 @@ States = Annotated[
         "--state", metavar="IN=OUT", help="An input that the network keeps itself, as OUT of the frame before."
     ),
 ]
+CustomOps = Annotated[
+    list[str] | None,
+    typer.Option("--custom", metavar="NAME=FILE.c", help="The C of a custom op of the model: docs/models.md."),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(
@@ -176,6 +180,21 @@ def parsed_states(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     if wrong:
         raise NpukitError(f"--state {wrong} is not an input and an output", tries=["--state h0=hn", "--state in1=out1"])
     return tuple((text.partition("=")[0], text.partition("=")[2]) for text in given or ())
+
+
+def parsed_custom(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """Names, and the text of their files, each given as NAME=FILE."""
+    return tuple(_custom(text) for text in given or ())
+
+
+def _custom(text: str) -> tuple[str, str]:
+    name, _, file = text.partition("=")
+    if not name or not file:
+        raise NpukitError(f"--custom {text} is not a name and a file", tries=["--custom MyOp=my_op.c"])
+    try:
+        return name, Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError) as fault:
+        raise NpukitError(f"cannot read {file}: {first_line(fault)}") from fault
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from npukit.cli.options import (
     Aim,
     BoardName,
     Calibration,
+    CustomOps,
     EndTypes,
     InFloat,
     InputShapes,
@@ -26,6 +27,7 @@ from npukit.cli.options import (
     States,
     Strict,
     Traces,
+    parsed_custom,
     parsed_shapes,
     parsed_states,
 )
@@ -47,6 +49,7 @@ class Wishes:
     self_test: SelfTests = False
     shapes: InputShapes = None
     states: States = None
+    custom: CustomOps = None
     calibration: Calibration = None
     ranges: ActivationRanges = Ranges.MINMAX
     preprocess: Preprocess = None
@@ -69,6 +72,7 @@ class Wishes:
             toolchain=toolchain,
             input_shapes=parsed_shapes(self.shapes),
             states=parsed_states(self.states),
+            custom=parsed_custom(self.custom),
             calibration=self.calibration,
             ranges=self.ranges,
             preprocess=tuple(self.preprocess or ()),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from textwrap import indent
 
 from npukit.accel.interface import ConstantArray, Tile
 from npukit.codegen.c_text import function_bodies, tidied_body, wrapped
@@ -117,6 +118,8 @@ def _body_of_tvm(kernel: Kernel) -> str:
     code = kernel.tile.op.attributes
     assert isinstance(code, TvmCode)
     names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
+    if code.given:
+        return wrapped(indent(_unread(names, code.code, "") + code.code, "    "))
     return tidied_body(_unread(names, code.code, "  ") + code.code)
 
 

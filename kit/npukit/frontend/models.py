@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from npukit.frontend.pytorch.program import import_pytorch, save_program
 from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.emit import emit_module
 from npukit.frontend.tflite.file import is_tflite, read_tflite
+from npukit.frontend.tflite.given import by_users
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.importer import net_from_relax
 from npukit.net.limits import FILE_BYTES
@@ -34,18 +35,20 @@ def name_of(path: Path) -> str:
     return re.sub(r"[^\w.-]", "_", path.stem, flags=re.ASCII)
 
 
-def import_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> IRModule:
-    """The model as a Relax module in QDQ form, whichever format the file has."""
-    path, shapes = Path(path), input_shapes or {}
+def import_model(
+    path: Path | str, *, input_shapes: InputShapes | None = None, custom: Mapping[str, str] | None = None
+) -> IRModule:
+    """The model as a Relax module in QDQ form, whichever format the file has. `custom` is the C of custom ops."""
+    path, shapes, custom = Path(path), input_shapes or {}, custom or {}
     if path in _HELD:
         return _HELD[path]
     data = _read(path)
     if is_tflite(data) or path.suffix == ".tflite":
-        return emit_module(read_tflite(data, path.name), CONVERTERS, path.name, shapes)
+        return emit_module(read_tflite(data, path.name), {**CONVERTERS, **by_users(custom)}, path.name, shapes)
     if path.suffix == ".onnx":
         with extra_packages("onnx", f"{path.name}, an ONNX model,"):
             from npukit.frontend.onnx.file import import_onnx
-        return import_onnx(data, path, shapes)
+        return import_onnx(data, path, shapes, custom)
     if path.suffix == ".pt2":
         return import_pytorch(data, path.name, shapes)
     tries = ["give a .tflite, .onnx or .pt2 file"]

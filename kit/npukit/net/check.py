@@ -10,7 +10,7 @@ from math import isfinite
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.c_function import check_code
+from npukit.net.c_function import C_TYPES, check_code
 from npukit.net.checks.extents import check_extent
 from npukit.net.checks.overflow import check_range
 from npukit.net.cost import total_macs
@@ -22,7 +22,6 @@ from npukit.net.specs.table import SPECS, output_shape
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_tensor
 
-TYPES = ("bool", "float32", "int8", "uint8", "int16", "int32", "int64")
 LONGEST_NAME = 256
 LEAST_SCALE = 2.0**-100
 """The least scale of an activation, and 1 over the largest: their products and ratios are normal numbers in float32."""
@@ -86,8 +85,8 @@ def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
     value = net.constants.get(name)
     if value is not None and (value.shape != tensor.shape or value.dtype != tensor.dtype):
         raise NpukitError(f"its value is {value.dtype}{list(value.shape)}, not {tensor.dtype}{list(tensor.shape)}")
-    if tensor.dtype not in TYPES:
-        raise NpukitError(f"its type is {tensor.dtype}; npukit has {', '.join(TYPES)}")
+    if tensor.dtype not in C_TYPES:
+        raise NpukitError(f"its type is {tensor.dtype}; npukit has {', '.join(C_TYPES)}")
     if tensor.quantization:
         _check_quantization(tensor, tensor.quantization)
     if tensor.quantization and value is None and not LEAST_SCALE < tensor.quantization.scales[0] < 1 / LEAST_SCALE:

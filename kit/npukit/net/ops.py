@@ -294,7 +294,9 @@ class TopK(Attributes):
 
 @dataclass(frozen=True)
 class TvmCode(Attributes):
-    """An op that is none of the kinds above, as C that TVM made: the body of a function, in float or in integers.
+    """An op that is none of the kinds above, as C: the body of a function, in float or in integers.
+
+    TVM made it, or it is `given`: one of `templates/ops`, or a user's of a custom op.
 
     inputs: activations, then constants, of any type, known to the C as p0, p1, ...; its other parameters are `output`
     and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops,
@@ -307,6 +309,7 @@ class TvmCode(Attributes):
     work_bytes: int = 0
     why: str = ""
     macs: int = 0
+    given: bool = False
 
 
 def _kinds() -> dict[str, type[Attributes]]:

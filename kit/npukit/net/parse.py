@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from npukit.errors import NpukitError
+from npukit.net.c_function import C_TYPES
 from npukit.net.net import CORE, Fused, Net, Op, State
 from npukit.net.ops import KINDS, Attributes
 from npukit.net.tensor import Quantization, Tensor
@@ -20,7 +21,6 @@ from npukit.net.text import digest, scales_key
 
 TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
 STRING, DIGEST, NUMBER, NAME, MARK = range(5)
-DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32", "bool")
 
 
 def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
@@ -146,7 +146,7 @@ class _Parser:
         name = tokens.name()
         tokens.expect(":")
         dtype = tokens.name()
-        if dtype not in DTYPES:
+        if dtype not in C_TYPES:
             raise ValueError("no type")
         tokens.expect("[")
         shape = tuple(int(size) for size in tokens.items("]"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from npukit.frontend.states import StatePair, states_of
 from npukit.net.check import check_net
 from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of
+from npukit.net.importer.given import has_given
 from npukit.net.net import Net
 from npukit.net.passes.states import Pair, with_states
 from npukit.quantize.calibration import Calibration, Wanted, load_calibration
@@ -52,6 +53,7 @@ def load_model(
     *,
     input_shapes: InputShapes | None = None,
     states: Names = (),
+    custom: Mapping[str, str] | None = None,
     calibration: Path | None = None,
     ranges: str = "minmax",
     declared: Declared = NOTHING,
@@ -64,7 +66,7 @@ def load_model(
     `in_file_types`: what the file takes and gives in float, the network does too. A float model is quantised with the
     calibration data, which are what the network then takes, or computed in float.
     """
-    module = with_named_states(import_model(path, input_shapes=input_shapes), states, path.name)
+    module = with_named_states(import_model(path, input_shapes=input_shapes, custom=custom), states, path.name)
     dumped("relax.py", module.script)
     layout = layout_of(path)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)
@@ -109,6 +111,8 @@ def _loaded(
         raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration and --float out"])
     if calibration is None:
         return Loaded(net_from_relax(canonical(module), name, in_float=True))
+    if has_given(module):
+        raise NpukitError(f"{path.name} has ops that are given as C, which calibration does not run", tries=["--float"])
     if in_float:
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
     kept = {state.input for state in states_of(module)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ PER_CHANNEL_OPSET = 13
 """The first in which scales may differ by channel."""
 
 
-def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
-    """The model in `data`, which was read from `path`."""
+def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapping[str, str]) -> IRModule:
+    """The model in `data`, which was read from `path`. `custom` is the C of custom ops."""
     check_tables(data, path.name)
     model = _parse(data, path.name)
     check_claims(model, path.name)
@@ -38,8 +39,8 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes) -> IRModule:
     _fix(model, input_shapes, path.name)
     shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
     model = rewritten(folded(model, shapes, path.name), path.name)
-    _check_ops(model, path.name)
-    return with_output_names(relax_of(model, path.name, shapes), [value.name for value in model.graph.output])
+    _check_ops(model, path.name, custom)
+    return with_output_names(relax_of(model, path.name, shapes, custom), [value.name for value in model.graph.output])
 
 
 def _parse(data: bytes, name: str) -> onnx.ModelProto:
@@ -77,13 +78,18 @@ def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
     return plain
 
 
-def _check_ops(model: onnx.ModelProto, name: str) -> None:
+def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> None:
     known = {*onnx_frontend._get_convert_map(), *CONVERTERS}
     for index, node in enumerate(model.graph.node):
+        if node.op_type in custom:
+            continue
         if node.domain not in ("", "ai.onnx") or node.op_type not in known:
             raise NpukitError(
                 f"{name}: node {index} ({node.name or 'unnamed'}) is {node.op_type}, which npukit does not read yet",
-                tries=["export the model in QDQ form, with standard ONNX operators"],
+                tries=[
+                    "export the model in QDQ form, with standard ONNX operators",
+                    f"give its C: --custom {node.op_type}=FILE.c (docs/models.md)",
+                ],
             )
         _check_node(node, f"{name}: node {index} ({node.name or 'unnamed'}, {node.op_type})", model.opset_import)
 

@@ -14,24 +14,29 @@ import numpy as np
 import onnx
 from onnx import helper
 from tvm import relax
-from tvm.ir import IRModule
+from tvm.ir import Constant, IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.onnx.attributes import Attributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.claims import declared_shape
 from npukit.frontend.onnx.ops import readable_converters
+from npukit.net.importer.given import call_of
 from npukit.net.limits import TENSOR_BYTES, check_shape
 
+tensor_type: Any = relax.TensorType
 TvmImporter: Any = onnx_frontend.ONNXGraphImporter
 
 
-def relax_of(model: onnx.ModelProto, name: str, shapes: Mapping[str, Sequence[int]]) -> IRModule:
-    """The model, whose inputs have these shapes, as a Relax module. `name` is what errors call it."""
+def relax_of(
+    model: onnx.ModelProto, name: str, shapes: Mapping[str, Sequence[int]], custom: Mapping[str, str]
+) -> IRModule:
+    """The model, whose inputs have these shapes, as a Relax module. `name` is what errors call it, `custom` the C of
+    custom ops."""
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     try:
         with readable_converters(), _quiet():
-            return _Importer(name, shapes, model.graph).from_onnx(model.graph, opset)
+            return _Importer(name, shapes, model.graph, custom).from_onnx(model.graph, opset)
     except NpukitError:
         raise
     except Exception as fault:
@@ -48,8 +53,11 @@ def _quiet() -> Iterator[None]:
 class _Importer(TvmImporter):
     """One node after the other."""
 
-    def __init__(self, name: str, shapes: Mapping[str, Sequence[int]], graph: onnx.GraphProto) -> None:
+    def __init__(
+        self, name: str, shapes: Mapping[str, Sequence[int]], graph: onnx.GraphProto, custom: Mapping[str, str]
+    ) -> None:
         super().__init__(dict(shapes), "float32", sanitize=True)
+        self._custom = custom
         self._name = name
         self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}
         self._attributes = Attributes({})
@@ -67,6 +75,9 @@ class _Importer(TvmImporter):
         for index, node in enumerate(graph.node):
             place = f"{self._name}: node {index} ({node.name or 'unnamed'}, {node.op_type})"
             try:
+                if node.op_type in self._custom:
+                    self._construct_custom(node)
+                    continue
                 refuse_contradictions(node, super()._parse_attr(node.attribute), self._shapes(node.input))
                 super()._construct_nodes(SimpleNamespace(node=[node]))
                 refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
@@ -75,6 +86,35 @@ class _Importer(TvmImporter):
                 raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
             except Exception as fault:
                 raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
+
+    def _check_for_unsupported_ops(self, graph: Any) -> None:
+        """Says nothing of custom ops, whose C is here."""
+        super()._check_for_unsupported_ops(
+            SimpleNamespace(node=[node for node in graph.node if node.op_type not in self._custom])
+        )
+
+    def _construct_custom(self, node: onnx.NodeProto) -> None:
+        """A custom op by its C; the model says of what shape its results are."""
+        values = [self._nodes[name] for name in node.input]
+        operands = [each if isinstance(each, relax.Var | Constant) else self.bb.emit(each) for each in values]
+        told = super()._parse_attr(node.attribute)
+        words = {name: value for name, value in told.items() if isinstance(value, int | float)}
+        for place, output in enumerate(node.output):
+            name = f"{node.op_type}:{place}" if place else node.op_type
+            if name not in self._custom:
+                raise NpukitError(f"it has {len(node.output)} outputs", tries=[f"--custom {name}=FILE.c"])
+            result = self._declared_type(output)
+            call = call_of(node.op_type, self._custom[name], operands, result, words)
+            self._nodes[output] = self.bb.emit(call)
+
+    def _declared_type(self, name: str) -> Any:
+        """The type of a value, for which the model's word is all there is."""
+        value = self._declared.get(name)
+        stated = None if value is None else declared_shape(value)
+        if value is None or stated is None or -1 in stated:
+            raise NpukitError(f"the model does not say the shape of its result {name!r}")
+        kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        return tensor_type(stated, str(kind))
 
     def _parse_attr(self, attributes: Any) -> Attributes:
         self._attributes = Attributes(super()._parse_attr(attributes))

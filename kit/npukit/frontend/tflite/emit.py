@@ -17,7 +17,7 @@ from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape,
 from npukit.frontend.states import StatePair, with_output_names, with_states
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
-from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
+from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, name_of
 from npukit.net.limits import check_shape
 from npukit.net.tensor import Quantization
 
@@ -209,9 +209,10 @@ def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.
 def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:
     _refuse_recurrent(emitter, op, name)
     if op.kind not in converters:
+        by_hand = [f"give its C: --custom {name_of(op.kind)}=FILE.c (docs/models.md)"] if name_of(op.kind) else []
         raise NpukitError(
             f"{name}: op {op.index} is {op.kind}, which npukit does not read from TFLite yet",
-            tries=["read are: " + ", ".join(sorted(converters))],
+            tries=[*by_hand, "read are: " + ", ".join(sorted(converters))],
         )
     try:
         _read_whole(emitter, replace(op, inputs=Operands(op.inputs), options=op.options.of(op.kind)), converters)

@@ -14,7 +14,15 @@ from npukit.errors import NpukitError, first_line
 from npukit.frontend.tflite.dilated import with_dilated
 from npukit.frontend.tflite.fields import Options, refuse_unread
 from npukit.frontend.tflite.graphs import flattened
-from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, check_numbers, check_references
+from npukit.frontend.tflite.model import (
+    CUSTOM,
+    TfliteModel,
+    TfliteOp,
+    TfliteTensor,
+    check_numbers,
+    check_references,
+    custom_kind,
+)
 from npukit.frontend.tflite.sparse import densified
 from npukit.net.limits import (
     GRAPHS,
@@ -36,9 +44,6 @@ DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, Attrib
 SCALE_BYTES = 64
 """Bytes that a scale and its zero point take as numbers of Python's."""
 
-CUSTOM = "custom op"
-"""The beginning of the kind of an op that is none of TFLite's own."""
-
 OPEN = -1
 """A size that is left open; it is 0 in a TfliteTensor."""
 
@@ -50,7 +55,9 @@ DTYPES = {
     tflite.TensorType.UINT8: "uint8",
     tflite.TensorType.INT16: "int16",
     tflite.TensorType.INT32: "int32",
+    tflite.TensorType.UINT32: "uint32",
     tflite.TensorType.INT64: "int64",
+    tflite.TensorType.UINT64: "uint64",
     tflite.TensorType.BOOL: "bool",
 }
 
@@ -124,7 +131,7 @@ def _kind(code: Any) -> str:
     """The builtin's name, or the custom op's own. An op's version says no more than the fields that it uses."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     if number == tflite.BuiltinOperator.CUSTOM:
-        return f"{CUSTOM} {(code.CustomCode() or b'').decode(errors='replace')!r}"
+        return custom_kind((code.CustomCode() or b"").decode(errors="replace"))
     return _BUILTINS.get(number, f"builtin {number}")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import Options
+from npukit.frontend.tflite.kept import BEGINS, states_of
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.limits import OPS, STEPS, TENSORS
 
@@ -85,6 +86,8 @@ class _Flat:
                 self.ops.append(self._svdf(moved))
             elif op.kind == LSTM and self._steps(moved) == 1:
                 self.ops.append(self._remembering(moved, LSTM_STATES))
+            elif states := states_of(moved, self.tensors[moved.inputs[0]]) if moved.kind in BEGINS else []:
+                self.ops.append(self._with_states(moved, states))
             elif not self._fold(moved):
                 self.ops.append(moved)
 
@@ -200,6 +203,14 @@ class _Flat:
         held = self.tensors[state]
         self.tensors[state] = replace(held, shape=kept_shape(held.shape, filters))
         return self._remembering(op, (SVDF_STATE,))
+
+    def _with_states(self, op: TfliteOp, states: Sequence[TfliteTensor]) -> TfliteOp:
+        """An op whose states the file does not name: they become its last inputs and results."""
+        first, places = len(self.tensors), range(len(op.inputs), len(op.inputs) + len(states))
+        self.tensors += states
+        self.initial |= {(OWN, str(first + place).encode()): state for place, state in enumerate(states)}
+        numbered = tuple(range(first, len(self.tensors)))
+        return self._remembering(replace(op, inputs=(*op.inputs, *numbered)), places)
 
     def _steps(self, op: TfliteOp) -> int:
         """The length of the sequence that an LSTM has in one frame; 0 if that is open."""

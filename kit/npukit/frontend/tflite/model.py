@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from flatbuffers import flexbuffers
 
 from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import Options
 from npukit.net.tensor import Quantization
+
+CUSTOM = "custom op"
+"""The beginning of the kind of an op that is none of TFLite's own."""
+
+
+def custom_kind(name: str) -> str:
+    """The kind of the custom op of this name."""
+    return f"{CUSTOM} {name!r}"
+
+
+def name_of(kind: str) -> str:
+    """The name of a custom op; empty of TFLite's own."""
+    return kind.removeprefix(CUSTOM).strip(" '") if kind.startswith(CUSTOM) else ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,15 @@ class TfliteOp:
     custom: bytes = b""
     dilation: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+def options_of(op: TfliteOp) -> dict[str, Any]:
+    """The options of a custom op by name, which are a map of flexbuffers; none if they are something else."""
+    try:
+        found = flexbuffers.Loads(op.custom) if op.custom else {}
+    except Exception:  # whatever damaged bytes raise in there
+        found = {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from npukit.frontend.tflite import elementwise, further, linear, movement, recur
 from npukit.frontend.tflite.elementwise import Converter, binary, clip, pool, unary
 from npukit.frontend.tflite.emit import operators
 from npukit.frontend.tflite.further import of_truth, reduction
+from npukit.frontend.tflite.model import custom_kind
+from npukit.frontend.tflite.signal import SIGNAL
 from npukit.frontend.tflite.svdf import svdf
 from npukit.frontend.tflite.wide import by_width
 
@@ -116,5 +118,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.lstm_layer,
     "UNPACK": further.unpack,
     "ZEROS_LIKE": unary(operators.zeros_like),
-    "custom op 'Convolution2DTransposeBias'": linear.mediapipe_transpose_conv,
+    custom_kind("Convolution2DTransposeBias"): linear.mediapipe_transpose_conv,
+    **SIGNAL,
 }

@@ -12,15 +12,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from tvm import relax
 from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
+from npukit.net.c_function import C_TYPES
 from npukit.net.importer.assembly import View, straight
 from npukit.net.importer.expressions import callee, constant_value, dtype_of, quantization_of, resolve, shape_of
+from npukit.net.importer.given import is_given, operands_of
 from npukit.net.importer.lowering import ISLAND, code_of
 from npukit.net.importer.products import macs_of
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
@@ -52,10 +54,10 @@ TAKE_NUMBERS = frozenset(
 )
 """Operators of which TVM makes code with a number in it."""
 
+GIVEN = "it is given as C"
+"""Why an op that is none of TVM's operators is none in integers."""
 MOST_OPERATORS = 50
 """The most operators of one island; beyond them there is a tensor in between. TVM and the reading recurse so deep."""
-
-TYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")
 
 
 @dataclass
@@ -103,6 +105,8 @@ class Islands:
         elif callee(value) in RESHAPES and isinstance(value.args[0], relax.Var):
             source = self.variable(value.args[0])
             missing, make = [source], lambda: self._reshaped(value, self._tensors[source])
+        elif is_given(value):
+            missing, make = self._read_by(value), lambda: self._given(value)
         else:
             island = self._begun.get(variable) or self._begin(variable, value, why)
             missing, make = island.reads, lambda: island.finished(island.result, None)
@@ -110,6 +114,28 @@ class Islands:
         if not missing:
             self._tensors[variable] = make()
         return missing
+
+    def _read_by(self, call: Any) -> list[Any]:
+        """The variables that an op which is given as C reads."""
+        values = (self.variable(each) for each in operands_of(call))
+        return [each for each in values if not isinstance(resolve(each, self.walk.definitions), Constant)]
+
+    def _given(self, call: Any) -> View:
+        """The op that is given as C."""
+        assembly, told = self.walk.assembly, call.attrs
+        name = assembly.new_name(_plain(told["what"]))
+        operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
+        attributes = TvmCode(told["what"], told["code"], int(told["work_bytes"]), GIVEN, given=True)
+        output = Tensor(name, shape_of(call), dtype_of(call))
+        return View(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
+
+    def _operand(self, expression: Any, name: str) -> str:
+        """The tensor that an op which is given as C reads; a constant gets the name."""
+        value: Any = resolve(expression, self.walk.definitions)
+        if isinstance(value, Constant):
+            return self.walk.assembly.constant(name, cast(Any, value).value.numpy(), None)
+        view = self._tensors[self.variable(expression)]
+        return self.walk.assembly.arranged(view, straight(len(view.order)))
 
     def _held(self, variable: Any) -> View | None:
         """The view that the walk knows already, as the model means it."""
@@ -146,7 +172,7 @@ class Islands:
         """True if the expression that is read can be computed inside its reader. `free`: nothing costly is in yet."""
         read = self.variable(read)
         value = resolve(read, self.walk.definitions)
-        if self.reads[read] != 1 or self.walk.view(read) is not None or not isinstance(value, Call):
+        if self.reads[read] != 1 or self.walk.view(read) is not None or not isinstance(value, Call) or is_given(value):
             return False
         if not all(isinstance(each.ty, tensor_type) for each in (reader, value)):
             return False
@@ -187,7 +213,7 @@ class _Island:
             return self._real(self._activation(view, shape, "int8"), quantization, "int8")
         if callee(value) == "dequantize":
             return self._dequantized(value)
-        if walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
+        if is_given(value) or walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
             return self._read(expression)
         return self._part(value) if isinstance(value, relax.TupleGetItem) else self._call(value)
 
@@ -318,7 +344,7 @@ class _Island:
         except Exception as fault:
             raise NpukitError(f"TVM does not take it: {first_line(fault)}") from fault
         shape, dtype = shape_of(made), dtype_of(made)
-        unknown = {dtype, *(str(value.dtype) for _, value, _ in self._constants)} - set(TYPES)
+        unknown = {dtype, *(str(value.dtype) for _, value, _ in self._constants)} - set(C_TYPES)
         if unknown:
             raise NpukitError(f"it computes in {unknown.pop()}, which npukit does not")
         code = code_of(module)

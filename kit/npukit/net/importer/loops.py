@@ -27,7 +27,7 @@ FILE = "loops.json"
 Parameter: TypeAlias = tuple[str, tuple[int, ...]]
 """A tensor's type and shape."""
 _Place: TypeAlias = Annotated[int, Field(ge=0)]
-_Types: TypeAlias = Literal["bool", "int8", "uint8", "int16", "int32", "int64", "float32"]
+_Types: TypeAlias = Literal["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32"]
 Operand: TypeAlias = (
     _Place | list[_Place] | dict[Literal["shape"], list[int]] | dict[_Types | Literal["number"], bool | int | float]
 )

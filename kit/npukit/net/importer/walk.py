@@ -25,6 +25,7 @@ from npukit.net.importer.expressions import (
     resolve,
     shape_of,
 )
+from npukit.net.importer.given import is_given
 from npukit.net.importer.islands import Islands
 from npukit.net.importer.linear import LINEAR
 from npukit.net.importer.movement import MOVEMENTS, moved_from
@@ -204,9 +205,13 @@ def net_and_views(
 
 
 def is_float(module: IRModule) -> bool:
-    """True if no activation is quantised, neither beforehand nor at run time; constants may be."""
-    kinds = (_is_quantisation, _sums_integers, _computes_integers)
-    return not any(kind(value) for kind in kinds for value in _values(module))
+    """True if there are floats, and no activation is quantised, beforehand or at run time; constants may be."""
+    kinds, values = (_is_quantisation, _sums_integers, _computes_integers), _values(module)
+    return any(map(_is_float, values)) and not any(kind(value) for kind in kinds for value in values)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value.ty, relax.TensorType) and dtype_of(value).startswith("float")
 
 
 def is_dynamic(module: IRModule) -> bool:
@@ -256,7 +261,12 @@ def _is_quantisation(value: Any) -> bool:
 
 def _computes_integers(value: Any) -> bool:
     """True if these are loops over quantised integers."""
-    return callee(value) == "call_tir" and any(dtype_of(each) in NARROW for each in (value, *value.args[1].fields))
+    return _is_code(value) and any(dtype_of(each) in NARROW for each in (value, *value.args[1].fields))
+
+
+def _is_code(value: Any) -> bool:
+    """True if this is none of Relax's operators: loops, or C."""
+    return callee(value) == "call_tir" or is_given(value)
 
 
 def _sums_integers(value: Any) -> bool:
@@ -306,7 +316,7 @@ def _bind(walk: Walk, binding: Any) -> None:
         elif _casts_index(walk, binding.value):
             searched = resolve(binding.value.args[0], walk.definitions)
             walk.views[binding.var] = argmax(walk, searched, dtype_of(binding.value))
-        elif callee(binding.value) == "call_tir" and dtype_of(binding.value) in NARROW:
+        elif _is_code(binding.value) and dtype_of(binding.value) in NARROW:
             walk.views[binding.var] = walk.islands.tensor(binding.var, IN_INTEGERS)
         elif callee(binding.value) in MOVEMENTS and not dtype_of(binding.value).startswith("float"):
             _move(walk, binding)

@@ -1,0 +1,261 @@
+"""TFLite Micro's ops on signals: of integers alone, exact to its kernels. The arithmetic is in `templates/ops/signal`.
+
+Where a kernel leaves elements of a result as they were, they are zero here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from npukit.errors import NpukitError
+from npukit.frontend.tflite.elementwise import Converter
+from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.given import made_by
+from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
+
+GAINS = 125
+"""The numbers of a table of gains, for 32 powers of two."""
+LOGARITHMS = np.rint(65536 * (np.log2(1 + np.arange(130) / 128) - np.arange(130) / 128)).astype(np.int32)
+"""How far the logarithm to base 2 is above a straight line between two powers, in 128 segments."""
+WIDTHS: Mapping[str, Mapping[str, Any]] = {
+    "int16": {"number": "int16_t", "wide": "int32_t", "bits": 15, "half": 1 << 14, "largest": (1 << 15) - 1},
+    "int32": {"number": "int32_t", "wide": "int64_t", "bits": 31, "half": 1 << 30, "largest": (1 << 31) - 1},
+}
+"""The words of a Fourier transform."""
+
+
+def _code(emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], place: int = 0, **more: Any) -> relax.Var:
+    """A result like one of the op's, of C that knows the op's options."""
+    tensor = emitter.tensor(op.outputs[place])
+    words = {name: int(value) for name, value in options_of(op).items()} | more.pop("words", {})
+    return made_by(emitter, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, **more)
+
+
+def _by(file: str, table: np.ndarray | None = None) -> Converter:
+    """An op of one result of as many elements as its first input."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        operands = [emitter.value(index) for index in op.inputs]
+        _check_sizes(emitter, operands[0], op.outputs)
+        operands += [] if table is None else [relax.const(table)]
+        emitter.define(op.outputs[0], _code(emitter, op, file, operands))
+
+    return convert
+
+
+def _check_sizes(emitter: Emitter, data: relax.Expr, results: Sequence[int]) -> None:
+    sizes = {_size(emitter.shape(data)), *(_size(emitter.tensor(index).shape) for index in results)}
+    if len(sizes) > 1:
+        raise NpukitError("its results are not as large as its input")
+
+
+def _size(shape: Sequence[int]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
+    """Outputs: the input times a power of two, and the power."""
+    data = emitter.value(op.inputs[0])
+    _check_sizes(emitter, data, op.outputs[:1])
+    emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data], 1))
+    emitter.define(op.outputs[0], _code(emitter, op, "scaled", [data, emitter.values[op.outputs[1]]]))
+
+
+def _energy(emitter: Emitter, op: TfliteOp) -> None:
+    data, options = emitter.value(op.inputs[0]), options_of(op)
+    bins = emitter.tensor(op.outputs[0]).shape[0]
+    if not 0 <= options["start_index"] <= options["end_index"] <= bins or emitter.shape(data)[-1] != 2 * bins:
+        raise NpukitError(f"it takes other energies than the {bins} of its input")
+    emitter.define(op.outputs[0], _code(emitter, op, "energy", [data]))
+
+
+def _filter_bank(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: energies, weights, what these leave, and of each channel its first frequency and weight, and how many."""
+    operands = [emitter.value(index) for index in op.inputs]
+    weights, rests, *places = (emitter.constant(index).astype(np.int64) for index in op.inputs[1:])
+    frequencies, firsts, widths = places
+    channels = options_of(op)["num_channels"]
+    held = {weights.size, rests.size, int((firsts + widths).max())}
+    if {each.size for each in places} != {channels + 1} or emitter.tensor(op.outputs[0]).shape != (channels,):
+        raise NpukitError(f"it has other filters than for {channels} channels")
+    if min(map(np.min, places)) < 0 or max(held) > min(weights.size, rests.size):
+        raise NpukitError("its filters lie beyond its weights")
+    if int((frequencies + widths).max()) > _size(emitter.shape(operands[0])):
+        raise NpukitError("its filters lie beyond its input")
+    emitter.define(op.outputs[0], _code(emitter, op, "filter_bank", operands))
+
+
+def _spectral_subtraction(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: the signal, the noise of the frame before; outputs: the signal without noise, the noise, it again."""
+    signal, before = (emitter.value(index) for index in op.inputs)
+    _check_sizes(emitter, signal, op.outputs)
+    noise = _code(emitter, op, "noise", [signal, before], 1)
+    for index in op.outputs[1:]:
+        emitter.define(index, noise)
+    emitter.define(op.outputs[0], _code(emitter, op, "without_noise", [signal, noise]))
+
+
+def _pcan(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: signal, noise, gains."""
+    if _size(emitter.tensor(op.inputs[2]).shape) < GAINS:
+        raise NpukitError(f"its table has fewer than {GAINS} gains")
+    _check_sizes(emitter, emitter.value(op.inputs[1]), op.outputs)
+    _by("pcan")(emitter, op)
+
+
+def _rfft(emitter: Emitter, op: TfliteOp) -> None:
+    data, count = emitter.value(op.inputs[0]), int(options_of(op)["fft_length"])
+    kind, length, points = emitter.tensor(op.inputs[0]).dtype, emitter.shape(data)[-1], count // 2
+    rows = _size(emitter.shape(data)[:-1])
+    if kind not in WIDTHS or points < 2 or count & (count - 1):
+        raise NpukitError(f"it transforms {count} numbers of {kind}; npukit reads powers of two of int16 and int32")
+    if length > count or _size(emitter.tensor(op.outputs[0]).shape) != rows * (count + 2):
+        raise NpukitError(f"its ends do not suit {count} numbers")
+    steps = _steps(points)
+    angles, last = -2 * np.pi * np.arange(points) / points, -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
+    tables = [np.array(_order(points, steps), np.int16 if points < 1 << 15 else np.int32)]
+    tables += [_turns(each, kind) for each in (angles, last)]
+    operands = [data, *map(relax.const, (*tables, np.array(steps[::-1], np.int8)))]
+    words = {**WIDTHS[kind], "rows": rows, "points": points, "length": length}
+    work = 2 * points * np.dtype(kind).itemsize
+    emitter.define(op.outputs[0], _code(emitter, op, "rfft", operands, words=words, work_bytes=work))
+
+
+def _steps(points: int) -> list[int]:
+    """The radices, the last one first: four as long as it divides, then two."""
+    return [4] * ((points.bit_length() - 1) // 2) + [2] * ((points.bit_length() - 1) % 2)
+
+
+def _order(points: int, steps: Sequence[int], begin: int = 0, stride: int = 1) -> list[int]:
+    """The inputs as the first step takes them: every fourth or second one, and so on within these."""
+    if not steps:
+        return [begin]
+    parts = (_order(points, steps[1:], begin + part * stride, stride * steps[0]) for part in range(steps[0]))
+    return [place for part in parts for place in part]
+
+
+def _turns(angles: np.ndarray, kind: str) -> np.ndarray:
+    """Cosine and sine of each angle as integers."""
+    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1).ravel()
+    return np.floor(0.5 + WIDTHS[kind]["largest"] * pairs).astype(kind)
+
+
+def _delay(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: the signal, what came last; outputs: the signal as late, what came last."""
+    if len(op.inputs) == 1:
+        emitter.define(op.outputs[0], emitter.value(op.inputs[0]))
+        return
+    whole, length = _joined(emitter, op), emitter.shape(emitter.value(op.inputs[0]))[-1]
+    emitter.define(op.outputs[0], _part(whole, 0, length))
+    emitter.define(op.outputs[1], _part(whole, length, emitter.shape(whole)[-1]))
+
+
+def _joined(emitter: Emitter, op: TfliteOp) -> Any:
+    """What came last, and what comes."""
+    return emitter.emit(operators.concat([emitter.value(op.inputs[1]), emitter.value(op.inputs[0])], -1))
+
+
+def _part(data: Any, begin: int, end: int) -> Any:
+    return operators.strided_slice(data, [len(data.ty.shape) - 1], [begin], [end])
+
+
+def _framer(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: signal, [what came last], [how much has come]; outputs: frames, whether they are whole, the states."""
+    options, data = options_of(op), emitter.value(op.inputs[0])
+    size, step, length = options["frame_size"], options["frame_step"], emitter.shape(data)[-1]
+    if length % step or size < step:
+        raise NpukitError(f"frames of {size} every {step} do not suit {length} samples")
+    whole = _joined(emitter, op) if op.inputs[1:] else data
+    parts = [emitter.emit(_part(whole, begin, begin + size)) for begin in range(0, length, step)]
+    frames = emitter.emit(operators.concat(parts, -1))
+    emitter.define(op.outputs[0], operators.reshape(frames, emitter.tensor(op.outputs[0]).shape))
+    if op.inputs[1:]:
+        emitter.define(op.outputs[2], _part(whole, length, emitter.shape(whole)[-1]))
+    if not op.inputs[2:]:
+        emitter.define(op.outputs[1], _code(emitter, op, "whole", [data], 1))
+        return
+    come, wanted = emitter.value(op.inputs[2]), relax.const(np.array(emitter.shape(whole)[-1] - length, np.int32))
+    _define_flag(emitter, op, operators.greater_equal(come, wanted))
+    more = emitter.emit(operators.add(come, relax.const(np.array(length, np.int32))))
+    emitter.define(op.outputs[3], operators.minimum(more, wanted))
+
+
+def _define_flag(emitter: Emitter, op: TfliteOp, flag: Any) -> None:
+    """The second result, a truth of no axis."""
+    emitter.define(op.outputs[1], operators.reshape(emitter.emit(flag), ()))
+
+
+def _overlap_add(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: frames, the sum so far; outputs: samples of which no more comes, the sum so far."""
+    data, total = (emitter.value(index) for index in op.inputs)
+    axis, size, step = len(emitter.shape(data)) - 2, emitter.shape(data)[-1], options_of(op)["frame_step"]
+    done, kind = [], emitter.tensor(op.inputs[0]).dtype
+    for frame in range(emitter.shape(data)[axis]):
+        fresh = emitter.emit(operators.strided_slice(data, [axis], [frame], [frame + 1]))
+        total = _sum(emitter, total, emitter.emit(operators.squeeze(fresh, [axis])), kind)
+        done.append(emitter.emit(_part(total, 0, step)))
+        blank = relax.const(np.zeros((*emitter.shape(total)[:-1], step), kind))
+        total = emitter.emit(operators.concat([emitter.emit(_part(total, step, size)), blank], -1))
+    emitter.define(op.outputs[0], operators.concat(done, -1))
+    emitter.define(op.outputs[1], total)
+
+
+def _sum(emitter: Emitter, first: Any, second: Any, kind: str) -> Any:
+    """A sum that ends where the type does."""
+    if kind == "float32":
+        return emitter.emit(operators.add(first, second))
+    wide = emitter.emit(operators.add(*(emitter.emit(operators.astype(each, "int32")) for each in (first, second))))
+    low, high = (relax.const(np.array(end, np.int32)) for end in (np.iinfo(kind).min, np.iinfo(kind).max))
+    ended = emitter.emit(operators.minimum(emitter.emit(operators.maximum(wide, low)), high))
+    return emitter.emit(operators.astype(ended, kind))
+
+
+def _stacker(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: a frame, the last ones, how many wait; outputs: the last ones, whether they are as many, the states.
+
+    Before the first frame there were ones like it.
+    """
+    data, held, wait = (emitter.value(index) for index in op.inputs)
+    options, (channels,), (size,) = options_of(op), emitter.shape(data), emitter.shape(held)
+    frames = size // channels
+    if size % channels or not 0 < options["stacker_step"] <= frames:
+        raise NpukitError(f"it steps by {options['stacker_step']} of {frames} frames")
+    first = emitter.emit(operators.less(wait, relax.const(np.array(0, np.int32))))
+    alike = emitter.emit(operators.concat([data] * frames, 0))
+    moved = emitter.emit(operators.concat([emitter.emit(_part(held, channels, size)), data], 0))
+    stack = emitter.emit(operators.where(first, alike, moved))
+    begun, one, enough, step = (
+        relax.const(np.array(each, np.int32))
+        for each in (options["stacker_left_context"] + 1, 1, frames, options["stacker_step"])
+    )
+    waiting = emitter.emit(operators.where(first, begun, emitter.emit(operators.add(wait, one))))
+    whole = emitter.emit(operators.greater_equal(waiting, enough))
+    for index in (op.outputs[0], op.outputs[2]):
+        emitter.define(index, stack)
+    _define_flag(emitter, op, operators.greater_equal(waiting, enough))
+    taken = emitter.emit(operators.subtract(waiting, step))
+    emitter.define(op.outputs[3], operators.where(whole, taken, waiting))
+
+
+SIGNAL: Mapping[str, Converter] = {
+    custom_kind(name): converter
+    for name, converter in {
+        "SignalDelay": _delay,
+        "SignalEnergy": _energy,
+        "SignalFftAutoScale": _auto_scale,
+        "SignalFilterBank": _filter_bank,
+        "SignalFilterBankLog": _by("log", LOGARITHMS),
+        "SignalFilterBankSpectralSubtraction": _spectral_subtraction,
+        "SignalFilterBankSquareRoot": _by("square_root"),
+        "SignalFramer": _framer,
+        "SignalOverlapAdd": _overlap_add,
+        "SignalPCAN": _pcan,
+        "SignalRfft": _rfft,
+        "SignalStacker": _stacker,
+        "SignalWindow": _by("window"),
+    }.items()
+}

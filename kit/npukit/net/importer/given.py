@@ -1,0 +1,68 @@
+"""Ops that a module has as C: calls that carry the body of a function of p0, p1, ..., `output` and perhaps `work`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tvm import relax
+from tvm.ir import Call, Op, make_node
+
+from npukit.net.importer.expressions import callee
+
+OPERATOR = "call_dps_packed"
+Words = Mapping[str, int | float | str]
+"""What stands for a word in C that is given: a number, or other words."""
+
+_PASSED = re.compile(r"/\*.*?\*/|//[^\n]*|(?<![\w.])[A-Za-z_]\w*", re.S)
+make_call: Any = Call
+extern: Any = relax.ExternFunc
+
+
+def call_of(
+    name: str, text: str, operands: Sequence[Any], result: Any, words: Words | None = None, work_bytes: int = 0
+) -> Any:
+    """The call of an op as C. `words` stand for numbers in it, as do p0_size, ... and output_size."""
+    sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
+    known = {**sizes, "output_size": _elements(result), **(words or {})}
+    attributes = make_node("ir.DictAttrs", what=name, code=body_of(text, known), work_bytes=work_bytes)
+    function = extern(re.sub(r"\W", "_", name))
+    return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
+
+
+def body_of(text: str, words: Words) -> str:
+    """C without its comments, and with numbers for words."""
+    plain = _PASSED.sub(lambda found: _spelled(found[0], words), text)
+    return "".join(f"{line.rstrip()}\n" for line in plain.splitlines() if line.strip())
+
+
+def _spelled(found: str, words: Words) -> str:
+    if found.startswith("/"):
+        return " "
+    value = words.get(found, found)
+    if isinstance(value, str):
+        return value
+    spelled = f"{value!r}f" if isinstance(value, float) else str(int(value))
+    return f"({spelled})" if value < 0 else spelled
+
+
+def _elements(kind: Any) -> int:
+    count = 1
+    for size in kind.shape:
+        count *= int(size)
+    return count
+
+
+def is_given(value: Any) -> bool:
+    """True if this is an op as C."""
+    return callee(value) == OPERATOR and value.attrs is not None
+
+
+def has_given(module: Any) -> bool:
+    """True if any op of the module is there as C."""
+    return any(is_given(binding.value) for block in module["main"].body.blocks for binding in block.bindings)
+
+
+def operands_of(call: Any) -> Iterator[Any]:
+    yield from call.args[1].fields
