@@ -1,4 +1,4 @@
-"""What single custom ops keep from frame to frame: their states before the first one."""
+"""The states that single custom ops keep from frame to frame, as they are before the first one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BEGINS: Mapping[str, Begins] = {
 
 
 def states_of(op: TfliteOp, signal: TfliteTensor) -> list[TfliteTensor]:
-    """What an op of these kinds keeps, each with the value that it begins with. States without elements are none."""
+    """The states of an op of these kinds, each with the value that it begins with. Those without elements are none."""
     begins = BEGINS[op.kind](signal, options_of(op))
     return [
         TfliteTensor(f"{op.index}_state_{place}", value.shape, str(value.dtype), value)

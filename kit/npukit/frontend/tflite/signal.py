@@ -20,7 +20,7 @@ from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
 GAINS = 125
 """The numbers of a table of gains, for 32 powers of two."""
 LOGARITHMS = np.rint(65536 * (np.log2(1 + np.arange(130) / 128) - np.arange(130) / 128)).astype(np.int32)
-"""How far the logarithm to base 2 is above a straight line between two powers, in 128 segments."""
+"""The height of the logarithm to base 2 above a straight line between two powers, in 128 segments."""
 WIDTHS: Mapping[str, Mapping[str, Any]] = {
     "int16": {"number": "int16_t", "wide": "int32_t", "bits": 15, "half": 1 << 14, "largest": (1 << 15) - 1},
     "int32": {"number": "int32_t", "wide": "int64_t", "bits": 31, "half": 1 << 30, "largest": (1 << 31) - 1},
@@ -155,7 +155,7 @@ def _delay(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _joined(emitter: Emitter, op: TfliteOp) -> Any:
-    """What came last, and what comes."""
+    """The samples that came last, and those that come."""
     return emitter.emit(operators.concat([emitter.value(op.inputs[1]), emitter.value(op.inputs[0])], -1))
 
 

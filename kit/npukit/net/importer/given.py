@@ -13,7 +13,7 @@ from npukit.net.importer.expressions import callee
 
 OPERATOR = "call_dps_packed"
 Words = Mapping[str, int | float | str]
-"""What stands for a word in C that is given: a number, or other words."""
+"""The numbers, or other words, that stand for words in C that is given."""
 
 _PASSED = re.compile(r"/\*.*?\*/|//[^\n]*|(?<![\w.])[A-Za-z_]\w*", re.S)
 make_call: Any = Call
