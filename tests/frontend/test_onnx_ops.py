@@ -184,6 +184,18 @@ def test_resize(attributes: dict[str, Any], size: list[int], tmp_path: Path) -> 
     compared(graph, tmp_path, x=int8(14, *SHAPE))
 
 
+def test_a_region_that_is_computed_is_refused(tmp_path: Path) -> None:
+    graph = Graph()
+    names = integers(graph, size=[1, 4, 3, 4])
+    graph.node("Reshape", [graph.dequantized("region", 0.01, 0), *integers(graph, sides=[8])], "sides_real")
+    inputs = [graph.dequantized("x", 0.04, 9), "sides_real", "", *names]
+    graph.node("Resize", inputs, "r", mode="linear", coordinate_transformation_mode="tf_crop_and_resize")
+    graph.quantized("r", 0.04, 9, "y")
+    path = saved(graph.model({"x": SHAPE, "region": (8,)}, "y"), tmp_path)
+    with pytest.raises(NpukitError, match="region is computed at run time"):
+        load_net_from_model(path)
+
+
 @pytest.mark.parametrize(
     "attributes",
     [

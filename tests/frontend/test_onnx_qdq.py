@@ -82,6 +82,31 @@ def test_relu_and_clip_become_the_clamp(tmp_path: Path) -> None:
     assert [op.attributes.clamp for op in net.ops if op.kind == "conv2d"] == [(0, 70)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("limits", [["low", "high"], ["low"], ["", "high"]])
+def test_limits_that_are_computed_clip_too(limits: list[str], tmp_path: Path) -> None:
+    graph = Graph()
+    given = {"x": int8(4, *SHAPE), "low": np.int8([-60]), "high": np.int8([70])}
+    graph.constant("scalar", np.zeros(0, np.int64))
+    for each in filter(None, limits):
+        graph.node("Reshape", [graph.dequantized(each, 0.05, 3), "scalar"], f"{each}_limit")
+    data, names = graph.dequantized("x", 0.05, 3), [each and f"{each}_limit" for each in limits]
+    graph.node("Clip", [data, *names], "clipped")
+    graph.quantized("clipped", 0.05, -10, "y")
+    compared(graph, "y", tmp_path, **{name: value for name, value in given.items() if name in ["x", *limits]})
+
+
+def test_the_zero_points_of_a_bias_count(tmp_path: Path) -> None:
+    graph = Graph()
+    scales, bias = np.full(4, 0.01, np.float32), np.arange(4, dtype=np.int32)
+    graph.constant("w", int8(1, 4, SHAPE[1], 3, 3))
+    graph.constant("b", bias)
+    data, weights = graph.dequantized("x", 0.05, -3), graph.dequantized("w", scales, 0, axis=0)
+    added = graph.dequantized("b", scales * np.float32(0.05), [0, 3000, -3000, 7], "int32", axis=0)
+    graph.node("Conv", [data, weights, added], "product")
+    graph.quantized("product", 0.2, 10, "y")
+    compared(graph, "y", tmp_path, x=int8(4, *SHAPE))
+
+
 def test_no_layout_copies_between_layers(tmp_path: Path) -> None:
     graph = convolution(1, 6, pads=[1, 1, 1, 1])
     graph.quantized("product", 0.07, 10, "first")

@@ -18,12 +18,16 @@ from onnx import version_converter
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops._quant_utils import reshape_input
+from onnx.reference.ops.op_dequantize_linear import DequantizeLinear_25
 from onnx.reference.ops.op_quantize_linear import QuantizeLinear_25
 
 PRODUCTS = {"ConvInteger", "MatMulInteger", "QGemm", "QLinearConv", "QLinearMatMul"}
 
 FITS = np.float32(1 << 24)
 """More than any zero point takes a sum to, and not so much that it is no int32."""
+
+DITHER = 0.1
+"""How far from half a step numbers are that are rounded otherwise."""
 
 EVALUATED = 21
 """The opset that the evaluator has all of."""
@@ -45,6 +49,10 @@ class QGemm(OpRun):
         return (np.clip(np.rint(real / y_scale) + y_zero, limits.min, limits.max).astype(y_zero.dtype),)
 
 
+class NotDefined(Exception):
+    """ONNX does not say what comes of this."""
+
+
 class QuantizeLinear(QuantizeLinear_25):
     """ONNX's, but for numbers that are no int32 once they are divided by the scale: the evaluator's sums wrap there."""
 
@@ -52,12 +60,36 @@ class QuantizeLinear(QuantizeLinear_25):
 
     def _run(self, *args: np.ndarray, axis: int = 1, block_size: int = 0, **rest: Any) -> tuple[np.ndarray]:
         x, scale, *zero_point = args
+        if np.isnan(x).any():
+            raise NotDefined("what is not a number is quantised")
         most = np.abs(FITS * reshape_input(scale, x.shape, axis, block_size))
         return super()._run(np.clip(x, -most, most), scale, *zero_point, axis=axis, block_size=block_size, **rest)
 
 
-EVALUATOR_OPS: list[type[OpRun]] = [QGemm, QuantizeLinear]
+class Dithered(QuantizeLinear):
+    """Rounds a little otherwise, each number by chance."""
+
+    op_domain = ""
+    dice = np.random.default_rng(0)
+
+    def _run(self, *args: np.ndarray, **rest: Any) -> tuple[np.ndarray]:
+        x, scale, *zero_point = args
+        off = self.dice.uniform(-DITHER, DITHER, x.shape) * reshape_input(scale, x.shape, rest.get("axis", 1))
+        return super()._run((x + off).astype(x.dtype), scale, *zero_point, **rest)
+
+
+Dithered.__name__ = QuantizeLinear.__name__  # by which the evaluator takes it
+
+
+class DequantizeLinear(DequantizeLinear_25):
+    """ONNX's for the older opsets too, of which the evaluator has none."""
+
+    op_domain = ""
+
+
+EVALUATOR_OPS: list[type[OpRun]] = [QGemm, QuantizeLinear, DequantizeLinear]
 """What the evaluator lacks, or has wrong."""
+DITHERED_OPS: list[type[OpRun]] = [QGemm, Dithered, DequantizeLinear]
 
 
 class Session:

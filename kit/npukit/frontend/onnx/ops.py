@@ -29,23 +29,31 @@ operators: Any = relax.op
 tensor_type: Any = relax.TensorType
 
 
-class Clip(onnx_frontend.Clip):
-    """Limits that are known clip; others are left to TVM."""
+class Clip(OnnxOpConverter):
+    """Limits that are known are those of a clamp; others are a maximum and a minimum."""
 
     @classmethod
     def _impl_v1(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         return operators.clip(inputs[0], float(attr.get("min", -np.inf)), float(attr.get("max", np.inf)))
 
     @classmethod
-    def _impl_v13(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        limits = [known(limit, params) for limit in padded(inputs, 3)[1:]]
-        if any(limit is not None and limit.size != 1 for limit in limits):
-            return super()._impl_v13(bb, inputs, attr, params)
-        low, high = (
-            float(limit.item()) if limit is not None and not np.isnan(limit.item()) else default
-            for limit, default in zip(limits, (-np.inf, np.inf), strict=True)
-        )
-        return operators.clip(inputs[0], min(low, high), high)
+    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+        data, low, high = padded(inputs, 3)
+        least, most = _limit(low, -np.inf, params), _limit(high, np.inf, params)
+        if least is not None and most is not None:
+            return operators.clip(data, min(least, most), most)
+        data = data if low is None else operators.maximum(data, low)
+        return data if high is None else operators.minimum(data, high)
+
+
+def _limit(given: Any, default: float, params: Any) -> float | None:
+    """A limit of Clip, none where it is known only at run time."""
+    if given is None:
+        return default
+    value = known(given, params)
+    if value is None or value.size != 1:
+        return None
+    return default if np.isnan(value.item()) else float(value.item())
 
 
 class Pad(onnx_frontend.Pad):

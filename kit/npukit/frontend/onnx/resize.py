@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from tvm import relax
-from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
+from npukit.frontend.onnx.values import known, padded
 
 operators: Any = relax.op
 
@@ -162,10 +162,13 @@ class Resize(onnx_frontend.Resize):
 
     @classmethod
     def _impl_v18(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        given = [_known(value, params) for value in [*list(inputs)[1:], None, None, None][:3]]
-        shape = [int(side) for side in inputs[0].ty.shape]
-        method, axes = Method.of(attr), _axes(shape, attr, *given)
+        values = padded(inputs, 4)[1:]
+        roi, scales, sizes = (_known(value, params) for value in values)
+        shape, method = [int(side) for side in inputs[0].ty.shape], Method.of(attr)
         _check(method)
+        if method.coordinates == CROP and values[0] is not None and roi is None:
+            raise NpukitError("its region is computed at run time")
+        axes = _axes(shape, attr, roi, scales, sizes)
         if _by_pixels(method, axes):
             plain = {name: value for name, value in attr.items() if name not in ("axes", "keep_aspect_ratio_policy")}
             sizes = relax.const(np.array([axis.result for axis in axes], np.int64))
@@ -181,14 +184,14 @@ class _Inputs(list[Any]):
 
 
 def _known(value: Any, params: Any) -> np.ndarray | None:
-    constant = onnx_frontend.get_constant(value, params) if value is not None else None
-    found = constant.value.numpy() if isinstance(constant, Constant) else None  # type: ignore[attr-defined]
+    """The value of an input that is constant and not empty."""
+    found = known(value, params)
     return found if found is not None and found.size else None
 
 
 def _check(method: Method) -> None:
-    known = (method.mode, ("nearest", "linear", "cubic")), (method.coordinates, PLACES), (method.nearest, NEAREST)
-    for name, names in known:
+    words = (method.mode, ("nearest", "linear", "cubic")), (method.coordinates, PLACES), (method.nearest, NEAREST)
+    for name, names in words:
         if name not in names:
             raise NpukitError(f"it resizes by {name!r}, which ONNX does not know")
 

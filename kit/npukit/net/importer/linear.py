@@ -167,10 +167,16 @@ def _bias(walk: Walk, data: str, weights: IntegerConstant, expression: Any) -> n
     constant = walk.constant(expression)
     if constant is None:
         real = constant_value(expression, walk.definitions)
-    elif constant.value.dtype == np.int32 and np.allclose(constant.quantization.scales, units, rtol=1e-5):
+    elif _is_in_units(constant, units):
         return np.ravel(constant.value)
     else:
         real = constant.real
     if real is None:
         raise NpukitError("its bias is not constant")
     return np.clip(np.rint(np.ravel(real) / units), -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def _is_in_units(bias: IntegerConstant, units: np.ndarray) -> bool:
+    given = bias.quantization
+    fits = bias.value.dtype == np.int32 and not any(given.zero_points)
+    return fits and np.allclose(given.scales, units, rtol=1e-5)
