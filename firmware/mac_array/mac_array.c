@@ -1,6 +1,7 @@
 /* The MAC array's driver: boards/pe-mesh.md, section 3.1. */
 #include "mac_array.h"
 
+#include "accelerator.h"
 #include "board.h"
 
 struct mac_array_registers {
@@ -25,8 +26,7 @@ static int32_t take_error(void)
 
 void mac_array_submit(const struct mac_array_command *first)
 {
-    /* The operands must be in memory before the array is started. */
-    __asm volatile("dsb" ::: "memory");
+    accelerator_before();
     MAC_ARRAY->doorbell = first;
 }
 
@@ -37,9 +37,9 @@ int32_t mac_array_wait(void)
         if ((status & STATUS_BUSY) == 0) {
             return take_error();
         }
-        __asm volatile("wfe"); /* the end of the chain sets the event register, also between the test and here */
+        accelerator_wait(); /* the end of the chain sets the event register, also between the test and here */
     }
-    __asm volatile("" ::: "memory"); /* and its results are read only after */
+    accelerator_after();
     return 0;
 }
 

@@ -42,6 +42,7 @@ static void on_pendsv(void)
     float zero = 0;
     __asm volatile("vmov s0, %0\\n\\tvmov s15, %0\\n\\tvmov s16, s16" :: "r"(zero) : "s0", "s15");
     note(0x100 | ipsr());
+    __asm volatile("mrs r0, psp\\n\\tmsr psp, r0" ::: "r0"); /* as a switch of tasks does */
 }
 static void on_tick(void) { ticks++; }
 static void (*const table[48])(void) __attribute__((aligned(512))) = {

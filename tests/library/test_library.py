@@ -130,7 +130,7 @@ def test_in_zephyr_it_is_a_module_with_the_sources(on_core: Build, tmp_path: Pat
     (tmp_path / "CMakeLists.txt").write_text(ZEPHYR)
     said = subprocess.run(["cmake", "-S", ".", "-B", "made"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert "zephyr_library_named: digits_int8" in said.stderr
-    assert "zephyr_library_sources: digits_int8.c;kernels.c;constants.c;routines.S" in said.stderr
+    assert "zephyr_library_sources: digits_int8.c;constants.c;kernels.c;routines.S" in said.stderr
 
 
 def test_as_an_arduino_library_it_has_no_main(on_core: Build, tmp_path: Path) -> None:
@@ -154,13 +154,6 @@ def test_a_tuned_build_is_exported_with_the_kernels_it_has(on_core: Build, tmp_p
     plain = shared_build(DIGITS, tmp_path / "plain", engine="cpu", pes=1)
     assert tuned.plan().pes[0].steps != plain.plan().pes[0].steps
     assert library(tuned, portable=False).files["kernels.h"] != library(plain, portable=False).files["kernels.h"]
-
-
-def test_a_driver_is_not_torn_out_of_its_firmware(accelerated: Build, tmp_path: Path) -> None:
-    with pytest.raises(NpukitError, match="runs on mac_array, whose driver belongs to the firmware") as error:
-        api.export(accelerated.folder, tmp_path / "lib")
-    assert "npukit export BUILD --portable" in error.value.tries
-    assert not (tmp_path / "lib").exists()
 
 
 def test_two_libraries_share_no_name(accelerated: Build, on_core: Build) -> None:

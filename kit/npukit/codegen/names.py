@@ -43,6 +43,11 @@ def comment_text(text: str) -> str:
     return printable.replace("*/", "* /").replace("/*", "/ *")
 
 
+def macro(name: str) -> str:
+    """The name as a part of a macro's."""
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
 def c_string(text: str) -> str:
     """A C string literal with the UTF-8 bytes of `text`."""
     return '"' + "".join(_escaped(byte) for byte in text.encode("utf-8", "replace")) + '"'

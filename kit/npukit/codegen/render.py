@@ -132,8 +132,14 @@ def render_library(role: Role, prefix: str) -> dict[str, str]:
     """The files but for the network's own, every name that a linker sees beginning with `prefix`."""
     names = [function.name for function in _kernels(role)[0]] + [routine.name for routine in role.first.routines]
     linked = [*names, *(["net_constants"] if role.constants.members else []), "net_memory"]
-    values = {"library": {"prefix": prefix, "names": linked}, "foreign_arenas": []}
+    library = {"prefix": prefix, "names": linked, "one_instance": has_one_instance(role)}
+    values = {"library": library, "foreign_arenas": []}
     return _files(role, (*(name for name in FILES if name != NETWORK), NAMES), values)
+
+
+def has_one_instance(role: Role) -> bool:
+    """True if constants point into the arena, as commands do, so that it lies in one place."""
+    return any(part.chained for part in role.first.parts)
 
 
 def library_frame(role: Role) -> str:
@@ -178,7 +184,6 @@ def places_of(role: Role) -> Places:
     return Places(role.constants.homes, role.constants.single_structs, pointers)
 
 
-@cache
 @cache
 def _environment() -> Environment:
     environment = templates_in("net")

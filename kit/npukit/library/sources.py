@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -13,32 +13,22 @@ import numpy as np
 from jinja2 import Environment
 
 from npukit import __version__
-from npukit.accel.cpu import Cpu
-from npukit.accel.engines import assign_engines
-from npukit.accel.interface import Accelerator
-from npukit.board.board import Board
-from npukit.codegen.frame import KernelStep, RestoreStep
-from npukit.codegen.names import LONGEST, c_string, comment_text
+from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep
+from npukit.codegen.names import LONGEST, c_string, comment_text, macro
 from npukit.codegen.program import Program, gather
-from npukit.codegen.render import library_frame, places_of, render_library
+from npukit.codegen.render import has_one_instance, library_frame, places_of, render_library
 from npukit.codegen.roles import Role, alone
 from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, input_rows, output_rows
-from npukit.errors import NpukitError
+from npukit.library.drivers import FOLDER, drivers_of
+from npukit.library.planned import planned_for_library
 from npukit.measure.cases import GOLDEN_FRAMES
-from npukit.net.at_link import without_link
 from npukit.net.c_function import C_TYPES
-from npukit.net.net import CORE, LINK, Net
+from npukit.net.net import CORE, Net
 from npukit.net.tensor import Tensor
-from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.ir.plan import Plan
-from npukit.plan.planner import plan_network
-from npukit.plan.search.tuned_choices import Advice
 from npukit.project.build_folder import Build
 from npukit.templates import templates_in
-
-ROOM = 1 << 28
-"""Bytes that a portable library may take: whether they fit is for the firmware around it to know."""
 
 LINE = 116
 
@@ -65,15 +55,20 @@ class Library:
 
 def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library:
     """The library that runs the build's network: in plain C, or with the kernels in assembly that the build has."""
-    portable = portable or not build.board.core.type.dsp
-    net, plan, engines = _portable(build) if portable else _as_built(build)
+    net, plan, engines = planned_for_library(build, portable)
     program = gather(net, plan, plan.pes[0], engines)
     role = alone(_without_states(program))
     name = _plain(net.name, "network")
-    values = _values(build, net, plan, role, name, PORTABLE if portable else CORTEX_M, labels)
-    values["states"] = list(_states(program, role))
-    own = {file: _render(template, values) for template, file in _templates(name).items()}
-    return Library(name, values["kind"], {**render_library(role, name), **own}, role.arena_bytes, role.constants.bytes)
+    others = {**render_library(role, name), **drivers_of(program, build.board)}
+    values = _values(build, net, plan, role, name, labels)
+    values |= {"states": list(_states(program, role)), "sources": [f"{name}.c", *_compiled(others)]}
+    own = {file: _render(template, values) for template, file in _templates(name, values["accelerators"]).items()}
+    return Library(name, values["kind"], {**others, **own}, role.arena_bytes, role.constants.bytes)
+
+
+def _compiled(files: Iterable[str]) -> list[str]:
+    """Those of the files that are compiled, the drivers last."""
+    return sorted((name for name in files if name.endswith((".c", ".S"))), key=lambda name: ("/" in name, name))
 
 
 def _without_states(program: Program) -> Program:
@@ -94,9 +89,10 @@ def _states(program: Program, role: Role) -> Iterator[dict[str, Any]]:
         }
 
 
-def _templates(name: str) -> dict[str, str]:
+def _templates(name: str, accelerators: Sequence[str]) -> dict[str, str]:
     """Template to file."""
     return {
+        **({"board.h.j2": f"{FOLDER}/board.h"} if accelerators else {}),
         "library.h.j2": f"{name}.h",
         "library.c.j2": f"{name}.c",
         "main.c.j2": EXAMPLE,
@@ -109,48 +105,6 @@ def _templates(name: str) -> dict[str, str]:
         "pack.pdsc.j2": f"npukit.{name}.pdsc",
         "README.md.j2": "README.md",
     }
-
-
-Planned = tuple[Net, Plan, Mapping[str, Accelerator]]
-
-
-def _portable(build: Build) -> Planned:
-    """Every op on the core, none of it in assembly, on one PE of any size."""
-    whole = without_link(build.net())
-    engines = {CORE: Cpu()}
-    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
-    return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
-
-
-def _roomy(board: Board) -> Board:
-    memory = tuple(m.model_copy(update={"size": ROOM}) for m in board.memory)
-    return board.model_copy(update={"memory": memory, "noc": None})
-
-
-def _as_built(build: Build) -> Planned:
-    net, plan = build.net(), build.plan()
-    foreign = next((op for op in net.ops if op.engine not in (CORE, LINK)), None)
-    if foreign is not None:
-        raise NpukitError(
-            f"{foreign.name} runs on {foreign.engine}, whose driver belongs to the firmware of {build.board.name}",
-            tries=["npukit export BUILD --portable", "npukit build MODEL --engine cpu"],
-        )
-    if len(plan.pes) > 1:
-        raise NpukitError(
-            f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
-            tries=["npukit export BUILD --portable"],
-        )
-    advice = Advice(build.manifest.preference)
-    again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, advice)
-    if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
-        raise NpukitError(
-            f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",
-            tries=["build again"],
-        )
-    if any(op.engine == LINK for op in net.ops):
-        net = without_link(net)
-        again = plan_with_kernels(net, build.board, {CORE: Cpu()}, plan.objective, 1, advice)
-    return net, again.plan, again.engines
 
 
 @dataclass(frozen=True)
@@ -170,9 +124,7 @@ class _End:
     most: int = 0
 
 
-def _values(
-    build: Build, net: Net, plan: Plan, role: Role, name: str, kind: str, labels: Sequence[str]
-) -> dict[str, Any]:
+def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, labels: Sequence[str]) -> dict[str, Any]:
     golden = build.golden()
     inputs = _ends("input", net, net.inputs, input_rows(net, plan, role.first))
     outputs = _ends("output", net, net.outputs, output_rows(net, plan, role.first))
@@ -184,12 +136,16 @@ def _values(
         "build_id": build.manifest.build_id,
         "name": name,
         "macro": name.upper(),
-        "kind": kind,
+        "kind": CORTEX_M if role.first.routines else PORTABLE,
         "assembly": bool(role.first.routines),
+        "board": build.board,
+        "accelerators": sorted({part.engine.name for part in role.first.parts if part.engine.name != CORE}),
+        "wrappers": role.first.wrappers,
+        "one_instance": has_one_instance(role),
         "arena_bytes": role.arena_bytes,
         "constant_bytes": role.constants.bytes,
         "frame": library_frame(role),
-        "steps": [c_string(name) for name in _step_names(plan, role)],
+        "steps": list(map(c_string, _step_names(plan, role))),
         "labels": [c_string(label) for label in labels],
         "inputs": inputs,
         "outputs": outputs,
@@ -199,10 +155,17 @@ def _values(
     }
 
 
-def _step_names(plan: Plan, role: Role) -> list[str]:
-    """The layer of each step of a run."""
+def _step_names(plan: Plan, role: Role) -> Iterator[str]:
+    """The layers of each step of a run, or what it waits for."""
     layers = [step.op for step in plan.pes[0].computes()]
-    return [layers[step.layer] for step in role.steps if isinstance(step, KernelStep)]
+    for step in role.steps:
+        yield ", ".join(layers[layer] for layer in _layers(step)) or (step.wait if isinstance(step, JoinStep) else "")
+
+
+def _layers(step: FrameStep) -> list[int]:
+    if isinstance(step, ChainStep):
+        return [layer for layer, _ in step.layers]
+    return [step.layer] if isinstance(step, KernelStep) else []
 
 
 def _ends(what: str, net: Net, tensors: Sequence[str], rows: Sequence[TensorRow]) -> list[_End]:
@@ -248,9 +211,9 @@ def _render(template: str, values: dict[str, Any]) -> str:
 
 
 @cache
-@cache
 def _environment() -> Environment:
     environment = templates_in("export")
+    environment.filters["macro"] = macro
     environment.filters["comment"] = comment_text
     environment.filters["lines"] = lambda text: textwrap.fill(
         text, LINE, initial_indent="    ", subsequent_indent="    "

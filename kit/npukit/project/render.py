@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from jinja2 import Environment
 
 from npukit import __version__
 from npukit.board.board import Board
-from npukit.codegen.names import comment_text, foreign_arena, ranges
+from npukit.codegen.names import comment_text, foreign_arena, macro, ranges
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project import toolchain
@@ -176,7 +175,7 @@ def _environment() -> Environment:
     environment = templates_in("project")
     environment.filters["comment"] = comment_text
     environment.filters["ranges"] = ranges
-    environment.filters["macro"] = lambda name: re.sub(r"[^A-Z0-9]", "_", name.upper())
+    environment.filters["macro"] = macro
     environment.filters["hex"] = lambda value: f"0x{value:08X}U"
     environment.filters["address"] = lambda value: f"0x{value:08X}"
     return environment

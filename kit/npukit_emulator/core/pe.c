@@ -9,7 +9,7 @@
 
 enum { TRANSLATION_BUFFER_BYTES = 1 << 20, PAGE_BYTES = 1 << 10, NOWHERE = 0xFFFFFFF0 };
 enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
-enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, SVC_BYTES = 2 };
+enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, INTERRUPT_RETURN = 8, SVC_BYTES = 2 };
 
 /* Jumping at or above it returns from an exception. */
 #define FIRST_EXCEPTION_RETURN 0xFF000000U
@@ -99,7 +99,9 @@ static void on_interrupt(uc_engine *core, uint32_t number, void *user)
     struct pe *pe = user;
     (void)core;
     const uint32_t pc = pe_register(pe, UC_ARM_REG_PC);
-    if (number == INTERRUPT_FETCH && pc >= FIRST_EXCEPTION_RETURN && pe->exceptions.active != 0) {
+    /* Unicorn says that a handler returns only where an MSR has told it that this is one, as a switch of tasks does. */
+    const bool returns = number == INTERRUPT_RETURN || (number == INTERRUPT_FETCH && pc >= FIRST_EXCEPTION_RETURN);
+    if (returns && pe->exceptions.active != 0) {
         pe->stop = STOP_RETURN;
         pe->mesh->unicorn->emu_stop(pe->core);
         return;

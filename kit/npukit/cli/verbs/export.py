@@ -11,7 +11,7 @@ from npukit.cli.options import BuildFolder, verb
 from npukit.cli.terminal import Terminal
 
 
-@verb()
+@verb(plugins=True)
 def export(
     terminal: Terminal,
     build: BuildFolder,
@@ -27,7 +27,11 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a library that npukit wrote there before.")] = False,
 ) -> None:
-    """Write the network of a build as C sources to drop into one's own firmware."""
+    """Write the network of a build as C sources to drop into one's own firmware, with the drivers of its accelerators.
+
+    A driver's hooks, compiled with -DACCELERATOR_HOOKS, are three functions of that firmware: accelerator_wait, where
+    an RTOS blocks, accelerator_before and accelerator_after for a data cache. -DBOARD_NAME_BASE=ADDRESS moves it.
+    """
     from npukit import api
 
     exported = api.export(build, output, portable=portable, labels=labels, force=force, progress=terminal)

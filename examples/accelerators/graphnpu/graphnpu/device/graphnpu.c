@@ -1,6 +1,7 @@
 /* The graph NPU's driver: graphnpu.md. */
 #include "graphnpu.h"
 
+#include "accelerator.h"
 #include "board.h"
 
 struct graphnpu_registers {
@@ -20,7 +21,7 @@ int32_t graphnpu_start(const uint8_t *blob, void *scratch, void *output, void *f
     for (int i = 0; i < 6; i++) {
         GRAPHNPU->base[i] = (uint32_t)(uintptr_t)places[i];
     }
-    __asm volatile("dsb" ::: "memory"); /* operands are in memory before the NPU starts */
+    accelerator_before();
     GRAPHNPU->start = (uint32_t)(uintptr_t)blob;
     return 0;
 }
@@ -28,9 +29,9 @@ int32_t graphnpu_start(const uint8_t *blob, void *scratch, void *output, void *f
 int32_t graphnpu_wait(void)
 {
     while ((GRAPHNPU->status & STATUS_BUSY) != 0) {
-        __asm volatile("wfe"); /* the end sets the event register, also between the test and here */
+        accelerator_wait(); /* the end sets the event register, also between the test and here */
     }
-    __asm volatile("" ::: "memory"); /* results are read only after it is done */
+    accelerator_after();
     const int32_t error = (int32_t)GRAPHNPU->error;
     if (error != 0) {
         GRAPHNPU->error = 0;

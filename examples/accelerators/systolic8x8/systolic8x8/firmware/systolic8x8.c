@@ -2,6 +2,7 @@
  * scratchpad; then, eight output channels at a time, the array multiplies while the core requantises what came before. */
 #include "systolic8x8.h"
 
+#include "accelerator.h"
 #include "board.h"
 
 struct systolic8x8_registers {
@@ -25,17 +26,16 @@ enum { STATUS_BUSY = 1 };
 
 static void start(enum command command)
 {
-    /* Operands must be in memory before the array is started, and results are read only after. */
-    __asm volatile("dsb" ::: "memory");
+    accelerator_before();
     SYSTOLIC8X8->command = command;
 }
 
 static void finish(void)
 {
     while ((SYSTOLIC8X8->status & STATUS_BUSY) != 0) {
-        __asm volatile("wfe"); /* the end of a command sets the event register, also between the test and here */
+        accelerator_wait(); /* the end of a command sets the event register, also between the test and here */
     }
-    __asm volatile("" ::: "memory");
+    accelerator_after();
 }
 
 static int32_t take_error(void)

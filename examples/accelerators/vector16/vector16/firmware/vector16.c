@@ -1,6 +1,7 @@
 /* The vector unit's driver: vector16.md. Loads the program, then starts it on one run of elements after the other. */
 #include "vector16.h"
 
+#include "accelerator.h"
 #include "board.h"
 
 struct vector16_registers {
@@ -26,9 +27,9 @@ static void load(const int32_t *program, int32_t words)
 static void sleep_until_done(void)
 {
     while ((VECTOR16->status & STATUS_BUSY) != 0) {
-        __asm volatile("wfe"); /* the end sets the event register, also between the test and here */
+        accelerator_wait(); /* the end sets the event register, also between the test and here */
     }
-    __asm volatile("" ::: "memory"); /* results are read only after it is done */
+    accelerator_after();
 }
 
 static void start(struct vector16_pointers pointers)
@@ -36,7 +37,7 @@ static void start(struct vector16_pointers pointers)
     for (int i = 0; i < 3; i++) {
         VECTOR16->pointer[i] = (uint32_t)(uintptr_t)pointers.at[i];
     }
-    __asm volatile("dsb" ::: "memory"); /* operands are in memory before the unit starts */
+    accelerator_before();
     VECTOR16->start = 1;
 }
 

@@ -1,0 +1,45 @@
+/* What an accelerator's driver asks of the firmware around it.
+ *
+ * With -DACCELERATOR_HOOKS that firmware has these functions itself: under an RTOS accelerator_wait blocks on a semaphore
+ * that the accelerator's interrupt gives; with a data cache the other two clean and invalidate it. Without, they are what
+ * a core needs that has no cache and is woken by the accelerator's event. */
+#ifndef ACCELERATOR_H
+#define ACCELERATOR_H
+
+#ifdef ACCELERATOR_HOOKS
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the core has stored is in memory, for the accelerator that starts next. */
+void accelerator_before(void);
+
+/* Wait until an accelerator may have ended. The driver tests, and calls this again if it has not; an end between the
+ * test and this call must end it, too. */
+void accelerator_wait(void);
+
+/* What the core loads from now on is what the accelerator that has ended left in memory. */
+void accelerator_after(void);
+
+#ifdef __cplusplus
+}
+#endif
+#else
+
+static inline void accelerator_before(void)
+{
+    __asm volatile("dsb" ::: "memory");
+}
+
+static inline void accelerator_wait(void)
+{
+    __asm volatile("wfe");
+}
+
+static inline void accelerator_after(void)
+{
+    __asm volatile("" ::: "memory");
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+"""A build's network as a library has it: on one core, with the accelerators that it was built for, or in plain C."""
+
+from __future__ import annotations
+
+from npukit import __version__
+from npukit.accel.cpu import Cpu
+from npukit.accel.engines import assign_engines, engines_of
+from npukit.accel.interface import Engines
+from npukit.board.board import Board
+from npukit.errors import NpukitError
+from npukit.net.at_link import without_link
+from npukit.net.net import CORE, LINK, Net
+from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.plan.ir.plan import Plan
+from npukit.plan.planner import plan_network
+from npukit.plan.search.tuned_choices import Advice
+from npukit.project.build_folder import Build
+
+ROOM = 1 << 28
+"""Bytes that a portable library may take: whether they fit is for the firmware around it to know."""
+
+PORTABLE_TRY = "npukit export BUILD --portable"
+
+
+def planned_for_library(build: Build, portable: bool) -> tuple[Net, Plan, Engines]:
+    """The net without the link's ops, its plan on one PE, and the engines whose answers that counts on."""
+    return _portable(build) if portable else _as_built(build)
+
+
+def _portable(build: Build) -> tuple[Net, Plan, Engines]:
+    """Every op on the core, none of it in assembly, on one PE of any size."""
+    whole = without_link(build.net())
+    engines = {CORE: Cpu()}
+    net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
+    return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
+
+
+def _roomy(board: Board) -> Board:
+    memory = tuple(m.model_copy(update={"size": ROOM}) for m in board.memory)
+    return board.model_copy(update={"memory": memory, "noc": None})
+
+
+def _as_built(build: Build) -> tuple[Net, Plan, Engines]:
+    net, plan = build.net(), build.plan()
+    _refuse_mesh(plan)
+    engines = engines_of(build.board)
+    again = _again(build, net, engines)
+    if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
+        raise NpukitError(
+            f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",
+            tries=["build again"],
+        )
+    if any(op.engine == LINK for op in net.ops):
+        net = without_link(net)
+        again = _again(build, net, engines)
+    return net, again.plan, again.engines
+
+
+def _refuse_mesh(plan: Plan) -> None:
+    """Raises an error if the plan needs more of the board than a core and its accelerators."""
+    if len(plan.pes) > 1:
+        raise NpukitError(
+            f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
+            tries=["npukit build MODEL --pes 1", PORTABLE_TRY],
+        )
+    if plan.dram:
+        raise NpukitError(
+            "weights of the build are streamed from DRAM, for which a library has no network-on-chip",
+            tries=["a board whose memory holds the weights", PORTABLE_TRY],
+        )
+
+
+def _again(build: Build, net: Net, engines: Engines) -> Planned:
+    advice = Advice(build.manifest.preference)
+    return plan_with_kernels(net, build.board, engines, build.plan().objective, 1, advice)
