@@ -67,7 +67,7 @@ def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library
 
 
 def _compiled(files: Iterable[str]) -> list[str]:
-    """Those of the files that are compiled, the drivers last."""
+    """The names of the files that are compiled, the drivers last."""
     return sorted((name for name in files if name.endswith((".c", ".S"))), key=lambda name: ("/" in name, name))
 
 
