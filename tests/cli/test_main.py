@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from helpers import CHECKOUT
 from npukit.board.board import known_boards
-from npukit.cli.main import app
+from npukit.cli.main import app, run
 
 VERBS = ("build", "validate", "run", "bench", "boards", "doctor")
 
@@ -101,16 +102,35 @@ def test_words_are_completed(shell: str, tmp_path: Path) -> None:
     assert "pe-mesh" not in done.stdout
 
 
-def test_help_is_quick_to_come_because_it_loads_no_compiler() -> None:
+def loaded_by(script: str) -> list[str]:
+    """What a script printed last, and the modules that it loaded."""
     show = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
-    script = f"{show}; from npukit.cli.main import app; app(['--help'])"
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", f"{show}; {script}"],
         capture_output=True,
         text=True,
         check=True,
         env={"PYTHONPATH": str(CHECKOUT / "kit")},
     )
-    loaded = set(done.stdout.splitlines()[-1].split())
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_help_is_quick_to_come_because_it_loads_no_compiler() -> None:
+    loaded = loaded_by("from npukit.cli.main import app; app(['--help'])")
     assert "typer" in loaded
-    assert not loaded & {"tvm", "numpy", "onnx", "onnxruntime", "pydantic", "unicorn"}
+    assert not set(loaded) & {"tvm", "numpy", "onnx", "onnxruntime", "pydantic", "unicorn"}
+
+
+def test_what_reads_a_build_loads_nothing_that_makes_one() -> None:
+    loaded = loaded_by("import npukit.api")
+    assert "npukit.project.build_folder" in loaded
+    assert not set(loaded) & {"tvm", "capstone", "npukit.project.compile", "npukit.pipeline"}
+
+
+def test_the_command_is_not_held_up_by_searches_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    thresholds: list[int] = []
+    monkeypatch.setattr(gc, "set_threshold", thresholds.append)
+    monkeypatch.setattr(sys, "argv", ["npukit", "boards"])
+    with pytest.raises(SystemExit):
+        run()
+    assert thresholds == [100_000]

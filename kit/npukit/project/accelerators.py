@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from npukit.accel.interface import Plugin
 from npukit.accel.plugins import plugin_for
 from npukit.board.board import Board
 from npukit.codegen.sources import Sources
 from npukit.errors import NpukitError
-from npukit.project.compile import MissingFunction
 from npukit.project.manifest import AcceleratorRecord
+
+if TYPE_CHECKING:
+    from npukit.project.compile import MissingFunction
 
 
 def record_of(plugin: Plugin) -> AcceleratorRecord:

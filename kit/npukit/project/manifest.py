@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
 from typing_extensions import TypedDict
@@ -15,9 +15,11 @@ from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.options import Options
-from npukit.project.compile import BuiltImage
 from npukit.project.image import Image, Overlay
 from npukit.project.regions import with_digests
+
+if TYPE_CHECKING:
+    from npukit.project.compile import BuiltImage
 
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
