@@ -23,7 +23,7 @@ from unittest import mock
 from npukit.board.board import Board, load_board
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on, prepare
-from npukit.plan.batch_search import data_parallel
+from npukit.plan.search import tries
 from npukit.progress import Silent
 
 TUNED: Mapping[str, tuple[Any, ...]] = {
@@ -87,7 +87,7 @@ def main() -> None:
     board = load_board(given.board)
     options = Options(objective="throughput", preprocess=tuple(given.preprocess), io="int8")
     nets = [prepare(model, board, options, Silent()) for model in given.models]
-    with mock.patch.object(data_parallel, "in_order", map):
+    with mock.patch.object(tries, "in_order", map):
         usual = planned(nets, board, options)
         print("| constant | value | " + " | ".join(model.stem for model in given.models) + " | seconds |")
         print("|---|---|" + "--:|" * (len(nets) + 1))

@@ -64,7 +64,7 @@ def closest_plan(
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
     objective = sequential(net, objective)
     if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
-        return _on_each_chip(net, board, engines, chips)
+        return _on_each_chip(net, board, engines, chips, tell)
     return OBJECTIVES[objective](Problem(Graph(net), board, engines, pes_to_use(board, max_pes), tell))
 
 
@@ -80,9 +80,11 @@ def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
     return filled if len(filled) > 1 and filled[0] == 0 else ()
 
 
-def _on_each_chip(net: Net, board: Board, engines: Mapping[str, Accelerator], chips: tuple[int, ...]) -> Plan:
+def _on_each_chip(
+    net: Net, board: Board, engines: Mapping[str, Accelerator], chips: tuple[int, ...], tell: Tell
+) -> Plan:
     one = board_of_one(board, chips)
-    plan = densest_plan(Problem(Graph(net), one, engines, pes_in_order(one)))
+    plan = densest_plan(Problem(Graph(net), one, engines, pes_in_order(one), tell))
     refuse_what_does_not_fit(net, one, engines, plan)
     return on_chips(board, plan, chips)
 

@@ -12,11 +12,12 @@ from npukit.plan.batch_search.data_parallel import groups_of, replicated_plan, r
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search.tries import Budget
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.engines import engines
-from plan.networks import Builder
+from plan.networks import Builder, small_net
 
 ROWS, COLUMNS = 3, 7
 
@@ -47,6 +48,17 @@ def test_a_small_mobilenet_in_groups_in_lock_step_is_exact() -> None:
     assert not missing_bytes(board, plan)
     assert plan.predicted.interval_cycles < plan.predicted.latency_cycles / plan.frames + 1
     assert_exact(net, plan, rounds=1)
+
+
+def test_a_search_whose_budget_is_spent_gives_groups_of_the_first_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "is_spent", True)
+    board, told = wide_board(), list[str]()
+    plan = replicated_plan(Problem(Graph(small_net()), board, engines(board), tell=told.append))
+    assert plan
+    assert not missing_bytes(board, plan)
+    assert plan.frames == ROWS * COLUMNS
+    assert told
+    assert all("cycles a frame expected" in each for each in told)
 
 
 def test_what_fits_no_group_nor_all_pes_is_refused_with_what_is_missing() -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
+from npukit import parallel
 from npukit.board.board import load_board
+from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
+from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.plan import Plan, Predicted
-from npukit.plan.search.objectives import fastest_plan
-from npukit.plan.search.tries import size_of, tried
+from npukit.plan.search.alternatives import Alternatives
+from npukit.plan.search.layout_search import LatencySearch
+from npukit.plan.search.objectives import THOROUGH, fastest_plan
+from npukit.plan.search.tries import Budget, counted_in_order, interval, planned, tried
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.engines import engines
 from plan.networks import small_net
+
+Item = TypeVar("Item")
 
 
 def problem(told: list[str]) -> Problem:
@@ -30,9 +38,65 @@ def plans(*cycles: int) -> Iterator[Plan]:
     raise KeyboardInterrupt
 
 
+def emitting(given: Problem, size: int, made: Iterable[Item]) -> Iterator[Item]:
+    """These, each of which is said to take so many steps and messages."""
+    for each in made:
+        given.work.done += size
+        yield each
+
+
 def test_a_search_ends_when_its_steps_and_messages_are_spent() -> None:
-    size = size_of(next(plans(1)))
-    assert [plan.predicted.latency_cycles for plan in tried(problem([]), plans(3, 2, 1), 2 * size)] == [3, 2]
+    given = problem([])
+    given.work.done = 1000  # what other searches have spent
+    found = tried(given, emitting(given, 10, plans(3, 2, 1)), 20)
+    assert [plan.predicted.latency_cycles for plan in found] == [3, 2]
+
+
+def test_what_is_emitted_is_counted() -> None:
+    given = problem([])
+    plan = planned(given, LatencySearch(given, THOROUGH).best())
+    assert given.work.done == len(plan.messages) + sum(len(pe.steps) for pe in plan.pes)
+
+
+def test_what_is_done_in_other_processes_counts_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem([])
+
+    def work(size: int) -> int:
+        return sum(emitting(given, size, [size]))
+
+    for in_order in (parallel.in_order, map):
+        monkeypatch.setattr("npukit.plan.search.tries.in_order", in_order)
+        given.work.done = 0
+        assert list(Budget(given, 30).within(counted_in_order(given, work, [10, 25, 40]))) == [10, 25]
+        assert given.work.done == 35
+
+
+def test_of_batches_the_shortest_interval_is_told() -> None:
+    told: list[str] = []
+    plan = replace(fastest_plan(problem([])), frames=2)
+    batches = (replace(plan, predicted=Predicted(*cycles)) for cycles in ((10, 7), (11, 5)))
+    assert len(list(tried(problem(told), batches, figure=interval))) == 2
+    assert told == [f"best so far {each} cycles a frame on 4 PEs" for each in (7, 5)]
+
+
+def spent_frame(given: Problem) -> int:
+    return len(list(Alternatives(given).searched()))
+
+
+def spent_batch(given: Problem) -> int:
+    return len(list(BatchAlternatives(given, None).searched()))
+
+
+def spent_throughput(given: Problem) -> int:
+    return densest_plan(given).frames
+
+
+@pytest.mark.parametrize(("search", "first"), [(spent_frame, 1), (spent_batch, 1), (spent_throughput, 4)])
+def test_a_search_whose_budget_is_spent_ends_with_the_first(
+    search: Callable[[Problem], int], first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "is_spent", True)
+    assert search(problem([])) == first
 
 
 def test_who_interrupts_a_search_has_what_it_has_found() -> None:

@@ -86,7 +86,10 @@ def _emitted(problem: Problem, wanted: Batch, flags: UsualFlags) -> _BatchEmitte
     emitter = _BatchEmitter(problem, wanted, alike, flags)
     if not emitter.streams.are_listed_apart and alike.count > 1:
         emitter = _BatchEmitter(problem, wanted, NO_REPLICAS, flags)
-    emitter.emit()
+    try:
+        emitter.emit()
+    finally:
+        problem.work.done += emitter.emitter.traffic.size
     return emitter
 
 

@@ -7,7 +7,7 @@ Batches of large meshes, whose simulation takes minutes, are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -27,6 +27,7 @@ from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.neighbours import Neighbours, are_possible
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import Splits
+from npukit.plan.search.tries import Budget, interval
 from npukit.plan.tensors.problem import Problem
 
 MOST_INTERLEAVED, MOST_MICRO_BATCHES = 8, 16
@@ -56,22 +57,25 @@ class BatchAlternatives:
 
     def searched(self) -> Iterator[Candidate[BatchSpec]]:
         """The batches that the planner compares, on groups of any size that leaves few PEs over."""
-        starts = sorted(self._starts(), key=self._busy)
-        for start in starts:
-            if self._own and self._busy(start) >= _interval(self._own):
-                return
-            for interleaved in INTERLEAVED:
-                found = list(self._candidate(replace(start, interleaved=interleaved)))
-                yield from found
-                if not found:
-                    break
+        return self._candidates(self._interleaved())
 
     def neighbours(self, choice: BatchSpec, known: Callable[[BatchSpec], bool]) -> Iterator[Candidate[BatchSpec]]:
         """The same but for interleaved frames, micro-batches, weight tiles, or how an op is split; without those that
         are known."""
-        for changed in self._beside(choice):
-            if not known(changed):
-                yield from self._candidate(changed)
+        beside = (changed for changed in self._beside(choice) if not known(changed))
+        return self._candidates((changed, self.plan(changed)) for changed in beside)
+
+    def _interleaved(self) -> Iterator[tuple[BatchSpec, Plan | None]]:
+        """Each start with more and more interleaved frames, as long as they fit and are worth it."""
+        for start in sorted(self._starts(), key=self._busy):
+            if self._own and self._busy(start) >= interval(self._own):
+                return
+            for interleaved in INTERLEAVED:
+                choice = replace(start, interleaved=interleaved)
+                plan = self.plan(choice)
+                yield choice, plan
+                if not self._is_worth_it(plan):
+                    break
 
     def _beside(self, choice: BatchSpec) -> Iterator[BatchSpec]:
         for micro_batches in (2 * choice.micro_batches, choice.micro_batches + 1, choice.micro_batches // 2):
@@ -108,12 +112,14 @@ class BatchAlternatives:
             prefetchers=tuple(order[: len(order) % pes]),
         )
 
-    def _candidate(self, choice: BatchSpec) -> Iterator[Candidate[BatchSpec]]:
-        """The candidate; none if it does not fit, or has more frames wait for each other than it is worth."""
-        plan, own = self.plan(choice), self._own
-        if plan and not (own and plan.frames > own.frames and _interval(plan) > WORTH * _interval(own)):
-            yield Candidate(choice, _interval(plan))
+    def _candidates(self, choices: Iterable[tuple[BatchSpec, Plan | None]]) -> Iterator[Candidate[BatchSpec]]:
+        """The choices that are worth it, as many as a budget allows."""
+        for choice, plan in Budget(self._problem).within(choices):
+            if plan and self._is_worth_it(plan):
+                yield Candidate(choice, interval(plan))
 
-
-def _interval(plan: Plan) -> int:
-    return plan.predicted.interval_cycles
+    def _is_worth_it(self, plan: Plan | None) -> bool:
+        """True if a plan fits, and has no more frames wait for each other than it is worth."""
+        own = self._own
+        longer = plan and own and plan.frames > own.frames and interval(plan) > WORTH * interval(own)
+        return plan is not None and not longer

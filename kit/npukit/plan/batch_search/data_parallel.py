@@ -9,13 +9,12 @@ that one of them tells what all take, and whether they fit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from math import inf
+from typing import TypeVar
 
-from npukit.parallel import in_order
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch, steady_batch
 from npukit.plan.batch.channel_bands import bands_for, narrowed
@@ -29,8 +28,15 @@ from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import WIDE_GRAIN
+from npukit.plan.search.tries import Budget, counted_in_order
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+BUDGET = 2_000_000
+"""Steps and messages of the groups that are tried."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 
@@ -77,16 +83,93 @@ FORESEEN = 0.02
 
 def replicated_plan(problem: Problem) -> Plan | None:
     """The most frames a cycle that groups data parallel give, or None if none fit."""
-    trials = Trials(problem)
-    search = LatencySearch(problem, QUICK, fetched=True, weight_tiles=2)
-    tried = _in_micro_batches(trials, _of_all_sizes(problem, trials, search))
-    if tried:
-        best, moving_less = min(map(_by_interval, tried)), search.weighing(HEAVY_MOVES)
-        sizes = sorted({_size(problem.order, each) for each in tried if each.interval < best * (1 + FORESEEN)})
-        heavy = in_order(lambda size: trials.first(*_of_size(problem, size, moving_less, ROOMS[:1])), sizes)
-        tried += _in_micro_batches(trials, list(filter(None, heavy)), best)
-        tried += _in_other_ways(trials, min(tried, key=_by_interval))
-    return _best_whole(problem, tried)
+    return _Replicated(problem).best()
+
+
+class _Replicated:
+    """The search on one board: groups of each size, then the best of them in more micro-batches and other ways."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._trials, self._budget = problem, Trials(problem), Budget(problem, BUDGET)
+        self._search = LatencySearch(problem, QUICK, fetched=True, weight_tiles=2)
+        self._found: list[Tried] = []
+
+    def best(self) -> Plan | None:
+        self._take_all_sizes()
+        self._take_micro_batches(list(self._found))
+        if self._found:
+            self._take_moving_less()
+            self._take_other_ways(min(self._found, key=_by_interval))
+        return _best_whole(self._problem, self._found)
+
+    @property
+    def _least(self) -> float:
+        """The shortest interval so far."""
+        return min(map(_by_interval, self._found), default=inf)
+
+    def _each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Results of `work` for each item while the budget lasts."""
+        for result in self._budget.within(counted_in_order(self._problem, work, items)):
+            yield result
+            if self._found:
+                self._problem.tell(f"best so far {self._least:,.0f} cycles a frame expected")
+
+    def _take_all_sizes(self) -> None:
+        """Groups of each size in one micro-batch, those that fit; but for those whose engines alone take longer than
+        the best."""
+        worse = 0
+
+        def may_be_best(wanted: Batch) -> bool:
+            return engine_cycles(self._problem, wanted) < self._least
+
+        def of_size(size: int) -> list[Tried]:
+            possible = filter(may_be_best, _of_size(self._problem, size, self._search))
+            return list(filter(None, map(self._trials.first, possible)))
+
+        for tried in self._each(of_size, _sizes(self._problem)):
+            # Which were worse than the least when they were begun depends on the clock, which are now does not.
+            better = [each for each in tried if may_be_best(each.wanted)]
+            worse = 0 if not self._found or any(each.interval < self._least for each in better) else worse + 1
+            self._found += better
+            if worse == WORSE:
+                break
+
+    def _take_moving_less(self) -> None:
+        """Groups of the best sizes again, found by a search in which moving data weighs more."""
+        search, order = self._search.weighing(HEAVY_MOVES), self._problem.order
+        best = [each for each in self._found if each.interval < self._least * (1 + FORESEEN)]
+
+        def of_size(size: int) -> Tried | None:
+            return self._trials.first(*_of_size(self._problem, size, search, ROOMS[:1]))
+
+        sizes = sorted({_size(order, each) for each in best})
+        firsts = list(filter(None, self._each(of_size, sizes)))
+        self._found += firsts
+        self._take_micro_batches(firsts)
+
+    def _take_micro_batches(self, waiting: list[Tried]) -> None:
+        """Batches of these that may be the best, with as many micro-batches as one of their groups holds.
+
+        The most promising first.
+        """
+        parts = [SETTLED + LESS_SETTLED]
+        while not self._budget.is_spent:
+            best, part = self._least, min(parts[1:] or parts) - LESS_SETTLED
+            promising = [(each.interval_in(MOST_MICRO_BATCHES, part), place) for place, each in enumerate(waiting)]
+            places = [place for interval, place in sorted(promising)[:AT_ONCE] if interval < best]
+            if not places:
+                return
+            batch = [waiting[place] for place in places]
+            waiting = [each for place, each in enumerate(waiting) if place not in places]
+            for first, longer in zip(batch, self._each(partial(self._trials.longest, best=best), batch), strict=False):
+                self._found += longer
+                parts += [each.micro_batch / first.cycles for each in longer if each.micro_batch]
+
+    def _take_other_ways(self, best: Tried) -> None:
+        """The best groups with other weight tiles."""
+        wanted = [replace(best.wanted, tiling=tiling) for tiling in OTHER_WAYS if best.wanted.streamed]
+        for found in self._each(partial(self._trials.otherwise, best), wanted):
+            self._found += found
 
 
 def _by_interval(tried: Tried) -> float:
@@ -96,30 +179,6 @@ def _by_interval(tried: Tried) -> float:
 def _size(order: Sequence[int], tried: Tried) -> int:
     """The size of its groups."""
     return (len(order) - len(tried.wanted.prefetchers)) // len(tried.wanted.groups)
-
-
-def _of_all_sizes(problem: Problem, trials: Trials, search: LatencySearch) -> list[Tried]:
-    """Groups of each size in one micro-batch, those that fit; but for those whose engines alone take longer than the
-    best."""
-    found: list[Tried] = []
-    worse = 0
-
-    def least() -> float:
-        return min((each.interval for each in found), default=inf)
-
-    def of_size(size: int) -> list[Tried]:
-        rounds = _of_size(problem, size, search)
-        possible = [wanted for wanted in rounds if engine_cycles(problem, wanted) < least()]
-        return [each for each in map(trials.first, possible) if each]
-
-    for tried in in_order(of_size, _sizes(problem)):
-        # Which were worse than the least when they were begun depends on the clock, which are now does not.
-        better = [each for each in tried if engine_cycles(problem, each.wanted) < least()]
-        worse = 0 if not found or any(each.interval < least() for each in better) else worse + 1
-        found += better
-        if worse == WORSE:
-            break
-    return found
 
 
 def _best_whole(problem: Problem, every: Sequence[Tried]) -> Plan | None:
@@ -143,31 +202,6 @@ def closest_frame(problem: Problem) -> Plan:
     wanted = Batch((assignment,), tiling=SMALL_TILES)
     plan = most_streamed(problem, wanted) or emit_batch(problem, wanted)
     return with_predictions(problem.net, problem.board, plan)
-
-
-def _in_micro_batches(trials: Trials, firsts: Sequence[Tried], best: float = inf) -> list[Tried]:
-    """These, and with as many micro-batches as one of their groups holds those that then may be better than the best so
-    far.
-
-    The most promising first.
-    """
-    found, waiting, parts = list(firsts), list(firsts), [SETTLED + LESS_SETTLED]
-    while True:
-        best, part = min([best, *map(_by_interval, found)]), min(parts[1:] or parts) - LESS_SETTLED
-        promising = [(each.interval_in(MOST_MICRO_BATCHES, part), place) for place, each in enumerate(waiting)]
-        places = [place for interval, place in sorted(promising)[:AT_ONCE] if interval < best]
-        if not places:
-            return found
-        batch = [waiting[place] for place in places]
-        waiting = [each for place, each in enumerate(waiting) if place not in places]
-        for first, longer in zip(batch, in_order(partial(trials.longest, best=best), batch), strict=True):
-            found += longer
-            parts += [each.micro_batch / first.cycles for each in longer if each.micro_batch]
-
-
-def _in_other_ways(trials: Trials, best: Tried) -> Iterator[Tried]:
-    rounds = [replace(best.wanted, tiling=tiling) for tiling in OTHER_WAYS if best.wanted.streamed]
-    return chain.from_iterable(in_order(partial(trials.otherwise, best), rounds))
 
 
 def _sizes(problem: Problem) -> Iterator[int]:

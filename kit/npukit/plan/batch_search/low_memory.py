@@ -22,6 +22,7 @@ from npukit.plan.predict.memory import FIRMWARE_BYTES, STACK_BYTES, missing_byte
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
+from npukit.plan.search.tries import Budget
 from npukit.plan.tensors.in_place import upon
 from npukit.plan.tensors.problem import Problem
 
@@ -45,15 +46,21 @@ LEAST_WEIGHT_TILES = WeightTiling(8 << 10, 1)
 
 def low_memory_plan(problem: Problem) -> Plan | None:
     """The first that fits, of groups of the smallest size, as these share constants with most others; or None."""
-    for wanted in _batches(problem):
-        if not wanted.prefetchers:  # else groups are alike, and only one of them is emitted anyway
-            alone = most_streamed(problem, replace(wanted, groups=wanted.groups[-1:]))
-            if alone is None or missing_bytes(problem.board, alone):
-                continue
-        whole = most_streamed(problem, wanted)
-        if whole and not missing_bytes(problem.board, whole):
-            return with_predictions(problem.net, problem.board, whole)
+    for plan in Budget(problem).within(_whole(problem, wanted) for wanted in _batches(problem)):
+        if plan:
+            return with_predictions(problem.net, problem.board, plan)
     return None
+
+
+def _whole(problem: Problem, wanted: Batch) -> Plan | None:
+    """The plan of a batch, if it fits; where groups differ one of them is tried before."""
+    alone = () if wanted.prefetchers else (replace(wanted, groups=wanted.groups[-1:]),)
+    plan = None
+    for each in (*alone, wanted):
+        plan = most_streamed(problem, each)
+        if plan is None or missing_bytes(problem.board, plan):
+            return None
+    return plan
 
 
 def _batches(problem: Problem) -> Iterator[Batch]:

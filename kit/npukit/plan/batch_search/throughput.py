@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from npukit.dump import lost
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import TILINGS, first_that_fits
 from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
@@ -14,8 +13,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan
-from npukit.plan.search.tries import why_not
+from npukit.plan.search.objectives import QUICK, SMALL_MESH, fastest_plan, resident_plan
+from npukit.plan.search.tries import interval, tried
 from npukit.plan.tensors.problem import Problem
 
 ROUNDS = 3
@@ -23,7 +22,7 @@ ROUNDS = 3
 
 INTERLEAVED = (1, 2, 4, 6)
 MICRO_BATCHES = (2, 4)
-"""Times as many micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
+"""Micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
 
 WEIGHT_TILED = (TILINGS[0], TILINGS[-1])
 
@@ -34,75 +33,82 @@ PRICES = (0.0, 0.06)
 
 
 def densest_plan(problem: Problem) -> Plan:
-    """The most frames a cycle on these PEs; if no batch fits, one frame at a time.
+    """The most frames a cycle on these PEs; if no batch fits or is worth it, one frame at a time.
 
     On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit.
     """
-    if len(problem.order) > SMALL_MESH and problem.board.noc:
-        plan = replicated_plan(problem) or low_memory_plan(problem)
-        return plan or closest_frame(problem)
-    best = replace(fastest_plan(problem), objective="throughput")
     if problem.board.noc is None:
-        return best
-    chosen: Batch | None = None
-    for wanted in _batches(problem):
-        for plan, tried in _interleaved(problem, wanted, best):
-            better = _better(problem, best, plan)
-            if better is not best:
-                best, chosen = better, tried
-    return _in_micro_batches(problem, chosen, best) if chosen else best
+        return replace(fastest_plan(problem), objective="throughput")
+    if len(problem.order) > SMALL_MESH:
+        return replicated_plan(problem) or low_memory_plan(problem) or closest_frame(problem)
+    return _Batches(problem).best() or replace(fastest_plan(problem), objective="throughput")
 
 
-def _in_micro_batches(problem: Problem, chosen: Batch, best: Plan) -> Plan:
-    """The best batch with more micro-batches, as long as they help."""
-    for times in MICRO_BATCHES:
-        longer = first_that_fits(problem, replace(chosen, micro_batches=chosen.micro_batches * times))
-        better = _better(problem, best, longer)
-        if better is best:
-            break
-        best = better
-    return best
+class _Batches:
+    """The batches on a small mesh, compared with each other and with a single frame."""
 
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._best = resident_plan(problem)
+        self._chosen: Batch | None = None
 
-def _interleaved(problem: Problem, wanted: Batch, best: Plan) -> Iterator[tuple[Plan, Batch]]:
-    """A batch with more and more interleaved frames, with small weight tiles and large ones, as long as it fits.
+    def best(self) -> Plan | None:
+        """The best batch, or None if a single frame is better or none fits."""
+        for _ in tried(self._problem, self._plans(), figure=interval):
+            pass
+        return self._best if self._chosen else None
 
-    Nothing if it would not be better than the best even if nothing but engines took time.
-    """
-    slower = engine_cycles(problem, wanted) >= best.predicted.interval_cycles
-    if slower and not missing_bytes(problem.board, best):
-        return
-    for tiling in WEIGHT_TILED:
-        for interleaved in INTERLEAVED:
-            tried = replace(wanted, interleaved=interleaved, tiling=tiling)
-            plan = first_that_fits(problem, tried)
-            if plan is None or (tiling != WEIGHT_TILED[0] and not plan.streams):
+    def _plans(self) -> Iterator[Plan]:
+        for wanted in self._of_all_sizes():
+            yield from self._interleaved(wanted)
+        if self._chosen:
+            yield from self._in_micro_batches(self._chosen)
+
+    def _of_all_sizes(self) -> Iterator[Batch]:
+        """The batches of each size of group and price of constants."""
+        order, size = self._problem.order, 1
+        while size <= len(order):
+            search = LatencySearch(self._problem.on(order[:size]), QUICK, fetched=True)
+            assignments = []
+            for price in PRICES:
+                assignment = search.best(price)
+                if assignment not in assignments:
+                    assignments.append(assignment)
+                    groups = groups_of(assignment, order, size)
+                    yield Batch(tuple(groups), prefetchers=tuple(order[: len(order) % size]))
+            size *= 2
+
+    def _interleaved(self, wanted: Batch) -> Iterator[Plan]:
+        """A batch with more and more interleaved frames, with small weight tiles and large ones, as long as it fits.
+
+        Nothing if it would not be better than the best even if nothing but engines took time.
+        """
+        slower = engine_cycles(self._problem, wanted) >= interval(self._best)
+        if slower and not missing_bytes(self._problem.board, self._best):
+            return
+        for tiling in WEIGHT_TILED:
+            for interleaved in INTERLEAVED:
+                each = replace(wanted, interleaved=interleaved, tiling=tiling)
+                plan = first_that_fits(self._problem, each)
+                if plan is None or (tiling != WEIGHT_TILED[0] and not plan.streams):
+                    break
+                yield self._compared(plan, each)
+
+    def _in_micro_batches(self, best: Batch) -> Iterator[Plan]:
+        """The best batch with more and more micro-batches, as long as they help."""
+        for count in MICRO_BATCHES:
+            longer = replace(best, micro_batches=count)
+            plan = first_that_fits(self._problem, longer)
+            if plan:
+                yield self._compared(plan, longer)
+            if self._chosen is not longer:
                 break
-            yield plan, tried
 
-
-def _better(problem: Problem, best: Plan, plan: Plan | None) -> Plan:
-    """The one of two plans with the shorter interval, if it fits; more frames must be worth it."""
-    if plan is None:
-        return best
-    timed = with_predictions(problem.net, problem.board, plan, ROUNDS)
-    worth = WORTH if timed.frames > best.frames else 1
-    shorter = timed.predicted.interval_cycles < worth * best.predicted.interval_cycles
-    taken, left = (timed, best) if shorter or missing_bytes(problem.board, best) else (best, timed)
-    lost(left.headline, lambda: why_not(problem, left, taken))
-    return taken
-
-
-def _batches(problem: Problem) -> Iterator[Batch]:
-    """The batches of each size of group and price of constants."""
-    size = 1
-    while size <= len(problem.order):
-        search = LatencySearch(problem.on(problem.order[:size]), QUICK, fetched=True)
-        assignments = []
-        for price in PRICES:
-            assignment = search.best(price)
-            if assignment not in assignments:
-                assignments.append(assignment)
-                groups = groups_of(assignment, problem.order, size)
-                yield Batch(tuple(groups), prefetchers=tuple(problem.order[: len(problem.order) % size]))
-        size *= 2
+    def _compared(self, plan: Plan, wanted: Batch) -> Plan:
+        """The plan with its predictions, taken if its interval is shorter; more frames must be worth it."""
+        timed = with_predictions(self._problem.net, self._problem.board, plan, ROUNDS)
+        worth = WORTH if timed.frames > self._best.frames else 1
+        shorter = interval(timed) < worth * interval(self._best)
+        if shorter or missing_bytes(self._problem.board, self._best):
+            self._best, self._chosen = timed, wanted
+        return timed

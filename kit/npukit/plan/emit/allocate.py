@@ -61,6 +61,7 @@ def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patien
     emitter = Emitter(problem, {0: useful(problem.graph, assignment)}, Ends(root, root), patient=patient)
     emitter.emit_frame(0)
     emitter.end()
+    problem.work.done += emitter.traffic.size
     return finished(problem.graph, problem.board, emitter.traffic, objective)
 
 

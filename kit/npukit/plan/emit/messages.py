@@ -72,6 +72,11 @@ class Traffic:
         """Flags by use: those of the micro-batches before."""
         self._clocks = Clocks(pes)
 
+    @property
+    def size(self) -> int:
+        """The steps and messages so far."""
+        return len(self.messages) + sum(len(program.steps) for program in self.programs.values())
+
     def step(self, pe: int, step: Step) -> int:
         """Append a step; its index."""
         program = self.programs[pe]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -12,7 +12,7 @@ from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.neighbours import WEIGHTS, MappingOf, Neighbours, are_possible
 from npukit.plan.search.objectives import effort_on
 from npukit.plan.search.splits import Splits
-from npukit.plan.search.tries import planned
+from npukit.plan.search.tries import Budget, latency, planned
 from npukit.plan.search.tuned_choices import spelled
 from npukit.plan.tensors.problem import Problem
 
@@ -26,7 +26,7 @@ class Candidate(Generic[Choice]):
 
 
 class Alternatives:
-    """Alternative mappings of one frame of a net on the PEs of an order."""
+    """Alternative mappings of one frame of a net on the PEs of an order, as many as a budget allows."""
 
     spelled = staticmethod(spelled)
 
@@ -45,18 +45,16 @@ class Alternatives:
 
     def searched(self) -> Iterator[Candidate[MappingOf]]:
         """The results of the planner's search where moving data weighs more or less; its own answer first."""
-        for weight in WEIGHTS:
-            search = LatencySearch(self._problem, effort_on(self._problem.order), moves_weigh=weight)
-            yield from self._candidate(search.best_splits())
+        effort = effort_on(self._problem.order)
+        searches = (LatencySearch(self._problem, effort, moves_weigh=weight) for weight in WEIGHTS)
+        return self._candidates(search.best_splits() for search in searches)
 
     def neighbours(self, splits: MappingOf, known: Callable[[MappingOf], bool]) -> Iterator[Candidate[MappingOf]]:
         """The neighbours without those that are known."""
-        for changed in self._neighbours.of(splits):
-            if not known(changed):
-                yield from self._candidate(changed)
+        return self._candidates(changed for changed in self._neighbours.of(splits) if not known(changed))
 
-    def _candidate(self, splits: MappingOf) -> Iterator[Candidate[MappingOf]]:
-        """The candidate; none if it does not fit."""
-        plan = self.plan(splits)
-        if plan:
-            yield Candidate(splits, plan.predicted.latency_cycles)
+    def _candidates(self, choices: Iterable[MappingOf]) -> Iterator[Candidate[MappingOf]]:
+        """The choices that fit."""
+        for splits, plan in Budget(self._problem).within((each, self.plan(each)) for each in choices):
+            if plan:
+                yield Candidate(splits, latency(plan))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from npukit.accel.interface import Cost, Engines
 from npukit.board.board import Board
@@ -20,6 +20,13 @@ def silent(text: str) -> None:
     del text
 
 
+@dataclass
+class Work:
+    """Steps and messages that have been emitted: what a search has spent, the same on every machine."""
+
+    done: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A graph of ops, the board and the engines that run them, and the PEs they may use: all live ones unless given.
@@ -32,6 +39,7 @@ class Problem:
     engines: Engines
     order: Sequence[int] = ()
     tell: Tell = silent
+    work: Work = field(default_factory=Work)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", tuple(self.order or pes_in_order(self.board)))
