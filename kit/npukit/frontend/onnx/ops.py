@@ -17,6 +17,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx.conv import Conv, ConvTranspose
+from npukit.frontend.onnx.detection import NonMaxSuppression
 from npukit.frontend.onnx.integers import INTEGERS
 from npukit.frontend.onnx.norms import NORMS
 from npukit.frontend.onnx.recurrent import RECURRENT
@@ -166,6 +167,7 @@ CONVERTERS: Mapping[str, Any] = {
     "Gather": Gather,
     "Max": Max,
     "Min": Min,
+    "NonMaxSuppression": NonMaxSuppression,
     "Pad": Pad,
     "Pow": Pow,
     "Resize": Resize,

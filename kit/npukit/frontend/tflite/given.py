@@ -1,38 +1,15 @@
-"""Ops of a TFLite file that are C here: those of `templates/ops`, and custom ops for which a user has C."""
+"""Custom ops of a TFLite file for which a user has C."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
 
-from tvm import relax
-
-from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, tensor_type
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
-from npukit.net.importer.given import Words, call_of
-
-
-@cache
-def text_of(file: str) -> str:
-    """The C of one of `templates/ops`."""
-    return (data_folder("templates") / "ops" / file).read_text(encoding="utf-8")
-
-
-def made_by(
-    emitter: Emitter,
-    file: str,
-    operands: Sequence[Any],
-    result: tuple[tuple[int, ...], str],
-    words: Words | None = None,
-    work_bytes: int = 0,
-) -> relax.Var:
-    """The result, of this shape and type, of the C of a file of `templates/ops`."""
-    name = file.rpartition("/")[2].removesuffix(".c")
-    return emitter.emit(call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes))
+from npukit.net.importer.given import call_of
 
 
 def by_users(given: Mapping[str, str]) -> dict[str, Converter]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from npukit.frontend.tflite import elementwise, further, linear, movement, recurrent, wide, wide_linear
+from npukit.frontend.tflite.detection import DETECTION
 from npukit.frontend.tflite.elementwise import Converter, binary, clip, pool, unary
 from npukit.frontend.tflite.emit import operators
 from npukit.frontend.tflite.further import of_truth, reduction
@@ -119,5 +120,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "UNPACK": further.unpack,
     "ZEROS_LIKE": unary(operators.zeros_like),
     custom_kind("Convolution2DTransposeBias"): linear.mediapipe_transpose_conv,
+    **DETECTION,
     **SIGNAL,
 }

@@ -12,9 +12,9 @@ import numpy as np
 from tvm import relax
 
 from npukit.errors import NpukitError
+from npukit.frontend.given import made_by
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
-from npukit.frontend.tflite.given import made_by
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
 
 GAINS = 125
@@ -32,7 +32,7 @@ def _code(emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], pl
     """A result like one of the op's, of C that knows the op's options."""
     tensor = emitter.tensor(op.outputs[place])
     words = {name: int(value) for name, value in options_of(op).items()} | more.pop("words", {})
-    return made_by(emitter, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, **more)
+    return made_by(emitter.builder, f"signal/{file}.c", operands, (tensor.shape, tensor.dtype), words, **more)
 
 
 def _by(file: str, table: np.ndarray | None = None) -> Converter:

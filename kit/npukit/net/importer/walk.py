@@ -207,7 +207,9 @@ def net_and_views(
 def is_float(module: IRModule) -> bool:
     """True if there are floats, and no activation is quantised, beforehand or at run time; constants may be."""
     kinds, values = (_is_quantisation, _sums_integers, _computes_integers), _values(module)
-    return any(map(_is_float, values)) and not any(kind(value) for kind in kinds for value in values)
+    return any(map(_is_float, (*module["main"].params, *values))) and not any(
+        kind(value) for kind in kinds for value in values
+    )
 
 
 def _is_float(value: Any) -> bool:
