@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from npukit.net import ops
 from npukit.net.matrices import untransposed
 from npukit.net.net import Net, Op
+from npukit.net.norms import norm_constants
 from npukit.net.specs.table import output_shape
 from npukit.net.tensor import Quantization, Tensor
 
@@ -154,6 +155,18 @@ def softmax(bundle: Bundle) -> None:
     source = bundle.activation((*shape, bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.extent(2, 20)))
     output = Quantization((1 / 256,), (-128,))
     bundle.add(ops.Softmax(float(bundle.random.uniform(0.5, 2))), source, quantization=output)
+
+
+def norm(bundle: Bundle) -> None:
+    shape = tuple(bundle.pick(1, 4) for _ in range(bundle.pick(0, 3)))
+    length = bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.extent(1, 20)
+    source, target = bundle.quantization(), bundle.quantization()
+    gains, biases = bundle.random.normal(size=(2, length))
+    epsilon, centred = 10.0 ** bundle.pick(-9, 4), bool(bundle.pick(0, 1))
+    made = norm_constants(gains, biases, epsilon, source, target, centred=centred)
+    constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+    attributes = replace(made.attributes, clamp=bundle.clamp())
+    bundle.add(attributes, bundle.activation((*shape, length), source), *constants, quantization=target)
 
 
 def _two_operands(bundle: Bundle, quantization: Quantization | None = None) -> tuple[str, str]:
@@ -345,6 +358,7 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "mean": mean,
     "minimum": _choice(ops.Minimum()),
     "multiply": _arithmetic(ops.Multiply),
+    "norm": norm,
     "pad": pad,
     "prelu": prelu,
     "quantize": quantize,

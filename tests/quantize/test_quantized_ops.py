@@ -194,7 +194,7 @@ def test_a_layer_norm_in_small_ops_is_one(spelling: str, ends: str, tmp_path: Pa
         "t": weights(1, 1, 8),
     }
     kept = {name: value for name, value in constants.items() if any(name in each.input for each in nodes)}
-    check(tmp_path, ROWS, nodes, ["tvm_code"], **kept)
+    check(tmp_path, ROWS, nodes, ["norm"], **kept)
 
 
 def test_a_norm_over_other_axes_stays_as_it_is(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from textwrap import indent
 
 from npukit.accel.interface import ConstantArray, Tile
 from npukit.codegen.c_text import function_bodies, tidied_body, wrapped
-from npukit.codegen.tir_ops import blend, elementwise, filters, movement, pooling, softmax, transposed
+from npukit.codegen.tir_ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed
 from npukit.codegen.tir_ops.fixed_point import helper_functions
 from npukit.codegen.tvm_door import Function, Parameter, define, print_c
 from npukit.errors import NpukitError
@@ -32,6 +32,7 @@ KERNELS: Mapping[str, Callable[..., None]] = {
     "maximum": elementwise.maximum,
     "mean": blend.mean,
     "minimum": elementwise.minimum,
+    "norm": norm.norm,
     "multiply": elementwise.multiply,
     "pad": movement.pad,
     "prelu": elementwise.prelu,

@@ -19,6 +19,7 @@ from npukit.codegen.tvm_door import (
     let,
     loop,
     number,
+    quotient,
     select,
 )
 
@@ -45,6 +46,10 @@ def rounded_shift(value: Expr, bits: Expr) -> Expr:
 
 def reciprocal(value: Expr) -> Expr:
     return call("reciprocal_of_one_plus", value)
+
+
+def inverse_root(value: Expr) -> Expr:
+    return call("inverse_root", value)
 
 
 def helper_functions() -> list[tuple[str, Function]]:
@@ -100,6 +105,21 @@ def _reciprocal(value: Expr) -> None:
     give(call("saturating_shift", x.value, 1))
 
 
+def _inverse_root(value: Expr) -> None:
+    whole = let("whole", cast("uint32", value))
+    root = Local("root", "uint32", 0)
+    with loop("step", 0, 16) as step:
+        tried = let("tried", root.value + (number("uint32", 1 << 15) >> cast("uint32", step)))
+        root.set(select(tried * tried <= whole, tried, root.value))
+    rest = (whole - root.value * root.value) << number("uint32", 14)
+    precise = let("precise", (root.value << number("uint32", 15)) + quotient(rest, root.value))
+    first = let("first", quotient(number("uint32", 1 << 31), root.value) << number("uint32", 15))
+    error = let("error", number("int64", 1 << 61) - cast("int64", precise) * cast("int64", first))
+    step = ((error >> number("int64", 30)) * cast("int64", first)) >> number("int64", 31)
+    result, most = let("result", cast("int64", first) + step), number("int64", (1 << 31) - 1)
+    give(cast("int32", select(result > most, most, result)))
+
+
 _HELPERS: tuple[tuple[str, tuple[str, ...], Callable[..., None], str], ...] = (
     ("clamp", ("value", "low", "high"), _clamp, "value, or the bound it is beyond"),
     ("high_product", ("a", "b"), _high_product, "The high half of 2 a b, rounded; not both may be INT32_MIN"),
@@ -122,6 +142,12 @@ _HELPERS: tuple[tuple[str, tuple[str, ...], Callable[..., None], str], ...] = (
         ("value",),
         _reciprocal,
         "1 / (1 + value) for 0 <= value < 1, all in Q0.31: three Newton steps in Q2.29",
+    ),
+    (
+        "inverse_root",
+        ("value",),
+        _inverse_root,
+        "2^46 / sqrt(value) of a value in 32 bits without sign, the first two of which are not 0",
     ),
 )
 """Name, parameters, statements, comment."""

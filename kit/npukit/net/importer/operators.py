@@ -25,6 +25,7 @@ OPERATORS: Mapping[str, Callable[[Walk, Site], View]] = {
     "nn.avg_pool2d": pooling.average_pool,
     "nn.max_pool1d": pooling.max_pool,
     "nn.max_pool2d": pooling.max_pool,
+    "nn.layer_norm": reduction.layer_norm,
     "nn.prelu": elementwise.prelu,
     "nn.softmax": elementwise.softmax,
     "subtract": elementwise.subtract,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import View, straight
 from npukit.net.importer.elementwise import requantized
-from npukit.net.importer.expressions import IntegerConstant, resolve, shape_of
+from npukit.net.importer.expressions import IntegerConstant, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
-from npukit.net.ops import ArgMax, Concat, Mean, Reshape
+from npukit.net.norms import norm_constants
+from npukit.net.ops import ArgMax, Concat, Mean, Norm, Reshape
 from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
@@ -69,6 +73,33 @@ def concat(walk: Walk, site: Site) -> View:
     ]
     axis = order.index(int(site.core.attrs.axis) % rank)
     return walk.settled(walk.add(site.unclipped, Concat(axis), inputs, order, name), site)
+
+
+def layer_norm(walk: Walk, site: Site) -> View:
+    """A norm of the last axis, in whatever order the others lie."""
+    call, rank = site.core, len(site.shape)
+    view, (gains, biases) = walk.activation(call.args[0]), (_reals(walk, end) for end in call.args[1:3])
+    if [int(axis) % rank for axis in call.attrs.axes] != [rank - 1]:
+        raise NpukitError("it is a norm of more than the last axis")
+    order = (*(axis for axis in view.order if axis != rank - 1), rank - 1)
+    data, name = walk.assembly.arranged(view, order), walk.assembly.new_name(Norm.kind)
+    source, epsilon = walk.assembly.quantization(data), float(call.attrs.epsilon)
+    assert source is not None
+    made = norm_constants(gains, biases, epsilon, source, site.quantization, centred=True)
+    constants = [
+        walk.assembly.constant(f"{name}_{role}", values, None)
+        for role, values in (("multipliers", made.multipliers), ("offsets", made.offsets))
+    ]
+    return walk.add(site, replace(made.attributes, clamp=site.clamp), [data, *constants], order, name)
+
+
+def _reals(walk: Walk, expression: Any) -> np.ndarray:
+    """The real numbers of a constant, quantised or not."""
+    constant = walk.constant(expression)
+    real = constant_value(expression, walk.definitions) if constant is None else constant.real
+    if real is None:
+        raise NpukitError("its factors, or what it adds, are not constant")
+    return np.ravel(real)
 
 
 def _part(walk: Walk, expression: Any, wanted: Quantization) -> View | IntegerConstant:

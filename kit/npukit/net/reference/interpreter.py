@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
-from npukit.net.reference import arithmetic, blend, convolution, movement, pooling, softmax, tvm_code
+from npukit.net.reference import arithmetic, blend, convolution, movement, norm, pooling, softmax, tvm_code
 
 Kernel = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
 """Computes an op's output from its inputs. All activations carry a leading axis of cases; constants do not."""
@@ -28,6 +28,7 @@ KERNELS: Mapping[str, Kernel] = {
     "maximum": arithmetic.maximum,
     "mean": blend.mean,
     "minimum": arithmetic.minimum,
+    "norm": norm.norm,
     "multiply": arithmetic.multiply,
     "pad": movement.pad,
     "prelu": arithmetic.prelu,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
-from npukit.net.ops import ArgMax, AveragePool, MaxPool, Mean, ResizeBilinear, ResizeNearest, Softmax, TopK
+from npukit.net.norms import LARGEST_EPSILON, LARGEST_SHIFT, LONGEST
+from npukit.net.ops import ArgMax, AveragePool, MaxPool, Mean, Norm, ResizeBilinear, ResizeNearest, Softmax, TopK
 from npukit.net.specs.fields import AxisRule, InputRule, cuttable_but, last_axis, of_window, same_axes
 from npukit.net.specs.shapes import Shape, check_axes, images, same, windows
 from npukit.net.specs.spec import Example, OpSpec, Scales, names
@@ -39,6 +42,20 @@ def _resize(net: Net, op: Op) -> Shape:
         if not used or not all(0 <= place < size for place in used):
             raise NpukitError(f"it takes rows or columns that an input of shape {list(shape)} has not")
     return shape[0], len(attributes.rows), len(attributes.columns), shape[3]
+
+
+def _norm(net: Net, op: Op) -> Shape:
+    attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
+    assert isinstance(attributes, Norm)
+    if any(net.constants[each].shape != shape[-1:] or net.constants[each].dtype != np.int32 for each in op.inputs[1:]):
+        raise NpukitError(f"its multipliers and offsets are not int32[{shape[-1]}]")
+    if shape[-1] > LONGEST or not (
+        1 <= attributes.shift <= LARGEST_SHIFT and 1 <= attributes.epsilon <= LARGEST_EPSILON
+    ):
+        raise NpukitError(
+            f"rows of {shape[-1]}, shift {attributes.shift} or epsilon {attributes.epsilon} are too large"
+        )
+    return shape
 
 
 def _argmax(net: Net, op: Op) -> Shape:
@@ -138,6 +155,19 @@ POOLS = (
         cuttable=cuttable_but(_field_of_rows, last_axis),
         names=names("SOFTMAX", "QLinearSoftmax Softmax"),
         core_cycles=(61, 0, 160),
+    ),
+    OpSpec(
+        Norm,
+        _norm,
+        Example(
+            "norm(x, m, o) shift=12",
+            constants="\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo"),
+        ),
+        operands=(3, 3),
+        field=_field_of_rows,
+        cuttable=cuttable_but(_field_of_rows, last_axis),
+        names=names("", "LayerNormalization"),
+        core_cycles=(40, 0, 500),
     ),
     OpSpec(
         ResizeBilinear,

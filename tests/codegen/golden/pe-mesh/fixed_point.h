@@ -60,4 +60,20 @@ static inline int32_t reciprocal_of_one_plus(int32_t value)
     return saturating_shift(x, 1);
 }
 
+/* 2^46 / sqrt(value) of a value in 32 bits without sign, the first two of which are not 0. */
+static inline int32_t inverse_root(int32_t value)
+{
+    uint32_t whole = (uint32_t)value;
+    uint32_t root = (uint32_t)0;
+    for (int32_t step = 0; step < 16; step++) {
+        uint32_t tried = root + ((uint32_t)32768 >> (uint32_t)step);
+        root = tried * tried <= whole ? tried : root;
+    }
+    uint32_t precise = (root << (uint32_t)15) + (((whole - root * root) << (uint32_t)14) / root);
+    uint32_t first = ((uint32_t)2147483648 / root) << (uint32_t)15;
+    int64_t error = (int64_t)2305843009213693952 - (int64_t)precise * (int64_t)first;
+    int64_t result = (int64_t)first + (((error >> (int64_t)30) * (int64_t)first) >> (int64_t)31);
+    return (int32_t)(result > (int64_t)2147483647 ? (int64_t)2147483647 : result);
+}
+
 #endif

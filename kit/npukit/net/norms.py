@@ -1,0 +1,49 @@
+"""Layer norm and RMS norm in integers: the constants of one, given what it does to real numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.ops import Norm
+from npukit.net.tensor import Quantization
+
+LONGEST = 4096
+"""Elements of a row whose sums fit the core's registers."""
+LARGEST_EPSILON = 1 << 60
+OFFSET_BITS, MULTIPLIER_BITS = 30, 31
+LARGEST_SHIFT = 22
+
+
+@dataclass(frozen=True, eq=False)
+class NormConstants:
+    """The attributes of a norm, and its multipliers and offsets."""
+
+    attributes: Norm
+    multipliers: np.ndarray
+    offsets: np.ndarray
+
+
+def headroom(length: int) -> int:
+    """Bits of the largest root of a row's length: no normalised number is larger than 2 to that."""
+    return ceil(log2(length) / 2)
+
+
+def norm_constants(
+    gains: np.ndarray, biases: np.ndarray, epsilon: float, source: Quantization, target: Quantization, *, centred: bool
+) -> NormConstants:
+    """The constants for `gains` * normalised + `biases`, `epsilon` in real numbers as well."""
+    length = gains.size
+    spread = min(max(round(epsilon * (length / source.scale) ** 2), 1), LARGEST_EPSILON)
+    factors = gains.astype(np.float64) / target.scale * 2.0 ** (3 + headroom(length))
+    added = biases.astype(np.float64) / target.scale + target.zero_point
+    limits = [(factors, MULTIPLIER_BITS), (added, OFFSET_BITS)]
+    shift = min(LARGEST_SHIFT, *(bits - 1 - ceil(log2(max(np.abs(values).max(), 1e-30))) for values, bits in limits))
+    if shift < 1 or length > LONGEST:
+        raise NpukitError(f"a norm of {length} with such factors does not fit its fixed point")
+    multipliers, offsets = (np.rint(values * 2.0**shift).astype(np.int64) for values in (factors, added))
+    attributes = Norm(centred=centred, epsilon=spread, shift=shift)
+    return NormConstants(attributes, multipliers.astype(np.int32), (offsets + (1 << (shift - 1))).astype(np.int32))
