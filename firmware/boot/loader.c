@@ -1,7 +1,7 @@
 /* What runs on the root PE after a restart: it starts the image in the flash, or listens to the host. */
 #include <stdbool.h>
 
-#include "fault.h"
+#include "core.h"
 #include "flash.h"
 #include "hal.h"
 #include "mesh_load.h"

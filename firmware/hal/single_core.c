@@ -2,36 +2,21 @@
 #include "single_core.h"
 
 #include "board.h"
+#include "core.h"
 #include "hal.h"
-
-/* Armv7-M, Application Interrupt and Reset Control Register. */
-#define AIRCR (*(volatile uint32_t *)0xE000ED0CU)
-enum { AIRCR_RESET = 0x05FA0004 };
-
-/* Armv7-M: the debug exception and monitor control register, and that of the data watchpoint and trace unit. */
-#define DEMCR (*(volatile uint32_t *)0xE000EDFC)
-#define DWT_CTRL (*(volatile uint32_t *)0xE0001000)
-enum { TRACE_ENABLE = 1 << 24, COMPARATORS_SHIFT = 28 };
 
 /* Until the bytes that a UART holds are on the wire. */
 enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
 static uint64_t cycles_before; /* up to the clock's value last seen */
 static uint32_t last_value;
-static uint32_t instructions_per_tick; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
-
-/* QEMU has no watchpoint unit: its registers read as 0. A Cortex-M4's has comparators. */
-static bool is_qemu(void)
-{
-    DEMCR |= TRACE_ENABLE;
-    return DWT_CTRL >> COMPARATORS_SHIFT == 0;
-}
+static uint32_t instructions_per_1000_ticks; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
 
 void clock_begin(void)
 {
     last_value = clock_now();
-    if (BOARD_INSTRUCTIONS_PER_TICK != 0U && is_qemu()) {
-        instructions_per_tick = BOARD_INSTRUCTIONS_PER_TICK;
+    if (BOARD_INSTRUCTIONS_PER_1000_TICKS != 0U && core_is_qemu()) {
+        instructions_per_1000_ticks = BOARD_INSTRUCTIONS_PER_1000_TICKS;
     }
 }
 
@@ -47,7 +32,7 @@ uint64_t hal_cycles(void)
 void hal_count(struct hal_counters *counters)
 {
     counters->cycles = hal_cycles();
-    counters->instructions = counters->cycles * instructions_per_tick;
+    counters->instructions = counters->cycles * instructions_per_1000_ticks / 1000U;
     counters->asleep = 0;
 }
 
@@ -78,10 +63,7 @@ _Noreturn void hal_reset(void)
     const uint64_t sent = hal_cycles() + CYCLES_TO_SEND;
     while (hal_cycles() < sent) {
     }
-    AIRCR = AIRCR_RESET;
-    for (;;) {
-        hal_wait();
-    }
+    core_restart();
 }
 
 uint32_t hal_pe(void)

@@ -35,7 +35,7 @@ def build_networks(
     wanted: Sequence[Network], board: Board, output: Path, options: Options, progress: Progress
 ) -> dict[str, Build]:
     """Everything `npukit build` does with several models."""
-    toolchain = find_toolchain(options.toolchain)
+    toolchain = find_toolchain(options.toolchain, board.core.type)
     compiled = compile_networks(wanted, board, options, progress)
     with new_build_folder(output) as folder:
         relays: list[Relay] = []

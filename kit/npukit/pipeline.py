@@ -124,7 +124,7 @@ class Compiled:
 
 def build_folder(model: Path, board: Board, output: Path, options: Options, progress: Progress) -> Build:
     """Everything `npukit build` does."""
-    toolchain = find_toolchain(options.toolchain)
+    toolchain = find_toolchain(options.toolchain, board.core.type)
     with toolchain.warmed_up(board.core.type):
         compiled = compile_network(model, board, options, progress)
         dumped(PLAN, lambda: print_plan(compiled.plan))
@@ -143,7 +143,7 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     planned = plan_with_kernels(net, build.board, engines, options.objective, options.pes, advice)
     with new_build_folder(output) as folder:
         compiled = Compiled(prepared, build.board, planned, options, preference=advice.preference)
-        fill_folder(folder, compiled, find_toolchain(options.toolchain), progress)
+        fill_folder(folder, compiled, find_toolchain(options.toolchain, build.board.core.type), progress)
     return load_build(output)
 
 

@@ -40,7 +40,9 @@ class _Program:
 
 PROGRAMS = (
     _Program("arm-none-eabi-gcc", "compiling firmware, instead of ziglang", "apt install gcc-arm-none-eabi"),
+    _Program("riscv64-unknown-elf-gcc", "the same for RISC-V", "apt install gcc-riscv64-unknown-elf"),
     _Program("qemu-system-arm", "--on qemu", "apt install qemu-system-arm"),
+    _Program("qemu-system-riscv32", "--on qemu for RISC-V", "apt install qemu-system-misc"),
     _Program("renode", "--on renode", "https://github.com/renode/renode/releases"),
     _Program("renode-test", "the Robot tests of a build's project/renode", "https://github.com/renode/renode/releases"),
     _Program("openocd", "npukit flash on boards that it writes", "apt install openocd"),

@@ -23,13 +23,19 @@ def wrong(folder: Path, text: str) -> str:
 
 def test_the_boards_that_ship() -> None:
     assert [(board.name, board.pe_count) for board in known_boards()] == [
+        ("microbit", 1),
         ("mps2-an385", 1),
         ("mps2-an386", 1),
+        ("mps2-an500", 1),
+        ("mps2-an505", 1),
+        ("mps3-an547", 1),
         ("netduinoplus2", 1),
         ("nrf52840-dk", 1),
         ("pe-mesh", 16),
         ("pe-mesh-152", 152),
         ("pe-mesh-7296", 7296),
+        ("riscv-virt", 1),
+        ("riscv-virt-f", 1),
         ("stm32f4-disco", 1),
     ]
 

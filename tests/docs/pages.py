@@ -26,8 +26,8 @@ from typer.testing import CliRunner
 
 from helpers import CHECKOUT
 from npukit import api
+from npukit.board.cores import CORTEX_M
 from npukit.cli.main import app
-from npukit.project.toolchain import GCC
 
 PAGES = sorted([*CHECKOUT.glob("docs/*.md"), CHECKOUT / "README.md"])
 
@@ -126,7 +126,7 @@ def _newcomers_machine(folder: Path) -> Iterator[None]:
     which, own = shutil.which, {"NPUKIT_TUNED": str(folder / "tuned.json"), "XDG_CONFIG_HOME": str(folder / "config")}
 
     def found(name: str, *rest: object, **more: object) -> str | None:
-        return None if name == GCC else which(name, *rest, **more)  # pyright: ignore
+        return None if name == CORTEX_M.gcc else which(name, *rest, **more)  # pyright: ignore
 
     with mock.patch.dict(os.environ, own), mock.patch("shutil.which", found):
         yield

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
+from helpers import first_of, models
 from npukit import api
+from npukit.board.board import Board, known_boards, load_board
 
 MODEL = DIGITS / "digits_int8.tflite"
-QEMU_BOARDS = {"Cortex-M3": "mps2-an385", "Cortex-M4F": "mps2-an386"}
+QEMU_BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards()]) if "qemu" in board.runs_on}
 MESH = """like = "pe-mesh"
 name = "m3-mesh"
 summary = "a mesh of cores without FPU and DSP instructions"
@@ -22,15 +24,33 @@ clock_hz = 300_000_000
 """
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@pytest.mark.parametrize("compiler", first_of(["zig", "gcc"]))
 @pytest.mark.parametrize("core", QEMU_BOARDS)
 def test_a_stock_board_of_each_core_on_qemu(core: str, compiler: str, tmp_path: Path) -> None:
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not installed")
-    built = shared_build(MODEL, tmp_path / "build", QEMU_BOARDS[core], toolchain=compiler)
+    board = load_board(QEMU_BOARDS[core])
+    _skip_without(board, compiler)
+    built = shared_build(MODEL, tmp_path / "build", board.name, toolchain=compiler)
     assert api.validate(built.folder, on="qemu").passed
     kernel = built.manifest.summary["ops"][0]["kernel"]
-    assert ("DSP instructions, which a Cortex-M3 lacks" in kernel) == (core == "Cortex-M3")
+    assert (f"DSP instructions, which the {core} lacks" in kernel) == (board.core.type.assembly != "all")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8"])
+@pytest.mark.parametrize("core", [core for core in QEMU_BOARDS if core != "Cortex-M0"])
+def test_networks_of_mlperf_tiny_on_each_core(core: str, name: str, tmp_path: Path) -> None:
+    """All cores but the Cortex-M0, whose board has 16 KB."""
+    board = load_board(QEMU_BOARDS[core])
+    _skip_without(board, "zig")
+    built = shared_build(models() / f"{name}.tflite", tmp_path / "build", board.name, toolchain="zig")
+    assert api.validate(built.folder, on="qemu").passed
+
+
+def _skip_without(board: Board, compiler: str) -> None:
+    architecture = board.core.type.architecture
+    for program in (architecture.qemu, *([architecture.gcc] if compiler == "gcc" else [])):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
 
 
 def test_a_mesh_of_cores_without_fpu(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def test_a_session_not_yet_open_says_so() -> None:
 
 
 def test_causes_that_no_bit_tells_are_shown_as_they_are() -> None:
-    assert explain_fault(0) == "fault status 0x00000000"
+    assert explain_fault(0) == "a fault of which the core does not say more"
+    assert explain_fault(1 << 31 | 7) == "store to forbidden memory"
     assert explain_fault(1 << 9 | 1 << 15) == "bus error on a data access"
 
 

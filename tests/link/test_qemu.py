@@ -39,7 +39,7 @@ def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "board.h").write_text(board_header(board))
     firmware = data_folder("firmware")
     sources = [*server_sources(), DEVICE / "mps2.c", DEVICE / "shifter.c"]
-    sources += [firmware / "startup" / f"{name}.c" for name in ("fault", "startup")]
+    sources += [firmware / "startup" / "startup.c", *(firmware / "cortex_m").glob("*.c")]
     sources += [firmware / "hal" / f"{name}.c" for name in ("mps2_an386", "single_core")]
     sources += [firmware / "libc" / "string.c"]
     options = [
@@ -47,6 +47,7 @@ def program(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
         *WARNINGS,
         *includes(),
         f"-I{folder}",
+        f"-I{firmware / 'cortex_m'}",
         "-DPES=1",
         "-DPE=0",
         "-nostdlib",  # the machine may have no C library for the core
@@ -65,7 +66,7 @@ def board_header(board: Board) -> str:
         "UART_BASE": board.uart.base,
         "UART_BAUD": board.uart.baud,
         "CLOCK_HZ": board.core.clock_hz,
-        "INSTRUCTIONS_PER_TICK": board.qemu.instructions_per_tick,
+        "INSTRUCTIONS_PER_1000_TICKS": int(1000 * board.qemu.instructions_per_tick),
     }
     return "#include <stdint.h>\n" + "".join(f"#define BOARD_{name} {value}U\n" for name, value in numbers.items())
 

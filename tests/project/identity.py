@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from npukit.board.board import Board, load_board
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.codegen.sources import Sources
 from npukit.data import data_folder
 from npukit.project.compile import BuiltImage, build_images
 from npukit.project.files import Project
 from npukit.project.render import About, render_project
-from npukit.project.toolchain import GCC, Toolchain, find_toolchain
+from npukit.project.toolchain import Toolchain, find_toolchain
 
 NET = Path(__file__).parents[1] / "firmware" / "identity_net" / "net.c"
 CONSTANT_BYTES, ACTIVATION_BYTES = 16, 64 + 16 + 128
@@ -27,11 +28,12 @@ class Built:
     images: list[BuiltImage]
 
 
-def toolchain(name: str) -> Toolchain:
+def toolchain(name: str, core: CoreType = CORTEX_M4F) -> Toolchain:
     """The toolchain, or skip: GCC is not everywhere, zig comes with the package."""
-    if name == "gcc" and shutil.which(GCC) is None:
-        pytest.skip(f"{GCC} is not installed")
-    return find_toolchain(name)
+    gcc = core.architecture.gcc
+    if name == "gcc" and shutil.which(gcc) is None:
+        pytest.skip(f"{gcc} is not installed")
+    return find_toolchain(name, core)
 
 
 def identity_sources(
@@ -50,7 +52,8 @@ def identity_sources(
 
 def build_identity(board_name: str, with_toolchain: str, folder: Path, *sources: Sources) -> Built:
     """The identity net, or other sources, for a board by a toolchain."""
-    board, compiler = load_board(board_name), toolchain(with_toolchain)
+    board = load_board(board_name)
+    compiler = toolchain(with_toolchain, board.core.type)
     project = render_project(
         sources or [identity_sources(board)], board, About("identity", BUILD_ID), folder / "project"
     )

@@ -22,20 +22,21 @@ PAINT = (0x5AFEC0DE).to_bytes(4, "little")
 
 @contextmanager
 def running(built: Built, board: str = BOARD) -> Iterator[Session]:
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("qemu-system-arm is not installed")
+    program = load_board(board).core.type.architecture.qemu
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
     machine = QemuMachine(load_board(board), built.images[0].elf)
     with Session(machine, bytes.fromhex(BUILD_ID), answer_seconds=5) as session:
         yield session
 
 
-def built_with(folder: Path, compiler: str, *changes: tuple[str, str]) -> Built:
+def built_with(folder: Path, compiler: str, *changes: tuple[str, str], board: str = BOARD) -> Built:
     """The identity net with changes in its text."""
     net = NET.read_text().replace("{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}", _build_id_as_c())
     for old, new in changes:
         assert old in net
         net = net.replace(old, new)
-    return build_identity(BOARD, compiler, folder, identity_sources(load_board(BOARD), net=net))
+    return build_identity(board, compiler, folder, identity_sources(load_board(board), net=net))
 
 
 def _build_id_as_c() -> str:
@@ -70,14 +71,26 @@ def _stack_used(session: Session, built: Built) -> int:
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
-def test_a_fault_is_reported_with_its_place_and_cause(tmp_path: Path, compiler: str) -> None:
+@pytest.mark.parametrize(
+    ("board", "cause", "address"),
+    [
+        ("mps2-an386", "bus error on a data access", 0xD000_0000),
+        ("mps2-an505", "bus error on a data access", 0xD000_0000),
+        ("microbit", "a fault of which the core does not say more", 0),
+        ("riscv-virt", "load from forbidden memory", 0xD000_0000),
+    ],
+)
+def test_a_fault_is_reported_with_its_place_and_cause(
+    tmp_path: Path, compiler: str, board: str, cause: str, address: int
+) -> None:
     wild = "uint32_t i = 0; i < BYTES; i++"
-    built = built_with(tmp_path, compiler, ("for (" + wild, "*(volatile uint32_t *)0x60000000;\n    for (" + wild))
-    with running(built) as session, pytest.raises(DeviceFault) as caught:
+    read = ("for (" + wild, "*(volatile uint32_t *)0xD0000000;\n    for (" + wild)
+    built = built_with(tmp_path, compiler, read, board=board)
+    with running(built, board) as session, pytest.raises(DeviceFault, match=cause) as caught:
         session.run()
     functions = Elf(built.images[0].elf).functions.values()
     assert [f.name for f in functions if f.address <= caught.value.pc < f.end] == ["net_run"]
-    assert caught.value.address == 0x6000_0000
+    assert caught.value.address == address
 
 
 def test_both_compilers_compute_the_same(tmp_path: Path) -> None:

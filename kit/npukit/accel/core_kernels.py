@@ -127,8 +127,8 @@ def choose_core_kernels(
     net: Net, objective: str, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F
 ) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
-    ops, reasons = _chosen(net, objective, preference) if core.dsp else ({}, _without_dsp(net, core))
-    moves = dict(_moves(net))
+    ops, reasons = _chosen(net, objective, preference) if core.assembly == "all" else ({}, _without_dsp(net, core))
+    moves = {} if core.assembly == "none" else dict(_moves(net))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
     for op in net.ops:
@@ -153,7 +153,7 @@ def _chosen(net: Net, objective: str, preference: CostPreference) -> tuple[Mappi
 
 def _without_dsp(net: Net, core: CoreType) -> Mapping[str, str]:
     """Why the ops for the core have no such kernels."""
-    why = f"kernels in assembly want DSP instructions, which a {core.title} lacks"
+    why = f"kernels in assembly want DSP instructions, which the {core.title} lacks"
     return {op.name: why for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape)}
 
 

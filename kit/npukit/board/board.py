@@ -53,8 +53,15 @@ class _Part(BaseModel):
 class Core(_Part):
     """The processor of every PE."""
 
-    cpu: Literal["cortex-m3", "cortex-m4f"]
+    cpu: str
     clock_hz: int = Field(gt=0, le=100_000_000_000)
+
+    @field_validator("cpu")
+    @classmethod
+    def _known(cls, cpu: str) -> str:
+        if cpu not in CORES:
+            raise ValueError(f"the cores are {', '.join(CORES)}")
+        return cpu
 
     @property
     def type(self) -> CoreType:
@@ -193,7 +200,7 @@ class Energy(_Part):
 
 class Qemu(_Part):
     machine: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
-    instructions_per_tick: int
+    instructions_per_tick: float = Field(gt=0, le=1_000_000)
 
 
 class Renode(_Part):

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What cores of one instruction set have alike.
+
+    `firmware` is the folder of the firmware with their start-up and their report of a fault. `gcc` is the compiler's
+    program, `qemu` the emulator's, `elf_machine` the number in the header of their images.
+    """
+
+    firmware: str
+    gcc: str
+    qemu: str
+    elf_machine: int
+
+
+CORTEX_M = Architecture("cortex_m", "arm-none-eabi-gcc", "qemu-system-arm", 40)
+RISC_V = Architecture("riscv", "riscv64-unknown-elf-gcc", "qemu-system-riscv32", 243)
+
+ARCHITECTURES = (CORTEX_M, RISC_V)
+
+Assembly = Literal["none", "moves", "all"]
+"""The generated assembly that a core can run: none; routines that move and map bytes, which want Thumb-2; kernels of
+layers as well, which want the DSP instructions."""
 
 
 @dataclass(frozen=True)
 class CoreType:
     """A kind of core.
 
-    `gcc` and `zig` are the flags that make code for it. `dsp`: it has the instructions that the generated assembly is
-    made of; without them every layer is C. `exception_bytes` are pushed on entry to an exception: the most, and a word
-    that aligns the stack. `unicorn` is Unicorn's number of it. `cycles` are those of instructions, by name, that take
-    other than on the Cortex-M4.
+    `gcc` and `zig` are the flags that make code for it. What has no kernel in the `assembly` that it runs is C.
+    `exception_bytes` are pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn` is
+    Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4.
     """
 
     title: str
+    architecture: Architecture
     gcc: str
     zig: str
-    dsp: bool
+    assembly: Assembly
     exception_bytes: int
     unicorn: int
     cycles: Mapping[str, int] = field(default_factory=dict)
@@ -29,25 +54,97 @@ _WITH_FPU, _WITHOUT_FPU = 27 * 4, 9 * 4
 
 CORTEX_M4F = CoreType(
     title="Cortex-M4F",
+    architecture=CORTEX_M,
     gcc="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16",
     # `cortex_m4` alone means a core without FPU.
     zig="-target thumb-freestanding-eabihf -mcpu=cortex_m4+vfp4d16sp",
-    dsp=True,
+    assembly="all",
     exception_bytes=_WITH_FPU,
     unicorn=9,
 )
 """The core of the reference hardware."""
 
+# The stack's bound follows jumps to addresses in the code, and not what a table or a register says.
+_NO_TABLES = "-fno-jump-tables"
+_RISC_V_ALIKE = f"{_NO_TABLES} -msmall-data-limit=0"
+
+_ARMV6_M = f"-mthumb -mfloat-abi=soft {_NO_TABLES}"
+
 CORES: Mapping[str, CoreType] = {
+    "cortex-m0": CoreType(
+        title="Cortex-M0",
+        architecture=CORTEX_M,
+        gcc=f"-mcpu=cortex-m0 {_ARMV6_M}",
+        zig=f"-target thumb-freestanding-eabi -mcpu=cortex_m0 {_NO_TABLES}",
+        assembly="none",
+        exception_bytes=_WITHOUT_FPU,
+        unicorn=7,
+    ),
+    "cortex-m0plus": CoreType(
+        title="Cortex-M0+",
+        architecture=CORTEX_M,
+        gcc=f"-mcpu=cortex-m0plus {_ARMV6_M}",
+        zig=f"-target thumb-freestanding-eabi -mcpu=cortex_m0plus {_NO_TABLES}",
+        assembly="none",
+        exception_bytes=_WITHOUT_FPU,
+        unicorn=7,
+    ),
     "cortex-m3": CoreType(
         title="Cortex-M3",
+        architecture=CORTEX_M,
         gcc="-mcpu=cortex-m3 -mthumb -mfloat-abi=soft",
         zig="-target thumb-freestanding-eabi -mcpu=cortex_m3",
-        dsp=False,
+        assembly="moves",
         exception_bytes=_WITHOUT_FPU,
         unicorn=8,
         # Arm DDI 0337, table 3-1. Long products take 3 to 5 or 4 to 7 by their operands: the most stands for them.
         cycles={"mla": 2, "mls": 2, "smull": 5, "umull": 5, "smlal": 7, "umlal": 7},
     ),
     "cortex-m4f": CORTEX_M4F,
+    "cortex-m7": CoreType(
+        title="Cortex-M7",
+        architecture=CORTEX_M,
+        gcc="-mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
+        zig="-target thumb-freestanding-eabihf -mcpu=cortex_m7-fp64+fp_armv8d16sp",
+        assembly="all",
+        exception_bytes=_WITH_FPU,
+        unicorn=10,
+    ),
+    "cortex-m33": CoreType(
+        title="Cortex-M33",
+        architecture=CORTEX_M,
+        gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
+        zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
+        assembly="all",
+        exception_bytes=_WITH_FPU,
+        unicorn=11,
+    ),
+    # Its code is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
+    "cortex-m55": CoreType(
+        title="Cortex-M55",
+        architecture=CORTEX_M,
+        gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
+        zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
+        assembly="all",
+        exception_bytes=_WITH_FPU,
+        unicorn=11,
+    ),
+    "rv32imc": CoreType(
+        title="RV32IMC",
+        architecture=RISC_V,
+        gcc=f"-march=rv32imc -mabi=ilp32 {_RISC_V_ALIKE}",
+        zig=f"-target riscv32-freestanding-none -mcpu=generic_rv32+m+c -mabi=ilp32 {_RISC_V_ALIKE}",
+        assembly="none",
+        exception_bytes=0,
+        unicorn=1,
+    ),
+    "rv32imafc": CoreType(
+        title="RV32IMAFC",
+        architecture=RISC_V,
+        gcc=f"-march=rv32imafc -mabi=ilp32f {_RISC_V_ALIKE}",
+        zig=f"-target riscv32-freestanding-none -mcpu=generic_rv32+m+a+f+c -mabi=ilp32f {_RISC_V_ALIKE}",
+        assembly="none",
+        exception_bytes=0,
+        unicorn=1,
+    ),
 }

@@ -21,9 +21,10 @@ from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.project.zig import compile_zig
 
 _SECONDS = 300
-_FOLDERS = ("startup", "include", "libc", "rpc", "noc", "boot")
+_FOLDERS = ("startup", "cortex_m", "include", "libc", "rpc", "noc", "boot")
 _SOURCES: tuple[tuple[str, Tuning], ...] = (
     ("startup/startup.c", "size"),
+    ("cortex_m/core.c", "size"),
     ("libc/string.c", "libc"),
     ("rpc/frame.c", "speed"),
     ("rpc/crc32.c", "speed"),
@@ -39,7 +40,7 @@ def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None =
     A board without a record (`boot/provision.py`) starts nothing until it is given one.
     """
     flash = flash_of(board)
-    program = build_loader(board, toolchain or find_toolchain())
+    program = build_loader(board, toolchain or find_toolchain(core=board.core.type))
     room = flash.once_offset
     if len(program) > room:
         raise DoesNotFit(f"the loader has {len(program)} bytes, its area {room}", tries=["a larger loader_bytes"])

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from npukit.board.board import Board
 
-_PROGRAMS = {"qemu": "qemu-system-arm", "renode": "renode"}
-
 
 def next_step(folder: Path, board: Board) -> str:
     """Validate on the first emulator that is here, else on the board; without either, what to get."""
     for number, name in enumerate(board.runs_on):
-        if _is_here(name):
+        if _is_here(name, board):
             return f"npukit validate {folder}{f' --on {name}' if number else ''}"
     if "serial" not in board.runs_on:
         return "npukit doctor, which says how to get an emulator of this board"
@@ -25,10 +23,11 @@ def next_step(folder: Path, board: Board) -> str:
     return f"plug the board in, then npukit flash {folder}"
 
 
-def _is_here(name: str) -> bool:
+def _is_here(name: str, board: Board) -> bool:
     if name == "emulator":
         return find_spec("npukit_emulator") is not None
-    return name in _PROGRAMS and shutil.which(_PROGRAMS[name]) is not None
+    programs = {"qemu": board.core.type.architecture.qemu, "renode": "renode"}
+    return name in programs and shutil.which(programs[name]) is not None
 
 
 def _ports() -> list[str]:

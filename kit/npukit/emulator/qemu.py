@@ -14,7 +14,9 @@ from time import monotonic
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 
-_PROGRAM = "qemu-system-arm"
+DEBIAN_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
+"""The package that brings each of QEMU's programs."""
+
 _SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_WAKES = 0.05
 _MOST_BYTES = 1 << 16
@@ -29,11 +31,12 @@ class QemuMachine:
     def __init__(self, board: Board, elf: Path) -> None:
         if board.qemu is None:
             raise NpukitError(f"board {board.name} does not run on QEMU")
-        program = shutil.which(_PROGRAM)
+        name = board.core.type.architecture.qemu
+        program = shutil.which(name)
         if program is None:
             raise NpukitError(
-                f"{_PROGRAM} is not on PATH",
-                tries=["apt install qemu-system-arm", "brew install qemu", "https://www.qemu.org/download"],
+                f"{name} is not on PATH",
+                tries=[f"apt install {DEBIAN_PACKAGES[name]}", "brew install qemu", "https://www.qemu.org/download"],
             )
         self._monitor, theirs = socket.socketpair()
         self._heard = False
@@ -111,7 +114,7 @@ class QemuMachine:
 def _command(program: str, machine: str, elf: Path, monitor: int) -> list[str]:
     return [
         program,
-        *("-machine", machine, "-icount", "shift=0", "-kernel", str(elf)),
+        *("-machine", machine, "-icount", "shift=0", "-bios", "none", "-kernel", str(elf)),
         *("-nodefaults", "-display", "none", "-serial", "stdio"),
         *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=readline"),
     ]

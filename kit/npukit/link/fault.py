@@ -19,9 +19,27 @@ _CAUSES = {
     18: "invalid return from an exception",
     19: "FPU used while off",
     24: "unaligned access",
+    20: "the stack overflows its limit",
     25: "division by zero",
 }
-"""Causes by bit of the Configurable Fault Status Register (Armv7-M Architecture Reference Manual, B3.2.15)."""
+"""Causes by bit of the Configurable Fault Status Register (Armv7-M Architecture Reference Manual, B3.2.15, and
+Armv8-M's, D1.2.7)."""
+
+_NUMBERED = 1 << 31
+"""Marks a RISC-V core's cause, which is a number."""
+
+_RISC_V_CAUSES = {
+    0: "jump to an odd address",
+    1: "instruction fetch from forbidden memory",
+    2: "undefined instruction",
+    3: "breakpoint",
+    4: "unaligned load",
+    5: "load from forbidden memory",
+    6: "unaligned store",
+    7: "store to forbidden memory",
+    11: "environment call",
+}
+"""Causes by `mcause` (The RISC-V Instruction Set Manual, volume II, 3.1.15)."""
 
 
 class DeviceFault(NpukitError):
@@ -37,6 +55,10 @@ class DeviceFault(NpukitError):
 
 
 def explain_fault(code: int) -> str:
-    """The fault status register in words."""
+    """What the core says of a fault, in words. Armv6-M says nothing."""
+    if code & _NUMBERED:
+        return _RISC_V_CAUSES.get(code ^ _NUMBERED, f"trap {code ^ _NUMBERED}")
+    if code == 0:
+        return "a fault of which the core does not say more"
     causes = [text for bit, text in _CAUSES.items() if code >> bit & 1]
     return ", ".join(causes) or f"fault status {code:#010x}"

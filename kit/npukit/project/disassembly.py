@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-import capstone
-from capstone import arm
-
-from npukit.errors import NpukitError
-from npukit.project.elf import THUMB, Elf, Function
+from npukit.project.elf import Elf, Function
+from npukit.project.riscv import RISC_V
+from npukit.project.thumb import THUMB_CODE
+from npukit.project.walk import Call, State, Walk
 
 MOST_VISITS = 64
 """An instruction reached with ever more stack this often is in a loop that never gives it back."""
 
-
-@dataclass(frozen=True)
-class Call:
-    """A call or a tail call, through a pointer if there is no callee. `depth`: the caller's own bytes on the stack."""
-
-    site: int
-    depth: int
-    callee: int | None
+INSTRUCTION_SETS = {"EM_ARM": THUMB_CODE, "EM_RISCV": RISC_V}
 
 
 @dataclass(frozen=True)
@@ -34,299 +24,31 @@ class Frame:
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True)
-class _State:
-    """Bytes on the stack, and where r4, r7 and r11 point if they point there: bytes below the entry's stack pointer."""
-
-    depth: int = 0
-    pointers: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass
-class _Walk:
-    """A function's instructions, visited along every path."""
-
-    elf: Elf
-    function: Function
-    code: dict[int, capstone.CsInsn]
-    deepest: int = 0
-    calls: dict[int, Call] = field(default_factory=dict)
-    seen: dict[int, _State] = field(default_factory=dict)
-    visits: dict[int, int] = field(default_factory=dict)
-
-
 def frame_of(elf: Elf, function: Function) -> Frame:
     """Follow every path through the function."""
-    walk = _Walk(elf, function, _instructions(elf, function))
-    pending = [(function.address, _State())]
+    instructions = INSTRUCTION_SETS[elf.machine]
+    walk = Walk(elf, function, instructions.decode)
+    pending = [(function.address, State())]
     while pending:
         address, state = pending.pop()
         if not _is_news(walk, address, state):
             continue
         state = walk.seen[address]
-        after = _after(walk, walk.code[address], state)
+        after = instructions.after(walk, walk.code[address], state)
         walk.deepest = max(walk.deepest, state.depth, after.depth)
-        pending.extend((target, after) for target in _successors(walk, walk.code[address], after))
+        pending.extend((target, after) for target in instructions.successors(walk, walk.code[address], after))
     return Frame(function, walk.deepest, tuple(walk.calls.values()))
 
 
-def _instructions(elf: Elf, function: Function) -> dict[int, capstone.CsInsn]:
-    return {
-        instruction.address: instruction
-        for start, end in _stretches(elf, function)
-        for instruction in _MACHINE.disasm(elf.read(start, end - start), start)
-    }
-
-
-def _stretches(elf: Elf, function: Function) -> Iterator[tuple[int, int]]:
-    """The parts of the function that are instructions."""
-    at = function.address
-    for start, end in elf.data_in_code:
-        if start >= function.end:
-            break
-        if end > at:
-            if start > at:
-                yield at, start
-            at = end
-    if at < function.end:
-        yield at, function.end
-
-
-def _is_news(walk: _Walk, address: int, state: _State) -> bool:
+def _is_news(walk: Walk, address: int, state: State) -> bool:
     """True if this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
     if address not in walk.code:
-        raise _puzzled(walk, address, "runs on into something that is no instruction")
+        raise walk.puzzled(address, "runs on into something that is no instruction")
     known = walk.seen.get(address)
     if known is not None and known.depth >= state.depth:
         return False
     walk.visits[address] = walk.visits.get(address, 0) + 1
     if walk.visits[address] > MOST_VISITS:
-        raise _puzzled(walk, address, "takes more stack with each turn of a loop")
+        raise walk.puzzled(address, "takes more stack with each turn of a loop")
     walk.seen[address] = state
     return True
-
-
-def _after(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> _State:
-    """The stack after the instruction."""
-    change = _pushed(instruction)
-    if change is not None:
-        # A pop under a condition either returns, or has not happened.
-        undone = change < 0 and _conditional(instruction)
-        return state if undone else replace(_forgetting(instruction, state), depth=state.depth + change)
-    written = _stack_registers(instruction)
-    known = _moved(instruction, state) if written else state
-    if known is None and "sp" in written:
-        raise _puzzled(walk, instruction.address, f"sets the stack pointer by `{_text(instruction)}`")
-    return known or _forgetting(instruction, state)
-
-
-def _stack_registers(instruction: capstone.CsInsn) -> set[str]:
-    """The stack pointer, and what may point to the stack, as far as the instruction writes them."""
-    return {_STACK_REGISTERS[register] for register in instruction.regs_access()[1] if register in _STACK_REGISTERS}
-
-
-def _forgetting(instruction: capstone.CsInsn, state: _State) -> _State:
-    """The state without what was known of registers that are written."""
-    written = _stack_registers(instruction)
-    return replace(state, pointers={name: at for name, at in state.pointers.items() if name not in written})
-
-
-def _pushed(instruction: capstone.CsInsn) -> int | None:
-    """Bytes that a push (or, negative, a pop) moves the stack pointer by; None for other instructions."""
-    name = instruction.insn_name()
-    if name in ("push", "vpush", "pop", "vpop"):
-        size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands)
-        return size if name.endswith("push") else -size
-    if name in ("stmdb", "vstmdb", "ldm", "vldmia") and _writes_back_to_sp(instruction):
-        size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands[1:])
-        return size if "stm" in name else -size
-    return _indexed(instruction)
-
-
-def _indexed(instruction: capstone.CsInsn) -> int | None:
-    """Loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`."""
-    moved = re.search(r"\[sp, #(-?(?:0x)?[0-9a-f]+)\]!|\[sp\], #(-?(?:0x)?[0-9a-f]+)", instruction.op_str)
-    return -int(moved.group(1) or moved.group(2), 0) if moved else None
-
-
-def _writes_back_to_sp(instruction: capstone.CsInsn) -> bool:
-    return instruction.op_str.startswith("sp!")
-
-
-def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
-    return 8 if str(instruction.reg_name(register)).startswith("d") else 4
-
-
-def _moved(instruction: capstone.CsInsn, state: _State) -> _State | None:
-    """Sums of a register that points to the stack and a constant, and such a register aligned; None: anything else."""
-    parsed = _ARITHMETIC.fullmatch(_text(instruction))
-    if parsed is None:
-        return _aligned(instruction, state)
-    operation, target, origin, constant = parsed.groups()
-    base = _points_to(state, origin or target)
-    if base is None:
-        return None
-    distance = int(constant, 0) if constant else 0
-    return _pointing(state, target, base + distance if operation == "sub" else base - distance)
-
-
-def _aligned(instruction: capstone.CsInsn, state: _State) -> _State | None:
-    """`bfc` of a pointer's lowest bits: at most so many words further down."""
-    parsed = _ALIGNMENT.fullmatch(_text(instruction))
-    base = _points_to(state, parsed[1]) if parsed else None
-    return _pointing(state, parsed[1], base + (1 << int(parsed[2])) - _WORD) if parsed and base is not None else None
-
-
-def _points_to(state: _State, register: str) -> int | None:
-    return state.depth if register == "sp" else state.pointers.get(_plain(register))
-
-
-def _pointing(state: _State, register: str, depth: int) -> _State:
-    if register == "sp":
-        return replace(state, depth=depth)
-    return replace(state, pointers={**state.pointers, _plain(register): depth})
-
-
-def _plain(register: str) -> str:
-    return "r11" if register == "fp" else register
-
-
-_REGISTER = "(sp|r4|r7|fp|r11)"
-_ARITHMETIC = re.compile(rf"(add|sub|mov)w? {_REGISTER}(?:, {_REGISTER})?(?:, #(0x[0-9a-f]+|[0-9]+))?")
-_ALIGNMENT = re.compile(r"bfc (r4|r7|fp|r11), #0, #([0-9]+)")
-_WORD = 4
-"""The stack pointer is a multiple of this, always."""
-
-
-def _successors(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
-    """The places where control goes from here inside the function; calls are noted on the way."""
-    following = instruction.address + instruction.size
-    name = instruction.insn_name()
-    if name in ("tbb", "tbh"):
-        return list(_table_targets(walk.elf, instruction))
-    if _jumps_by_addresses(instruction):
-        return list(_listed_targets(walk, instruction))
-    if name in ("bl", "blx"):
-        returned = [following] if _comes_back(walk, following) else []
-        return [*_called_inside(walk, instruction, state), *returned]
-    if name in ("cbz", "cbnz"):
-        return [following, instruction.operands[1].imm]
-    if capstone.CS_GRP_JUMP in instruction.groups or _sets_pc(instruction):
-        return [*_jump_targets(walk, instruction, state), *([following] if _conditional(instruction) else [])]
-    return [] if name == "udf" else [following]
-
-
-def _called_inside(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
-    """The place where the walk goes on if it is called in the middle of a function; a called function is noted."""
-    operand = instruction.operands[0]
-    target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
-    if target is not None and _joins(walk, target):
-        return [target]
-    _note_call(walk, instruction, state)
-    return []
-
-
-def _conditional(instruction: capstone.CsInsn) -> bool:
-    return instruction.cc not in (arm.ARM_CC_AL, arm.ARM_CC_INVALID)
-
-
-def _comes_back(walk: _Walk, following: int) -> bool:
-    """A call at a function's very end is one that never returns."""
-    return following in walk.code
-
-
-def _sets_pc(instruction: capstone.CsInsn) -> bool:
-    return arm.ARM_REG_PC in instruction.regs_access()[1]
-
-
-def _jump_targets(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> list[int]:
-    """Inside the function; leaving it is a tail call, a return, or a way on in the middle of another function."""
-    operand = instruction.operands[0]
-    if operand.type == arm.ARM_OP_IMM:
-        target = operand.imm & ~THUMB
-        if target in walk.code or _joins(walk, target):
-            return [target]
-        _note_call(walk, instruction, state)
-    elif not _returns(instruction):
-        if instruction.insn_name() != "bx":
-            raise _puzzled(walk, instruction.address, f"jumps by `{_text(instruction)}`")
-        _note_call(walk, instruction, state)
-    return []
-
-
-def _joins(walk: _Walk, target: int) -> bool:
-    """True if it is in the middle of a function, whose instructions are from then on this one's too.
-
-    So do conversions of the compilers' libraries, which share what rounds and packs with the addition.
-    """
-    inside = (each for each in walk.elf.functions.values() if each.address < target < each.end)
-    other = next(inside, None) if target not in walk.elf.functions else None
-    if other:
-        walk.code.update(_instructions(walk.elf, other))
-    return other is not None
-
-
-def _returns(instruction: capstone.CsInsn) -> bool:
-    """`bx lr`, or a load of pc from the stack."""
-    name, operands = instruction.insn_name(), instruction.op_str
-    if name in ("bx", "mov"):
-        return operands in ("lr", "pc, lr")
-    return (
-        name == "pop" or (name == "ldm" and operands.startswith("sp!")) or (name, operands[:8]) == ("ldr", "pc, [sp]")
-    )
-
-
-def _note_call(walk: _Walk, instruction: capstone.CsInsn, state: _State) -> None:
-    operand = instruction.operands[0]
-    callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
-    walk.calls[instruction.address] = Call(instruction.address, state.depth, callee)
-
-
-def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
-    """The branches of `tbb` and `tbh`, whose table of half distances follows the instruction."""
-    table = instruction.address + instruction.size
-    width = 2 if instruction.insn_name() == "tbh" else 1
-    data = elf.read(table, elf.data_from(table) - table)
-    for at in range(0, len(data) - width + 1, width):
-        target = table + 2 * int.from_bytes(data[at : at + width], "little")
-        if target >= table + len(data):
-            yield target
-
-
-def _jumps_by_addresses(instruction: capstone.CsInsn) -> bool:
-    """True of `ldr pc, [r2, r3, lsl #2]`: GCC's jump where a branch of a `switch` lies before its table."""
-    return (
-        instruction.insn_name() == "ldr" and re.fullmatch(r"pc, \[\w+, \w+, lsl #2\]", instruction.op_str) is not None
-    )
-
-
-def _listed_targets(walk: _Walk, instruction: capstone.CsInsn) -> Iterator[int]:
-    """The branches of such a jump, whose table of addresses follows the instruction, at a multiple of four."""
-    table = -(-(instruction.address + instruction.size) // _WORD) * _WORD
-    data = walk.elf.read(table, walk.elf.data_from(table) - table)
-    listed = [int.from_bytes(data[at : at + _WORD], "little") & ~THUMB for at in range(0, len(data), _WORD)]
-    yield from (target for target in listed if target in walk.code)
-
-
-def _text(instruction: capstone.CsInsn) -> str:
-    return f"{instruction.insn_name()} {instruction.op_str}".strip()
-
-
-def _puzzled(walk: _Walk, address: int, what: str) -> NpukitError:
-    return NpukitError(
-        f"the stack of {walk.function.name} cannot be bounded: at {address:#x} it {what}",
-        tries=["no alloca and no arrays of variable size", "a kernel without that instruction"],
-    )
-
-
-_STACK_REGISTERS = {arm.ARM_REG_SP: "sp", arm.ARM_REG_R4: "r4", arm.ARM_REG_R7: "r7", arm.ARM_REG_R11: "r11"}
-"""The frame pointers of both compilers, and r4, by which LLVM aligns the stack to more than 8 bytes."""
-
-
-def _machine() -> capstone.Cs:
-    machine = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
-    machine.detail = True
-    return machine
-
-
-_MACHINE = _machine()

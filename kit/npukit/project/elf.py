@@ -49,6 +49,11 @@ class Elf:
     def __init__(self, path: Path) -> None:
         self._file = ELFFile(BytesIO(path.read_bytes()))
 
+    @property
+    def machine(self) -> str:
+        """The architecture, by the name that the ELF standard has for it."""
+        return self._file["e_machine"]
+
     @cached_property
     def sections(self) -> dict[str, Section]:
         """The sections that take memory on the PE, by name."""
@@ -79,8 +84,9 @@ class Elf:
     @cached_property
     def data_in_code(self) -> list[tuple[int, int]]:
         """Stretches of literals and tables between the instructions, in order: the `$d` marks of the Arm ELF ABI."""
-        marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in self._symbols if s.name[:2] in ("$d", "$t"))
-        text = self.sections[".text"]
+        text, index = self.sections[".text"], self._file.get_section_index(".text")
+        named = (s for s in self._symbols if s.name[:2] in ("$d", "$t", "$x") and s["st_shndx"] == index)
+        marks = sorted((s["st_value"] & ~THUMB, s.name[:2]) for s in named)
         ends = [*(address for address, _ in marks[1:]), text.end]
         pairs = zip(marks, ends, strict=False)
         return [(address, end) for (address, kind), end in pairs if kind == "$d" and text.holds(address)]
@@ -164,20 +170,25 @@ def _pointed_at_in(object_file: bytes) -> frozenset[str]:
 
 
 def _pointed_at(file: ELFFile) -> Iterator[str]:
-    for table in file.iter_sections("SHT_REL"):
+    kinds = _OF_ADDRESSES[file["e_machine"]]
+    for table in file.iter_sections():
+        if not isinstance(table, RelocationSection):
+            continue
         target = file.get_section(table["sh_info"])
-        if not isinstance(table, RelocationSection) or not target["sh_flags"] & _SHF_ALLOC or target.name == ".vectors":
+        if not target["sh_flags"] & _SHF_ALLOC or target.name == ".vectors":
             continue
         symbols = file.get_section(table["sh_link"])
         assert isinstance(symbols, SymbolTableSection)
         for entry in table.iter_relocations():
             symbol = symbols.get_symbol(entry["r_info_sym"])
-            if entry["r_info_type"] in (_R_ARM_ABS32, _R_ARM_THM_MOVW_ABS_NC):
+            if entry["r_info_type"] in kinds:
                 yield symbol.name
 
 
 _SHF_ALLOC = 2
-_R_ARM_ABS32, _R_ARM_THM_MOVW_ABS_NC = 2, 47
+_OF_ADDRESSES = {"EM_ARM": (2, 47), "EM_RISCV": (1, 20, 23, 26)}
+"""Relocations by which code or data gets an address, other than calls: R_ARM_ABS32, R_ARM_THM_MOVW_ABS_NC; R_RISCV_32,
+R_RISCV_GOT_HI20, R_RISCV_PCREL_HI20, R_RISCV_HI20."""
 
 
 def _section(section) -> Section:

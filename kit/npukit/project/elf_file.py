@@ -13,7 +13,7 @@ _HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
 _SEGMENT = struct.Struct("<8I")
 _SECTION = struct.Struct("<10I")
 _IDENT = b"\x7fELF\x01\x01\x01"
-_ARM, _LOADED, _NO_BYTES = 40, 1, 8
+_LOADED, _NO_BYTES = 1, 8
 MOST_PARTS = 256
 """Segments, and sections: images have under 10 and under 40."""
 
@@ -31,8 +31,9 @@ def _fault(data: bytes, board: Board) -> str:
     _, _, machine, _, _, segments, sections, _, _, segment_bytes, segment_count, section_bytes, section_count, _ = (
         _HEADER.unpack_from(data)
     )
-    if machine != _ARM or segment_bytes != _SEGMENT.size or (section_count and section_bytes != _SECTION.size):
-        return "it is not for the core of any board"
+    sizes = segment_bytes == _SEGMENT.size and (not section_count or section_bytes == _SECTION.size)
+    if machine != board.core.type.architecture.elf_machine or not sizes:
+        return f"it is not for a {board.core.type.title}"
     if not 0 < segment_count <= MOST_PARTS or not 0 < section_count <= MOST_PARTS:
         return f"it has {segment_count:,} segments and {section_count:,} sections"
     ends = segments + segment_count * _SEGMENT.size, sections + section_count * _SECTION.size

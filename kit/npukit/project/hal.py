@@ -49,6 +49,10 @@ def copy_hal(board: Board, target: Path) -> None:
             shutil.copyfile(header, target / header.name)
 
 
+def _core_folder(board: Board) -> Path:
+    return data_folder("firmware") / board.core.type.architecture.firmware
+
+
 def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
     """The functions of `hal.h` that the board's C does not define. An error if it does not compile."""
     from npukit.project.render import render_board_header
@@ -57,7 +61,13 @@ def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         render_board_header(board, Path(folder) / "board.h")
         sources, defined = hal_sources(board), set[str]()
-        folders = [Path(folder), include, data_folder("firmware") / "noc", *{source.parent for source in sources}]
+        folders = [
+            Path(folder),
+            include,
+            data_folder("firmware") / "noc",
+            _core_folder(board),
+            *{source.parent for source in sources},
+        ]
         for source in sources:
             output = Path(folder) / f"{source.stem}.o"
             _compile(board, toolchain, source, folders, output)

@@ -60,7 +60,12 @@ def render_project(
         _write_files(each, folder / role.net)
     render_board_header(board, folder / "board/board.h", network_pe)
     _write(
-        folder / "Makefile", "Makefile.j2", project=project, flags=_flags(board), common_flags=toolchain.COMMON_FLAGS
+        folder / "Makefile",
+        "Makefile.j2",
+        project=project,
+        gcc=board.core.type.architecture.gcc,
+        flags=_flags(board),
+        common_flags=toolchain.COMMON_FLAGS,
     )
     _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
     return project
@@ -97,7 +102,7 @@ def _flags(board: Board) -> SimpleNamespace:
 
 def _copy_firmware(board: Board, target: Path) -> None:
     origin = data_folder("firmware")
-    for name in (*ALWAYS, *(["noc"] if board.noc else [])):
+    for name in (*ALWAYS, board.core.type.architecture.firmware, *(["noc"] if board.noc else [])):
         shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
     copy_hal(board, target / FOLDER)
     for path in sorted(origin.glob("*.c")):

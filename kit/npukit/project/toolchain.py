@@ -9,17 +9,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from npukit.board.cores import CoreType
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.project.files import Tuning
 from npukit.project.zig import PACKAGE, find_zig
 
 Choice = Literal["gcc", "zig"]
-
-GCC = "arm-none-eabi-gcc"
 
 COMMON_FLAGS = (
     "-std=c11 -ffreestanding -g -Wall -Wextra -Wconversion -Wshadow -Werror",
@@ -76,7 +75,7 @@ class Toolchain:
 
     @property
     def title(self) -> str:
-        return f"{GCC} {self.version}" if self.name == "gcc" else f"zig cc {self.version}"
+        return f"{Path(self.command[0]).name} {self.version}" if self.name == "gcc" else f"zig cc {self.version}"
 
     def compile_command(
         self,
@@ -125,20 +124,21 @@ class Toolchain:
                 process.wait()
 
 
-def find_toolchain(choice: str | None = None) -> Toolchain:
-    """The compiler of that name; without a name GCC where it is on the PATH, else the one that came with npukit."""
-    finders = {"gcc": _find_gcc, "zig": _find_zig}
+def find_toolchain(choice: str | None = None, core: CoreType = CORTEX_M4F) -> Toolchain:
+    """The core's compiler of that name; without a name GCC where it is on the PATH, else what came with npukit."""
+    gcc = core.architecture.gcc
+    finders = {"gcc": partial(_find_gcc, gcc), "zig": _find_zig}
     if choice is not None and choice not in finders:
         raise NpukitError(f"toolchain {choice} is not known", tries=[f"--toolchain {name}" for name in finders])
     for name in [choice] if choice else list(finders):
         found = finders[name]()
         if found:
             return found
-    raise _nothing_found(choice)
+    raise _nothing_found(choice, gcc)
 
 
-def _find_gcc() -> Toolchain | None:
-    path = shutil.which(GCC)
+def _find_gcc(program: str) -> Toolchain | None:
+    path = shutil.which(program)
     return Toolchain("gcc", _first_line([path, "-dumpfullversion"]), (path,)) if path else None
 
 
@@ -155,14 +155,19 @@ def _first_line(command: list[str]) -> str:
     return result.stdout.strip().splitlines()[0]
 
 
-def _nothing_found(choice: str | None) -> NpukitError:
+def _nothing_found(choice: str | None, gcc: str) -> NpukitError:
     remedies = {
-        "gcc": "install Arm's GNU toolchain (Debian: apt install gcc-arm-none-eabi)",
+        "gcc": f"install {gcc} (Debian: apt install {_packaged(gcc)})",
         "zig": PACKAGE,
     }
-    what = {"gcc": GCC, "zig": "the Python package ziglang"}
+    what = {"gcc": gcc, "zig": "the Python package ziglang"}
     names = [choice] if choice else list(what)
     missing = " and ".join(what[name] for name in names)
     return NpukitError(
         f"no cross compiler: {missing} not found", tries=[*(remedies[name] for name in names), "npukit doctor"]
     )
+
+
+def _packaged(gcc: str) -> str:
+    """Debian's package of a GCC: `gcc-arm-none-eabi` of `arm-none-eabi-gcc`."""
+    return f"gcc-{gcc.removesuffix('-gcc')}"

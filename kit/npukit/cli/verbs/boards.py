@@ -54,7 +54,7 @@ def _check(board: Board) -> None:
     from npukit.project.hal import hal_source, missing_functions
     from npukit.project.toolchain import find_toolchain
 
-    missing, source = missing_functions(board, find_toolchain()), hal_source(board)
+    missing, source = missing_functions(board, find_toolchain(core=board.core.type)), hal_source(board)
     if missing:
         message = f"{source.name} of board {board.name} does not define {', '.join(missing)}"
         raise NpukitError(message, tries=["firmware/include/hal.h says what each is for", "npukit new board NAME"])

@@ -1,11 +1,9 @@
-#include "fault.h"
-
-#include <stdint.h>
-
+/* Arm's M profile: what a fault leaves to be told. */
+#include "core.h"
 #include "hal.h"
 #include "rpc.h"
 
-/* Armv7-M, System Control Block. */
+/* System Control Block. Armv6-M has none of these: they read as 0. */
 #define CFSR (*(volatile uint32_t *)0xE000ED28U)
 #define MMFAR (*(volatile uint32_t *)0xE000ED34U)
 #define BFAR (*(volatile uint32_t *)0xE000ED38U)
@@ -39,5 +37,5 @@ __attribute__((used)) void fault_stop(const struct exception_frame *frame)
 __attribute__((naked)) void fault_handler(void)
 {
     __asm volatile("mrs r0, msp\n\t"
-                   "b fault_stop");
+                   "bl fault_stop");
 }

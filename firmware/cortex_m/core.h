@@ -1,0 +1,39 @@
+/* What the firmware asks of its core, here one of Arm's M profile. Each folder of a core's family has this header. */
+#ifndef CORE_H
+#define CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The first thing after reset: what code may need before it runs. */
+void core_begin(void);
+
+/* Whether QEMU pretends to be this core. */
+bool core_is_qemu(void);
+
+/* Start again, as from reset. */
+_Noreturn void core_restart(void);
+
+/* What every exception leads to: tell the host which instruction failed and why, then stop. */
+void fault_handler(void);
+
+static inline uint32_t *core_stack_pointer(void)
+{
+    uint32_t *pointer;
+    __asm volatile("mov %0, sp" : "=r"(pointer));
+    return pointer;
+}
+
+/* What was stored is in memory before anything that follows. */
+static inline void core_order_memory(void)
+{
+    __asm volatile("dsb" ::: "memory");
+}
+
+/* Sleep until an event has come since the last time. */
+static inline void core_wait_for_event(void)
+{
+    __asm volatile("wfe" ::: "memory");
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* Control and status registers of RISC-V. */
+#ifndef CSR_H
+#define CSR_H
+
+#include <stdint.h>
+
+/* Compilers for cores without these registers' extension still assemble their instructions. */
+#define CSR(instruction) ".option push\n\t.option arch, +zicsr\n\t" instruction "\n\t.option pop"
+#define READ_CSR(name)                                                     \
+    __extension__({                                                        \
+        uint32_t value_;                                                   \
+        __asm volatile(CSR("csrr %0, " name) : "=r"(value_)::"memory"); \
+        value_;                                                            \
+    })
+
+#endif
