@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Architecture:
-    """What cores of one instruction set have alike.
+    """An instruction set: the things that its cores have alike.
 
     `firmware` is the folder of the firmware with their start-up and their report of a fault. `gcc` is the compiler's
     program, `qemu` the emulator's, `elf_machine` the number in the header of their images.

@@ -55,7 +55,7 @@ class DeviceFault(NpukitError):
 
 
 def explain_fault(code: int) -> str:
-    """What the core says of a fault, in words. Armv6-M says nothing."""
+    """The cause of a fault, as the core tells it, in words. Armv6-M tells none."""
     if code & _NUMBERED:
         return _RISC_V_CAUSES.get(code ^ _NUMBERED, f"trap {code ^ _NUMBERED}")
     if code == 0:

@@ -63,7 +63,7 @@ def _after(walk: Walk, instruction: Instruction, state: State) -> State:
 
 
 def _result(instruction: Instruction, state: State) -> tuple[int | None, int | None]:
-    """Where on the stack the result points, or the number that it is."""
+    """The place on the stack to which the result points, or the number that it is."""
     name, operands = instruction.name, instruction.operands
     if name in ("li", "lui"):
         return None, _signed(int(operands[1], 0) << (_PAGE_SHIFT if name == "lui" else 0))
