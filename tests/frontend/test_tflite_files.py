@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from tflite_models import Model, ring
+from tflite_models import LSTM_SCALES, LSTM_UNITS, LSTM_WIDTH, Model, int8_lstm, ring
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
@@ -177,28 +177,8 @@ def test_activations_of_sixteen_bits(code: str, tmp_path: Path) -> None:
     assert np.unique(wanted).size > 30
 
 
-GIVEN, HIDDEN, STEPS = 6, 5, 7
-IN, OUT, CELL = 0.02, 1 / 128, 2.0**-12
-
-
-def int8_lstm(steps: int) -> tuple[Model, list[np.ndarray]]:
-    """An LSTM in int8, its cell's state in 16 bits, and its weights and biases in real numbers, gate by gate."""
-    model, random, real = Model(), np.random.default_rng(3), list[np.ndarray]()
-    model.input("x", (1, steps, GIVEN), IN, -4)
-    names: list[str] = []
-    for number in range(12):
-        scale = 0.01 if number < 8 else 0.01 * (IN if number < 4 else 1)
-        shape = (HIDDEN, GIVEN if number < 4 else HIDDEN) if number < 8 else (HIDDEN,)
-        whole = random.integers(-127, 128, shape, np.int8) if number < 8 else random.integers(-4000, 4000, shape)
-        scale = 0.01 * IN if number >= 8 else 0.01
-        names.append(model.constant(f"w{number}", whole.astype(np.int8 if number < 8 else np.int32), scale))
-        real.append(whole * np.float32(scale))
-    states = [model.variable("h", (1, HIDDEN), "int8", OUT), model.variable("c", (1, HIDDEN), "int16", CELL)]
-    model.tensor("y", (1, steps, HIDDEN), OUT)
-    inputs = ["x", *names[:8], "", "", "", *names[8:], "", "", *states, *[""] * 4]
-    options = {"FusedActivationFunction": tflite.ActivationFunctionType.TANH, "TimeMajor": False}
-    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], "UnidirectionalSequenceLSTM", **options)
-    return model, real
+STEPS = 7
+IN, OUT, CELL = LSTM_SCALES
 
 
 @pytest.mark.parametrize("steps", [STEPS, 1])
@@ -206,14 +186,14 @@ def test_an_int8_lstm_keeps_its_state_in_the_types_of_its_tensors(steps: int, tm
     """Over the sequence of a frame; and from frame to frame, if a frame is one step."""
     model, real = int8_lstm(steps)
     (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
-    data = np.random.default_rng(8).integers(-128, 128, (1, STEPS, GIVEN), np.int8)
+    data = np.random.default_rng(8).integers(-128, 128, (1, STEPS, LSTM_WIDTH), np.int8)
     net, values, found = load_model(tmp_path / "model.tflite").net, None, []
     assert [net.tensor(state.input).dtype for state in net.states] == (["int8", "int16"] if steps == 1 else [])
     for begin in range(0, STEPS, steps):
         values = evaluate(net, [data[:, begin : begin + steps]], values)
         found.append(values[net.outputs[0]])
     got = np.concatenate(found, axis=1)
-    hidden, cell, wanted = np.zeros(HIDDEN), np.zeros(HIDDEN), []
+    hidden, cell, wanted = np.zeros(LSTM_UNITS), np.zeros(LSTM_UNITS), []
     for frame in (data[0] + 4.0) * IN:
         gates = [real[gate] @ frame + real[4 + gate] @ hidden + real[8 + gate] for gate in range(4)]
         taken, kept, given = (1 / (1 + np.exp(-gates[gate])) for gate in (0, 1, 3))

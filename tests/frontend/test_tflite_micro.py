@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tflite
 
-from frontend.tflite_models import Model, run_micro
+from frontend.tflite_models import Model, int8_lstm, run_micro
 from npukit.errors import NpukitError
 from npukit.net.reference import evaluate, run_reference
 from npukit.quantize.models import load_model
@@ -45,6 +46,32 @@ def test_svdf_remembers_as_many_frames_as_it_filters(state: str, rank: int, tmp_
     for frame, (want,) in zip(frames, run_micro(data, frames), strict=True):
         before = evaluate(net, frame, before)
         assert np.array_equal(before[net.outputs[0]], want)
+
+
+@pytest.mark.parametrize("steps", [1, 6])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch": 2},
+        {"batch": 3, "time_major": True},
+        {"clip": 0.7, "zero": 3},
+        {"cell": 2.0**-10},
+        {"cell": 2.0**-14},
+    ],
+    ids=str,
+)
+def test_an_lstm_in_integers(options: dict[str, Any], steps: int, tmp_path: Path) -> None:
+    """Whole sequences, of which each begins anew, and single steps that follow from each other."""
+    data, random = int8_lstm(steps, **options)[0].bytes(["y"]), np.random.default_rng(steps)
+    (tmp_path / "model.tflite").write_bytes(data)
+    net, before = load_model(tmp_path / "model.tflite").net, None
+    frames = [[random.integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)] for _ in range(3)]
+    wanted = run_micro(data, frames) if steps == 1 else [run_micro(data, [frame])[0] for frame in frames]
+    for frame, (want,) in zip(frames, wanted, strict=True):
+        before = evaluate(net, frame, before if steps == 1 else None)
+        assert np.array_equal(before[net.outputs[0]], want)
+    assert np.unique(wanted[0][0]).size > (3 if steps == 1 else 12)
 
 
 def test_svdf_of_integers_has_no_activation_but_relu(tmp_path: Path) -> None:

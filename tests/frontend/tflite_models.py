@@ -144,6 +144,43 @@ def lstm_model(*, time_major: bool = False, clip: float = 0.0, steps: int = 5) -
     return model, shape
 
 
+LSTM_WIDTH, LSTM_UNITS, LSTM_SCALES = 6, 5, (0.02, 1 / 128, 2.0**-12)
+"""Those of data, hidden state and cell."""
+
+
+def int8_lstm(
+    steps: int,
+    *,
+    batch: int = 1,
+    time_major: bool = False,
+    clip: float = 0.0,
+    zero: int = 0,
+    cell: float = LSTM_SCALES[2],
+) -> tuple[Model, list[np.ndarray]]:
+    """An LSTM in int8, its cell's state in 16 bits, and its weights and biases in real numbers, gate by gate."""
+    model, random, real = Model(), np.random.default_rng(3), list[np.ndarray]()
+    given, out, _ = LSTM_SCALES
+    first = (steps, batch) if time_major else (batch, steps)
+    model.input("x", (*first, LSTM_WIDTH), given, -4)
+    names: list[str] = []
+    for number in range(12):
+        shape = (LSTM_UNITS, LSTM_WIDTH if number < 4 else LSTM_UNITS) if number < 8 else (LSTM_UNITS,)
+        whole = random.integers(-127, 128, shape, np.int8) if number < 8 else random.integers(-4000, 4000, shape)
+        scale = 0.01 * given if number >= 8 else 0.01
+        names.append(model.constant(f"w{number}", whole.astype(np.int8 if number < 8 else np.int32), scale))
+        real.append(whole * np.float32(scale))
+    states = [
+        model.variable("h", (batch, LSTM_UNITS), "int8", out, zero),
+        model.variable("c", (batch, LSTM_UNITS), "int16", cell),
+    ]
+    model.tensor("y", (*first, LSTM_UNITS), out, zero)
+    inputs = ["x", *names[:8], "", "", "", *names[8:], "", "", *states, *[""] * 4]
+    options = {"FusedActivationFunction": tflite.ActivationFunctionType.TANH, "TimeMajor": time_major}
+    options |= {"CellClip": clip}
+    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], "UnidirectionalSequenceLSTM", **options)
+    return model, real
+
+
 class _Writer:
     def __init__(self, model: Model) -> None:
         self.graphs = [model, *(graph for graph, _ in model.graphs)]

@@ -1,4 +1,7 @@
-"""TFLite's LSTM layer, computed in float and unrolled; one of a single step keeps its state from frame to frame."""
+"""TFLite's LSTM layer: in integers where its states are, else in float and unrolled.
+
+One of a single step keeps its state from frame to frame.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,22 @@ from typing import Any
 
 import numpy as np
 import tflite
+from tvm import relax
 
 from npukit.errors import NpukitError
+from npukit.frontend.given import made_by
 from npukit.frontend.qdq import dequantize, quantize
 from npukit.frontend.recurrent import State, Weights, Writer, joined, lstm, unrolled
 from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.fixed_point import te
 from npukit.frontend.tflite.model import TfliteOp, TfliteTensor
+from npukit.frontend.tflite.wide import SIGMOID
+from npukit.net.requantize import quantize_multiplier
 
+IN_INTEGERS = ("int8", "int8", "int16")
+"""The types of data, hidden state and cell."""
+GATE_SCALE, OPEN_SCALE = 2.0**-12, 2.0**-15
+"""The scales of a gate's sum, and of what it opens to."""
 INPUT, INPUT_TO_GATES, STATE_TO_GATES, PEEPHOLES, BIASES, PROJECTION, STATES, NORMS = 0, 1, 5, 9, 12, 16, 18, 20
 """The numbers at which an LSTM's inputs begin; of gates there are input, forget, cell, output."""
 ORDER = (0, 1, 3, 2)
@@ -23,6 +35,9 @@ ORDER = (0, 1, 3, 2)
 
 def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
     _check(emitter, op)
+    if [emitter.tensor(index).dtype for index in (op.inputs[INPUT], *op.inputs[STATES:NORMS])] == list(IN_INTEGERS):
+        _in_integers(emitter, op)
+        return
     data, swapped = emitter.real(op.inputs[INPUT]), [1, 0, 2]
     if not op.options["TimeMajor"]:
         data = emitter.emit(operators.permute_dims(data, swapped))
@@ -34,6 +49,76 @@ def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
         emitter.define_real(index, value)
     whole = emitter.emit(operators.squeeze(joined(emitter.builder, steps), [1]))
     emitter.define_real(op.outputs[0], whole if op.options["TimeMajor"] else operators.permute_dims(whole, swapped))
+
+
+def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
+    """Emits the layer as TFLite Micro's kernel computes it, all steps at once."""
+    data, (hidden, cell) = emitter.value(op.inputs[INPUT]), op.inputs[STATES:NORMS]
+    shape, units = emitter.shape(data), emitter.tensor(hidden).shape[-1]
+    steps, batch = shape[:2] if op.options["TimeMajor"] else shape[1::-1]
+    states = [
+        emitter.value(index) if op.outputs[1:] else relax.const(_begun(emitter, index)) for index in (hidden, cell)
+    ]
+    weights = [_together(emitter, op.inputs[at : at + 4]) for at in (INPUT_TO_GATES, STATE_TO_GATES, BIASES)]
+    tables = [relax.const(each) for each in (*weights, SIGMOID, _gate_factors(emitter, op))]
+    words = _factors(emitter, op) | {"steps": steps, "batch": batch, "units": units, "width": shape[2]}
+    words |= {"time_major": op.options["TimeMajor"], "most": _most(emitter, op)}
+    size = steps * batch * units
+    result = (size + batch * units,), "int16"
+    whole = made_by(emitter.builder, "lstm.c", [data, *states, *tables], result, words, 8 * units)
+    for index, begin in zip(op.outputs, (0, size - batch * units, size), strict=False):
+        tensor = emitter.tensor(index)
+        emitter.define(index, emitter.loops(partial(_cut, begin, tensor.shape, tensor.dtype), whole, "cut"))
+
+
+def _cut(begin: int, shape: Sequence[int], dtype: str, data: Any) -> Any:
+    """A part of a vector as another type."""
+
+    def taken(*place: Any) -> Any:
+        offset = place[0]
+        for at, length in zip(place[1:], shape[1:], strict=True):
+            offset = offset * length + at
+        return data[begin + offset].astype(dtype)
+
+    return te.compute(shape, taken, name="cut")
+
+
+def _begun(emitter: Emitter, index: int) -> np.ndarray:
+    """A state before the first step: zero."""
+    return np.full(emitter.tensor(index).shape, emitter.scale(index).zero_point, emitter.tensor(index).dtype)
+
+
+def _together(emitter: Emitter, inputs: Sequence[int]) -> np.ndarray:
+    return np.concatenate([emitter.constant(index) for index in inputs])
+
+
+def _gate_factors(emitter: Emitter, op: TfliteOp) -> np.ndarray:
+    """Multiplier and shift of each gate's sums over data and hidden state."""
+    data, hidden = (np.float32(emitter.scale(op.inputs[index]).scale) for index in (INPUT, STATES))
+    pairs = [
+        quantize_multiplier(float(given * np.float32(emitter.scale(op.inputs[at + gate]).scale)) / GATE_SCALE)
+        for gate in range(4)
+        for given, at in ((data, INPUT_TO_GATES), (hidden, STATE_TO_GATES))
+    ]
+    return np.array(pairs, np.int32).ravel()
+
+
+def _factors(emitter: Emitter, op: TfliteOp) -> dict[str, int]:
+    """Multipliers and shifts of the products of gates and states, and of the cell before its tanh."""
+    hidden, cell = (emitter.scale(index) for index in op.inputs[STATES:NORMS])
+    power = round(np.log2(cell.scale))
+    if cell.scale != 2.0**power:
+        raise NpukitError("the scale of its cell is no power of two")
+    products = {"fresh": OPEN_SCALE**2 / cell.scale, "kept": OPEN_SCALE, "hidden": OPEN_SCALE**2 / hidden.scale}
+    words = {"data_zero": emitter.scale(op.inputs[INPUT]).zero_point, "hidden_zero": hidden.zero_point}
+    for name, factor in products.items():
+        words[f"{name}_multiplier"], words[f"{name}_shift"] = quantize_multiplier(factor)
+    return words | {"cell_factor": 3 << max(power + 12, 0), "cell_bits": max(-power - 12, 0)}
+
+
+def _most(emitter: Emitter, op: TfliteOp) -> int:
+    """The integer at which the cell is clipped; 0 if it is not."""
+    return int(min(op.options["CellClip"] / emitter.scale(op.inputs[STATES + 1]).scale, (1 << 15) - 1))
 
 
 def _step(held: Sequence[TfliteTensor], clip: float, write: Writer, data: Any, weights: Weights, state: State) -> State:
