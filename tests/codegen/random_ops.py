@@ -162,7 +162,7 @@ def norm(bundle: Bundle) -> None:
     length = bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.extent(1, 20)
     source, target = bundle.quantization(), bundle.quantization()
     gains, biases = bundle.random.normal(size=(2, length))
-    epsilon, centred = 10.0 ** bundle.pick(-9, 4), bool(bundle.pick(0, 1))
+    epsilon, centred = 10.0 ** bundle.pick(-9, 1), bool(bundle.pick(0, 1))
     made = norm_constants(gains, biases, epsilon, source, target, centred=centred)
     constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
     attributes = replace(made.attributes, clamp=bundle.clamp())

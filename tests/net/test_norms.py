@@ -20,7 +20,7 @@ from npukit.net.tensor import Quantization
 def test_results_are_the_nearest_integers_to_the_real_ones(data: st.DataObject) -> None:
     random = np.random.default_rng(data.draw(st.integers(0, 1 << 20)))
     length, centred = data.draw(st.integers(1, 1024)), data.draw(st.booleans())
-    epsilon = 10.0 ** data.draw(st.integers(-8, 2))
+    epsilon = 10.0 ** data.draw(st.integers(-8, -1))
     source = Quantization((float(np.exp(random.uniform(-6, 1))),), (int(random.integers(-128, 128)),))
     target = Quantization((float(np.exp(random.uniform(-5, -2))),), (int(random.integers(-128, 128)),))
     gains, biases = random.normal(size=(2, length))

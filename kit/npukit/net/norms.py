@@ -14,6 +14,8 @@ from npukit.net.tensor import Quantization
 LONGEST = 4096
 """Elements of a row whose sums fit the core's registers."""
 LARGEST_EPSILON = 1 << 60
+FRACTION_BITS = 10
+"""Binary places of a root of the mean square."""
 OFFSET_BITS, MULTIPLIER_BITS = 30, 31
 LARGEST_SHIFT = 22
 
@@ -37,13 +39,13 @@ def norm_constants(
 ) -> NormConstants:
     """The constants for `gains` * normalised + `biases`, `epsilon` in real numbers as well."""
     length = gains.size
-    spread = min(max(round(epsilon * (length / source.scale) ** 2), 1), LARGEST_EPSILON)
+    spread = max(round(epsilon * (2**FRACTION_BITS * length / source.scale) ** 2), 1)
     factors = gains.astype(np.float64) / target.scale * 2.0 ** (3 + headroom(length))
     added = biases.astype(np.float64) / target.scale + target.zero_point
     limits = [(factors, MULTIPLIER_BITS), (added, OFFSET_BITS)]
     shift = min(LARGEST_SHIFT, *(bits - 1 - ceil(log2(max(np.abs(values).max(), 1e-30))) for values, bits in limits))
-    if shift < 1 or length > LONGEST:
-        raise NpukitError(f"a norm of {length} with such factors does not fit its fixed point")
+    if shift < 1 or length > LONGEST or spread > LARGEST_EPSILON:
+        raise NpukitError(f"a norm of {length} with such factors or epsilon {epsilon:g} does not fit its fixed point")
     multipliers, offsets = (np.rint(values * 2.0**shift).astype(np.int64) for values in (factors, added))
     attributes = Norm(centred=centred, epsilon=spread, shift=shift)
     return NormConstants(attributes, multipliers.astype(np.int32), (offsets + (1 << (shift - 1))).astype(np.int32))

@@ -122,7 +122,7 @@ class Norm(Attributes):
     """inputs: activation, then multipliers and offsets, an int32 for each position of the last axis, of n.
 
     Numbers of the last axis less their mean (`centred`) or their zero point, over the root of their mean square, to
-    which `epsilon` / n^2 is added; times multipliers, plus offsets: layer norm, or without `centred` RMS norm.
+    which `epsilon` / (1024 n)^2 is added; times multipliers, plus offsets: layer norm, or without `centred` RMS norm.
     `net/reference/norm.py` says it in integers: results come out of 2^`shift` times too large ones.
     """
 

@@ -6,7 +6,7 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir_ops.fixed_point import clamp, inverse_root
 from npukit.codegen.tir_ops.layout import Layout
 from npukit.codegen.tvm_door import Array, Expr, Local, call, cast, let, loop, number, select
-from npukit.net.norms import headroom
+from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm
 from npukit.net.requantize import quantization
 
@@ -24,12 +24,12 @@ def norm(tile: Tile, source: Array, multipliers: Array, offsets: Array, output: 
             squares.set(squares.value + value * value)
         middle = let("middle", total.value if attributes.centred else number("int32", 0))
         wide = cast("int64", middle)
-        spread = let(
-            "spread", cast("int64", squares.value) * length - wide * wide + number("int64", attributes.epsilon)
-        )
+        square = cast("int64", squares.value) * length - wide * wide
+        spread = let("spread", (square << number("int64", 2 * FRACTION_BITS)) + number("int64", attributes.epsilon))
         half = let("half", _zeros(spread) >> 1)
         top = cast("uint64", spread) << cast("uint64", half * 2) >> number("uint64", 32)
-        left = let("left", half - 1 - headroom(length))
+        most = let("most", half + FRACTION_BITS - 1 - headroom(length))
+        left = let("left", select(most > 31, 31, most))
         inverse = let("inverse", inverse_root(cast("int32", top)) >> select(left < 0, 0 - left, 0))
         up = let("up", cast("uint32", select(left < 0, 0, left)))
         with loop("i", 0, length) as i:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.norms import headroom
+from npukit.net.norms import FRACTION_BITS, headroom
 from npukit.net.ops import Norm
 from npukit.net.requantize import quantization
 
@@ -18,9 +18,9 @@ def norm(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     values, length = data.astype(np.int64), data.shape[-1]
     zero = length * quantization(net, op.inputs[0]).zero_point
     distances = length * values - (values.sum(-1, keepdims=True) if attributes.centred else zero)
-    spread = (distances * distances).sum(-1, keepdims=True) // length + attributes.epsilon
-    inverse, shift = inverse_root(spread)
-    left = shift - 1 - headroom(length)
+    spread = (distances * distances).sum(-1, keepdims=True) // length << 2 * FRACTION_BITS
+    inverse, shift = inverse_root(spread + attributes.epsilon)
+    left = np.minimum(shift + FRACTION_BITS - 1 - headroom(length), 31)
     inverse = inverse >> np.maximum(-left, 0)
     normalised = ((distances << np.maximum(left, 0)) * inverse + (1 << 31)) >> 32
     results = (normalised * multipliers + (offsets.astype(np.int64) << 32)) >> (32 + attributes.shift)
