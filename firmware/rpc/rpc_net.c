@@ -4,9 +4,10 @@
 #include "net.h"
 #include "rpc.h"
 #include "rpc_answer.h"
+#include "rpc_tensor.h"
 
 enum { INPUTS, OUTPUTS, LAYERS };
-enum { LONGEST_NAME = 255, ENTRY_BYTES = 5, PIECE_BYTES = 64 };
+enum { LONGEST_NAME = 255, ENTRY_BYTES = 5 };
 _Static_assert(ENTRY_BYTES + LONGEST_NAME <= RPC_PAYLOAD_BYTES, "an entry fits a packet, or a description would never end");
 
 static bool outputs_in_place;
@@ -28,20 +29,13 @@ static uint32_t size_of(const struct net_tensor *tensor)
     return tensor->row_bytes * tensor->rows * host_bytes(tensor);
 }
 
-/* A frame's own of a tensor that frames have alike, and the chip that it is on. */
-struct place {
-    const struct net_tensor *tensor;
-    const struct net_chip *chip;
-    uint8_t *data;
-};
-
 /* `index` as the host counts: all tensors of a frame, frame by frame, chip by chip. */
-static struct place place_of(const struct net_tensor *tensors, uint32_t count, uint32_t index)
+static struct rpc_place place_of(const struct net_tensor *tensors, uint32_t count, uint32_t index)
 {
     const struct net_tensor *tensor = &tensors[index % count];
     const uint32_t frames = net_description.frame_count, frame = index / count % frames;
     const uint32_t behind = tensor->frame_offsets != 0 ? tensor->frame_offsets[frame] : frame * tensor->frame_stride;
-    return (struct place){tensor, &net_description.chips[index / count / frames], tensor->data + behind};
+    return (struct rpc_place){tensor, &net_description.chips[index / count / frames], tensor->data + behind};
 }
 
 static uint32_t count_of_all(uint32_t count)
@@ -49,13 +43,13 @@ static uint32_t count_of_all(uint32_t count)
     return count * net_description.frame_count * net_description.chip_count;
 }
 
-static uint8_t *byte_of(const struct place *place, uint32_t offset)
+static uint8_t *byte_of(const struct rpc_place *place, uint32_t offset)
 {
     const struct net_tensor *tensor = place->tensor;
     return place->data + offset / tensor->row_bytes * tensor->stride + offset % tensor->row_bytes;
 }
 
-static uint32_t address_of(const struct place *place, uint32_t offset)
+static uint32_t address_of(const struct rpc_place *place, uint32_t offset)
 {
     return (uint32_t)(uintptr_t)byte_of(place, offset);
 }
@@ -72,7 +66,7 @@ static bool lies_in(const struct net_tensor *tensor, uint32_t offset, uint32_t s
 }
 
 /* What lies in DRAM, or on another chip, has no gaps between its rows. */
-static bool put_bytes(const struct place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
+bool rpc_put_bytes(const struct rpc_place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
 {
     if (place->tensor->in_dram) {
         return hal_write_pe(HAL_DRAM + place->chip->dram, address_of(place, offset), from, bytes);
@@ -86,7 +80,7 @@ static bool put_bytes(const struct place *place, uint32_t offset, const uint8_t 
     return true;
 }
 
-static bool take_bytes(const struct place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
+bool rpc_take_bytes(const struct rpc_place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
 {
     if (place->chip != net_description.chips) {
         return hal_read_pe(leader_of(place->chip), address_of(place, offset), to, bytes);
@@ -97,53 +91,11 @@ static bool take_bytes(const struct place *place, uint32_t offset, uint8_t *to, 
     return true;
 }
 
-/* Where there is something to convert, net.c has another, which chooses among those of conversion.c. */
-__attribute__((weak)) void net_convert(
-    const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count)
-{
-    (void)by, (void)first, (void)from, (void)to, (void)count;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static bool put(const struct place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
-{
-    const struct net_conversion *by = place->tensor->conversion;
-    uint8_t piece[PIECE_BYTES];
-    if (by == 0) {
-        return put_bytes(place, offset, from, bytes);
-    }
-    const uint32_t first = offset / by->host_bytes, count = bytes / by->host_bytes;
-    for (uint32_t done = 0; done < count; done += PIECE_BYTES) {
-        const uint32_t part = smaller(count - done, PIECE_BYTES);
-        net_convert(by, first + done, from + done * by->host_bytes, piece, part);
-        if (!put_bytes(place, first + done, piece, part)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool take(const struct place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
-{
-    const struct net_conversion *by = place->tensor->conversion;
-    uint8_t piece[PIECE_BYTES];
-    if (by == 0) {
-        return take_bytes(place, offset, to, bytes);
-    }
-    const uint32_t first = offset / by->host_bytes, count = bytes / by->host_bytes;
-    for (uint32_t done = 0; done < count; done += PIECE_BYTES) {
-        const uint32_t part = smaller(count - done, PIECE_BYTES);
-        if (!take_bytes(place, first + done, piece, part)) {
-            return false;
-        }
-        net_convert(by, first + done, piece, to + done * by->host_bytes, part);
-    }
-    return true;
-}
+/* Where the link converts, conversion/rpc_convert.c has others. */
+__attribute__((weak, alias("rpc_put_bytes"))) bool rpc_put(
+    const struct rpc_place *place, uint32_t offset, const uint8_t *from, uint32_t bytes);
+__attribute__((weak, alias("rpc_take_bytes"))) bool rpc_take(
+    const struct rpc_place *place, uint32_t offset, uint8_t *to, uint32_t bytes);
 
 static bool is_whole(const struct net_tensor *tensor, uint32_t offset, uint32_t bytes)
 {
@@ -158,7 +110,7 @@ struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_
     if (index >= count) {
         return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
     }
-    const struct place input = place_of(net_description.inputs, net_description.input_count, index);
+    const struct rpc_place input = place_of(net_description.inputs, net_description.input_count, index);
     if (!lies_in(input.tensor, offset, bytes)) {
         return rpc_refuse(RPC_OUT_OF_RANGE, size_of(input.tensor));
     }
@@ -166,7 +118,7 @@ struct rpc_answer rpc_write_input(uint32_t pe, const uint8_t *arguments, uint32_
         return rpc_refuse(RPC_BAD_ARGUMENTS, size);
     }
     outputs_in_place = false; /* inputs and outputs may share memory */
-    return put(&input, offset, arguments + 8, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, offset);
+    return rpc_put(&input, offset, arguments + 8, bytes) ? rpc_done(0) : rpc_refuse(RPC_NOT_WRITABLE, offset);
 }
 
 struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_t size, uint8_t *payload)
@@ -177,7 +129,7 @@ struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_
     if (index >= count) {
         return rpc_refuse(RPC_NO_SUCH_TENSOR, count);
     }
-    const struct place output = place_of(net_description.outputs, net_description.output_count, index);
+    const struct rpc_place output = place_of(net_description.outputs, net_description.output_count, index);
     if (!outputs_in_place) {
         return rpc_refuse(RPC_NO_OUTPUT, 0);
     }
@@ -187,7 +139,7 @@ struct rpc_answer rpc_read_output(uint32_t pe, const uint8_t *arguments, uint32_
     if (!lies_in(output.tensor, offset, bytes)) {
         return rpc_refuse(RPC_OUT_OF_RANGE, size_of(output.tensor));
     }
-    return take(&output, offset, payload, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NO_OUTPUT, 0);
+    return rpc_take(&output, offset, payload, bytes) ? rpc_done(bytes) : rpc_refuse(RPC_NO_OUTPUT, 0);
 }
 
 /* --- names and sizes --- */

@@ -85,7 +85,7 @@ def test_relu_and_clip_become_the_clamp(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limits", [["low", "high"], ["low"], ["", "high"]])
 def test_limits_that_are_computed_clip_too(limits: list[str], tmp_path: Path) -> None:
     graph = Graph()
-    given = {"x": int8(4, *SHAPE), "low": np.int8([-60]), "high": np.int8([70])}
+    given = {"x": int8(4, *SHAPE), "low": np.array([-60], np.int8), "high": np.array([70], np.int8)}
     graph.constant("scalar", np.zeros(0, np.int64))
     for each in filter(None, limits):
         graph.node("Reshape", [graph.dequantized(each, 0.05, 3), "scalar"], f"{each}_limit")

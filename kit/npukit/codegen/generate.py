@@ -96,9 +96,10 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> Ends:
 
 
 def _conversions(ends: Ends | None) -> tuple[Path, ...]:
-    """The source of the functions by which the link converts, if it does."""
+    """The sources by which the link converts, if it does."""
     rows = (*ends.inputs, *ends.outputs) if ends else ()
-    return (data_folder("firmware") / "conversion/conversion.c",) if any(row.conversion for row in rows) else ()
+    converts = any(row.conversion for row in rows)
+    return tuple(sorted((data_folder("firmware") / "conversion").glob("*.c"))) if converts else ()
 
 
 def _calls_libm(part: Part) -> bool:

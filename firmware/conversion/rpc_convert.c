@@ -1,0 +1,45 @@
+/* Inputs and outputs that the host has otherwise than the network: converted on their way, piece by piece. */
+#include "rpc_tensor.h"
+
+enum { PIECE_BYTES = 64 };
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+bool rpc_put(const struct rpc_place *place, uint32_t offset, const uint8_t *from, uint32_t bytes)
+{
+    const struct net_conversion *by = place->tensor->conversion;
+    uint8_t piece[PIECE_BYTES];
+    if (by == 0) {
+        return rpc_put_bytes(place, offset, from, bytes);
+    }
+    const uint32_t first = offset / by->host_bytes, count = bytes / by->host_bytes;
+    for (uint32_t done = 0; done < count; done += PIECE_BYTES) {
+        const uint32_t part = smaller(count - done, PIECE_BYTES);
+        net_convert(by, first + done, from + done * by->host_bytes, piece, part);
+        if (!rpc_put_bytes(place, first + done, piece, part)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool rpc_take(const struct rpc_place *place, uint32_t offset, uint8_t *to, uint32_t bytes)
+{
+    const struct net_conversion *by = place->tensor->conversion;
+    uint8_t piece[PIECE_BYTES];
+    if (by == 0) {
+        return rpc_take_bytes(place, offset, to, bytes);
+    }
+    const uint32_t first = offset / by->host_bytes, count = bytes / by->host_bytes;
+    for (uint32_t done = 0; done < count; done += PIECE_BYTES) {
+        const uint32_t part = smaller(count - done, PIECE_BYTES);
+        if (!rpc_take_bytes(place, first + done, piece, part)) {
+            return false;
+        }
+        net_convert(by, first + done, piece, to + done * by->host_bytes, part);
+    }
+    return true;
+}
