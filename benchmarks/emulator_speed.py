@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
 
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 _SOURCE = """
 #include <stdint.h>

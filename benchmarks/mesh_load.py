@@ -30,7 +30,7 @@ from npukit.boot.mesh_image import Program, Segment, pack_mesh_image
 from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
-from npukit.project.image import Overlay
+from npukit.project.images.image import Overlay
 
 _VECTORS = struct.pack("<II", 0x2_0000, 0x41) + bytes(56)
 _LOOP_FOR_EVER = bytes.fromhex("fee7fee7")

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
 from npukit import api
 from npukit.measure.target import open_target
 from npukit.project.build_folder import Build
-from npukit.project.regions import regions_of
+from npukit.project.images.regions import regions_of
 
 DIGITS = Path(__file__).resolve().parents[1] / "examples/digits/digits_int8.tflite"
 

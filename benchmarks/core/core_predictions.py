@@ -36,7 +36,7 @@ from npukit.plan.core_plan import Planned, plan_with_kernels
 from npukit.plan.planner import plan_network
 from npukit.progress import Silent
 from npukit.project.compile import build_images
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import find_toolchain
 

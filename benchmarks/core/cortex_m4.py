@@ -25,7 +25,7 @@ from typing import Any
 
 from npukit import __version__, api
 from npukit.data import data_folder
-from npukit.project.elf import Elf
+from npukit.project.images.elf import Elf
 from npukit.project.toolchain import find_toolchain
 
 BOARD, ONE_CORE = "mps2-an386", Path(__file__).with_name("one-core.toml")

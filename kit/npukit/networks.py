@@ -23,8 +23,8 @@ from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.progress import Progress
 from npukit.project.build_folder import Build, load_build, load_networks, new_build_folder, write_networks_manifest
-from npukit.project.elf import Elf
 from npukit.project.files import Coresident, Relay
+from npukit.project.images.elf import Elf
 from npukit.project.toolchain import find_toolchain
 
 MAILBOX = "network_mailbox"

@@ -65,8 +65,8 @@ from npukit.project.build_folder import (
 from npukit.project.compile import BuiltImage, MissingFunction, build_images
 from npukit.project.files import Coresident
 from npukit.project.folder_files import file_digest
+from npukit.project.images.regions import with_digests
 from npukit.project.manifest import CoresidentRecord, Manifest, image_record
-from npukit.project.regions import with_digests
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.quantize.models import Loaded, load_model

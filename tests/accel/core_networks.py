@@ -19,7 +19,7 @@ from npukit.net.ops import Multiply, Reshape
 from npukit.plan.core_plan import Planned, plan_with_kernels
 from npukit.progress import Silent
 from npukit.project.compile import BuiltImage, build_images
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import find_toolchain
 from plan.networks import Builder

@@ -23,7 +23,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.progress import Silent
 from npukit.project.compile import build_images
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import find_toolchain
 

@@ -10,7 +10,7 @@ import pytest
 from accel.core_networks import mixed_net, run_on_emulator
 from helpers import first_of
 from npukit.accel.core_kernels import OpKernels, choose_core_kernels
-from npukit.project.elf import Elf
+from npukit.project.images.elf import Elf
 
 
 @pytest.mark.parametrize(("seed", "compiler"), first_of([(0, "gcc"), (1, "zig"), (2, "gcc")], 2))

@@ -29,7 +29,7 @@ from npukit.plan.ir.assignment import Tile
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.progress import Silent
 from npukit.project.compile import build_images
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import find_toolchain
 

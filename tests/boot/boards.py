@@ -13,7 +13,7 @@ from npukit.boot.mesh_image import mesh_image
 from npukit.boot.signed_image import Version, sign_image
 from npukit.link.session import Session
 from npukit.link.update import Update
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from project.identity import Built, build_identity, identity_sources
 
 THERE_AND_BACK = Path(__file__).parents[1] / "project" / "nets" / "there_and_back.c"

@@ -16,8 +16,8 @@ from npukit.boot.provision import takes_of
 from npukit.boot.signed_image import Version, sign_image
 from npukit.emulator.flashed import FlashedBoard
 from npukit.link.flash import LoaderSession
+from npukit.project.images.stack import StackReport, stack_bound
 from npukit.project.layout import memory_layout
-from npukit.project.stack import StackReport, stack_bound
 from project.identity import toolchain
 
 BOARD = load_board("pe-mesh")

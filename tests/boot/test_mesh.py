@@ -19,7 +19,7 @@ from npukit.boot.signed_image import Version
 from npukit.emulator.flashed import FlashedBoard
 from npukit.errors import NpukitError
 from npukit.link.session import Session
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from project.identity import Built, toolchain
 
 BOARD = load_board("pe-mesh-152")

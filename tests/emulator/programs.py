@@ -10,7 +10,7 @@ from pathlib import Path
 
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 _HERE = Path(__file__).parent / "c"
 _TARGET = ("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")

@@ -10,7 +10,7 @@ from emulator.programs import RESULTS, program, run_to_sleep, running, words
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
-from npukit.project.image import Image, Overlay
+from npukit.project.images.image import Image, Overlay
 
 
 def run_alone(body: str, count: int) -> list[int]:

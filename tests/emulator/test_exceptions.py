@@ -11,7 +11,7 @@ from emulator.qemu_memory import memory_on_qemu
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 DONE, DONE_AT, LOG = 0x600D, RESULTS + 0x400, 64
 HEAD = """#include "board.h"

@@ -12,7 +12,7 @@ from npukit.emulator import patience
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
 from npukit.emulator.waiting import Senders
-from npukit.project.image import Image, Overlay
+from npukit.project.images.image import Image, Overlay
 from oracles.dma_model import DRAM
 
 PAIR = '__asm volatile("ldrd r2, r3, [%0]" :: "r"(0x10002) : "r2", "r3");'

@@ -13,7 +13,7 @@ from emulator.programs import RESULTS, program, words
 from npukit.board.board import load_board
 from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 SOURCE = """#include "board.h"
 __attribute__((noinline)) uint32_t twice(uint32_t x)

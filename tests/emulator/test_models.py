@@ -15,7 +15,7 @@ from npukit.board.board import Board, load_board
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 DOUBLER = Path(__file__).parent / "host" / "doubler.c"
 DEVICE_H = CHECKOUT / "kit" / "npukit_emulator" / "core"

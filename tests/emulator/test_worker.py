@@ -61,7 +61,7 @@ import os, threading
 from pathlib import Path
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 emulator = Emulator(load_board("pe-mesh"), [Image(Path({str(program(LOOP))!r}), (0,))])
 print(emulator._worker._process.pid, flush=True)
 threading.Timer(0.7, os._exit, (9,)).start()

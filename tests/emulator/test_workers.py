@@ -10,7 +10,7 @@ from emulator.programs import program, run_to_sleep, words
 from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.faults import CoreFault
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 WORKERS = (1, 2, 4)
 

@@ -12,7 +12,7 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.measure.validate import Validation
 from npukit.plan.ir.plan import Plan, Send, Wait
 from npukit.project.build_folder import Build
-from npukit.project.elf import Elf
+from npukit.project.images.elf import Elf
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from npukit.emulator.flashed import FlashedBoard
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
-from npukit.project.elf import Elf
-from npukit.project.regions import CODE, REGIONS, Region, regions_of
+from npukit.project.images.elf import Elf
+from npukit.project.images.regions import CODE, REGIONS, Region, regions_of
 
 UNUSED_VECTOR = 36
 """A byte of the code that only an exception reads which never comes."""

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from npukit.data import data_folder
-from npukit.project.digest import FACTOR, digest, word_of
+from npukit.project.images.regions import FACTOR, digest, word_of
 
 MODULUS = FACTOR * 2**32 - 1
 WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)

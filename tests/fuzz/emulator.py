@@ -17,7 +17,7 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.fault_plan import Fault, FaultPlan
 from npukit.emulator.faults import CoreFault
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor
 
 PES = (0, 1, 5)

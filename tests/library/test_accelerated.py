@@ -22,7 +22,7 @@ from npukit.board.cores import CORTEX_M4F
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 from npukit.project.build_folder import Build
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from npukit.project.toolchain import COMMON_FLAGS, LINK_FLAGS, LINK_LIBRARIES, find_toolchain, target_flags
 
 FIRMWARE = Path(__file__).parent / "firmware"

@@ -21,8 +21,8 @@ from npukit.measure.trace import timeline_of
 from npukit.measure.validate import Validation, validate
 from npukit.progress import Silent
 from npukit.project.build_folder import GOLDEN, Build
-from npukit.project.elf import Elf
-from npukit.project.image import Image, Overlay
+from npukit.project.images.elf import Elf
+from npukit.project.images.image import Image, Overlay
 
 PES = 4
 

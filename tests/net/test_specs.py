@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from npukit.codegen.kernels import KERNELS as TIR
+from npukit.codegen.tir.kernels import KERNELS as TIR
 from npukit.net.examples import example
 from npukit.net.ops import KINDS, Attributes
 from npukit.net.receptive import cuttable_axes, input_rules

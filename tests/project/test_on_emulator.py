@@ -13,8 +13,8 @@ from npukit.board.board import load_board
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 from npukit.link.session import GIVEN_UP, Session
-from npukit.project.elf import Elf
-from npukit.project.image import Image
+from npukit.project.images.elf import Elf
+from npukit.project.images.image import Image
 from project.identity import Built, build_identity, identity_sources
 
 BOARD = "pe-mesh"

@@ -13,7 +13,7 @@ from npukit.board.board import load_board
 from npukit.emulator.qemu import QemuMachine
 from npukit.link.fault import DeviceFault
 from npukit.link.session import Session
-from npukit.project.elf import Elf
+from npukit.project.images.elf import Elf
 from project.identity import BUILD_ID, NET, Built, build_identity, identity_sources
 
 BOARD = "mps2-an386"

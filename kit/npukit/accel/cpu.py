@@ -1,7 +1,7 @@
 """The core as an engine: it takes every kind of op, with kernels the code generator makes.
 
 This module says which constants a kernel gets and in which order its arguments stand;
-`codegen/tir_ops` writes the kernels to match.
+`codegen/tir/ops` writes the kernels to match.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from npukit.board.board import Board
 from npukit.boot.loader import flash_of
 from npukit.boot.mesh_image import Program, alike
-from npukit.project.image import Overlay
+from npukit.project.images.image import Overlay
 
 _CHUNK_BYTES = 4096
 _WORD = 4

@@ -11,12 +11,12 @@ from npukit.board.board import Board, Flash
 from npukit.boot.provision import COPIES
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.project.elf import Elf
 from npukit.project.files import Tuning
 from npukit.project.hal import hal_source
+from npukit.project.images.elf import Elf
+from npukit.project.images.stack import stack_bound
 from npukit.project.layout import memory_layout
 from npukit.project.render import render_board_header, render_flash_header, render_link_script
-from npukit.project.stack import stack_bound
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.project.zig import compile_zig
 

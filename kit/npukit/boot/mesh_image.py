@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Board
-from npukit.project.elf import Elf
-from npukit.project.image import Image, Overlay
+from npukit.project.images.elf import Elf
+from npukit.project.images.image import Image, Overlay
 
 MAGIC = b"NPKM"
 FORMAT = 1

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from npukit.accel.interface import Address, Call, CommandFormat
-from npukit.codegen.c_text import function_bodies
 from npukit.codegen.names import comment_text
-from npukit.codegen.tvm_door import (
+from npukit.codegen.tir.c_text import function_bodies
+from npukit.codegen.tir.door import (
     Expr,
     Function,
     Local,

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from npukit.accel.interface import Accelerator, Address, Call, Commands, Lowered, Tile
 from npukit.codegen.constants import Fields, Record
-from npukit.codegen.kernels import describe
 from npukit.codegen.names import Names
 from npukit.codegen.operands import Arena
 from npukit.codegen.streamed import Piece, streamed_piece, with_constants_in
+from npukit.codegen.tir.kernels import describe
 from npukit.errors import NpukitError
 from npukit.net.c_function import C_TYPES
 from npukit.net.net import CORE, Net

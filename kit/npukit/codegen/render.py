@@ -13,12 +13,12 @@ from jinja2 import Environment
 from npukit import __version__
 from npukit.codegen.constants import Array, Fields, Record
 from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
-from npukit.codegen.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.codegen.names import c_float, comment_text, foreign_arena, ranges
 from npukit.codegen.places import OWN, Places
 from npukit.codegen.roles import Role, foreign_pes
 from npukit.codegen.states import STATES
 from npukit.codegen.tensors import TensorRow, layer_tiles
+from npukit.codegen.tir.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 from npukit.net.c_function import C_TYPES, math_functions

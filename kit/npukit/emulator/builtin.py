@@ -23,7 +23,7 @@ from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments, stack_and_code, where
 from npukit.emulator.waiting import Senders, Wait, chain_of_waits
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 _SECONDS_AT_ONCE = 0.5
 """Seconds that the worker may run before it listens again: it ends this soon after its parent at the latest."""

@@ -13,7 +13,7 @@ from npukit.emulator.faults import CoreFault
 from npukit.emulator.gdb import GdbServer, Order, Signal
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 

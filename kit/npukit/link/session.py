@@ -40,7 +40,7 @@ from npukit.link.messages import (
 )
 from npukit.link.runs import StartedRun
 from npukit.link.transport import Transport, Witness
-from npukit.project.regions import REGIONS
+from npukit.project.images.regions import REGIONS
 
 ANSWER_SECONDS = 10.0
 _RUN_SECONDS = 60.0
@@ -241,7 +241,7 @@ class Session:
         return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
 
     def digest(self, address: int, size: int, pe: int | None = None) -> int:
-        """The digest (`project/digest.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
+        """The digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
 
         Of the PE that has the link, only of what was loaded and nothing changes.
         """

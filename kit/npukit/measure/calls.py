@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from npukit.project.disassembly import frame_of
-from npukit.project.elf import Elf
-from npukit.project.image import Image
+from npukit.project.images.disassembly import frame_of
+from npukit.project.images.elf import Elf
+from npukit.project.images.image import Image
 
 FRAME = "net_run"
 _KERNELS = "core_kernel"

@@ -8,8 +8,7 @@ from npukit.errors import DoesNotFit
 from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
-from npukit.project.digest import digest, word_of
-from npukit.project.regions import CONSTANTS, Region, regions_of
+from npukit.project.images.regions import CONSTANTS, Region, digest, regions_of, word_of
 
 _WORD = 4
 _PIECE_BYTES = 1 << 20

@@ -26,10 +26,10 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import load_plan
 from npukit.project.accelerators import model_for
 from npukit.project.by_hand import PROJECT, changed_files, in_project, is_made, made_of, making
-from npukit.project.elf_file import check_elf
 from npukit.project.folder_files import differing_files, file_digest, read_text
 from npukit.project.hal import FOLDER
-from npukit.project.image import Image
+from npukit.project.images.elf_file import check_elf
+from npukit.project.images.image import Image
 from npukit.project.manifest import Manifest, NetworksManifest
 from npukit.writing import FULL, cannot_write, told_if_unwritable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.project.elf import Elf
+from npukit.project.images.elf import Elf
 from npukit.project.layout import SECTION_ALIGNMENT, MemoryLayout
 
 HEAP = ("malloc", "calloc", "realloc", "free", "sbrk", "_sbrk", "_malloc_r", "_free_r")

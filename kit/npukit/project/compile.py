@@ -15,12 +15,12 @@ from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
 from npukit.project.check import check_fits, check_image, free_bytes, program_bytes, variable_bytes
-from npukit.project.elf import Elf
 from npukit.project.files import Project, Role, Unit
+from npukit.project.images.elf import Elf
+from npukit.project.images.stack import StackReport, stack_bound
 from npukit.project.layout import MemoryLayout, memory_layout
 from npukit.project.own_data import Addresses, listing, own_bytes, questions_about
 from npukit.project.render import neighbours_of, render_link_script
-from npukit.project.stack import StackReport, stack_bound
 from npukit.project.struct_layouts import NOTHING, Layouts, answers
 from npukit.project.toolchain import Toolchain
 from npukit.writing import NO_SPACE, disk_full

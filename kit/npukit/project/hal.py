@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.errors import NpukitError
-from npukit.project.elf import Elf
+from npukit.project.images.elf import Elf
 from npukit.project.toolchain import Toolchain
 
 FOLDER = "hal"

@@ -15,8 +15,8 @@ from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.options import Options
-from npukit.project.image import Image, Overlay
-from npukit.project.regions import with_digests
+from npukit.project.images.image import Image, Overlay
+from npukit.project.images.regions import with_digests
 
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage

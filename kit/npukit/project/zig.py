@@ -26,7 +26,7 @@ def compile_zig(source: Path, folder: Path, target: Sequence[str]) -> Path:
     """The object file in `folder`: the same bytes wherever it is made, without debug information.
 
     In two steps, as LLVM outlines code and calls through registers in functions that are to be as small as can be,
-    which leaves no call graph to bound the stack by (`project/stack.py`). The second step takes that wish away.
+    which leaves no call graph to bound the stack by (`project/images/stack.py`). The second step takes that wish away.
     """
     zig = find_zig()
     if zig is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from npukit.board.board import Board, load_board
 from npukit.emulator.renode.render import render_renode
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 from project.identity import NET, build_identity, identity_sources
 
 MESH_NET = Path(__file__).with_name("mesh_net.c")

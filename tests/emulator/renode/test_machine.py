@@ -16,7 +16,7 @@ from npukit.board.board import Board, load_board
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.program import VARIABLE, find_renode
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 FAKE = Path(__file__).with_name("fake_renode.py")
 

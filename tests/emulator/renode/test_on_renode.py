@@ -14,7 +14,7 @@ from npukit.emulator.builtin import Emulator
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.link.session import Session
 from npukit.link.transport import Transport
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 MESHES = {"one PE": one_pe, "sixteen PEs": sixteen_pes}
 STOCK = {"STM32F4": stm32f4, "nRF52840": nrf52840}

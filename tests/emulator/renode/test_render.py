@@ -34,7 +34,7 @@ from npukit.emulator.renode.render import (
 )
 from npukit.emulator.renode.suite import GoldenFrame, render_suite
 from npukit.errors import DoesNotFit
-from npukit.project.image import Image, Overlay
+from npukit.project.images.image import Image, Overlay
 from project.identity import build_identity
 
 GOLDEN_TEXT = Path(__file__).parent / "golden"

@@ -17,7 +17,7 @@ from npukit.board.board import Board
 from npukit.emulator.renode.program import find_renode
 from npukit.emulator.renode.render import SCRIPT, Dram, objection, render_renode
 from npukit.errors import NpukitError
-from npukit.project.image import Image
+from npukit.project.images.image import Image
 
 _SECONDS_TO_START = 120.0
 _SECONDS_TO_END = 5.0

@@ -15,7 +15,7 @@ from jinja2 import Environment
 from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.project.image import Image, Overlay
+from npukit.project.images.image import Image, Overlay
 from npukit.templates import templates_in
 
 PLATFORM, SCRIPT = "board.repl", "run.resc"

@@ -11,8 +11,8 @@ from pathlib import Path
 from npukit.board.board import Board
 from npukit.data import data_folder
 from npukit.emulator.renode.render import SCRIPT, pes_of, write_template
-from npukit.project.elf import Elf
-from npukit.project.image import Image
+from npukit.project.images.elf import Elf
+from npukit.project.images.image import Image
 
 SUITE, LIBRARY, GOLDEN = "firmware.robot", "FirmwareLink.py", "golden.json"
 

@@ -1,0 +1,120 @@
+"""C as TVM's code generator prints it, made into C that a person would write."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from npukit.codegen.tir.c_expressions import Symbols, tidy_expression
+
+_FUNCTION = re.compile(r"^TVM_DLL [\w ]+?\*? (\w+)\([^\n]*\) \{\n(.*?)^\}", re.M | re.S)
+_LOOP = re.compile(r"for \((\w+) (\w+) = (.*); \2 < (.*); \+\+\2\) \{")
+_BRANCH = re.compile(r"if \((.*)\) \{")
+_SCALAR = re.compile(r"(\w+) (\w+)\[1\];")
+_DECLARATION = re.compile(r"\w+ (?:\w+(?:\[\d+\])?|\*\w+ = \(.*\)\(work \+ \d+\));")
+_RETURN = re.compile(r"return (.*);")
+_ASSIGNMENT = re.compile(r"((?:\w+ )?\w+(?:\[.*\])?) = (.*);")
+
+
+LINE = 120
+
+
+def wrapped(text: str) -> str:
+    """Lines that are too long, broken at spaces."""
+    return "\n".join(_wrap(line) for line in text.splitlines())
+
+
+def _wrap(line: str) -> str:
+    if len(line) <= LINE:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line.strip(),
+        LINE,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def function_bodies(source: str, symbols: Symbols = lambda name, offset: None) -> dict[str, str]:
+    """The statements of each function in TVM's output, by name, tidied and indented once."""
+    return {name: wrapped("\n".join(_tidied(body.splitlines(), symbols))) for name, body in _FUNCTION.findall(source)}
+
+
+def tidied_body(body: str) -> str:
+    """The same of the statements of one function."""
+    return wrapped("\n".join(_tidied(body.splitlines(), lambda name, offset: None)))
+
+
+def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
+    """Arrays of one element become variables, declared where they get their first value if only that block has them."""
+    renamed: dict[str, str] = {}
+    undeclared: dict[str, str] = {}
+    for index, line in enumerate(lines):
+        statement = line.strip()
+        scalar = _SCALAR.fullmatch(statement)
+        if scalar:
+            name = renamed[scalar[2]] = scalar[2].replace("_ptr", "")
+            if _in_one_block(scalar[2], lines[index + 1 :]):
+                undeclared[name] = scalar[1]
+            else:
+                yield f"{'    ' * (_depth(line))}{scalar[1]} {name} = 0;"
+            continue
+        for array, variable in renamed.items():
+            statement = re.sub(rf"\b{array}\[0\]", variable, statement)
+        indent = "    " * _depth(line)
+        yield indent + _declared(_statement(statement, symbols), undeclared)
+
+
+def _depth(line: str) -> int:
+    return (len(line) - len(line.lstrip())) // 2
+
+
+def _in_one_block(name: str, lines: Sequence[str]) -> bool:
+    """True if the first line that has the name is in the block of all others that have it."""
+    found = [index for index, line in enumerate(lines) if re.search(rf"\b{name}\b", line)]
+    if not found:
+        return True
+    block = lines[found[0] : found[-1] + 1]
+    return min(map(_depth, block)) >= _depth(block[0])
+
+
+def _declared(statement: str, undeclared: dict[str, str]) -> str:
+    name = statement.partition(" ")[0]
+    return f"{undeclared.pop(name)} {statement}" if name in undeclared else statement
+
+
+def _statement(text: str, symbols: Symbols) -> str:
+    if text in ("", "}", "} else {") or _DECLARATION.fullmatch(text):
+        return text
+    for pattern, write in _FORMS:
+        found = pattern.fullmatch(text)
+        if found:
+            return write(
+                [tidy_expression(g, symbols) if i in _EXPRESSIONS[pattern] else g for i, g in enumerate(found.groups())]
+            )
+    return tidy_expression(text.removesuffix(";"), symbols) + ";"
+
+
+def _loop(parts: list[str]) -> str:
+    kind, name, start, stop = parts
+    return f"for ({kind} {name} = {start}; {name} < {stop}; {name}++) {{"
+
+
+def _assignment(parts: list[str]) -> str:
+    target, value = parts
+    target = re.sub(r"\[(.*)\]", lambda index: f"[{tidy_expression(index[1])}]", target)
+    return f"{target} += {value[len(target) + 3 :]};" if value.startswith(f"{target} + ") else f"{target} = {value};"
+
+
+_FORMS = (
+    (_LOOP, _loop),
+    (_BRANCH, lambda parts: f"if ({parts[0]}) {{"),
+    (_RETURN, lambda parts: f"return {parts[0]};"),
+    (_ASSIGNMENT, _assignment),
+)
+_EXPRESSIONS = {_LOOP: (2, 3), _BRANCH: (0,), _RETURN: (0,), _ASSIGNMENT: (1,)}
+"""The groups of each form that are expressions."""

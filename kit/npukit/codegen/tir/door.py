@@ -1,0 +1,199 @@
+"""The one door to TVM in the code generator: build TIR functions, have TVM's C code generator print them.
+
+Everything else in `codegen/` speaks in the words of this module: arrays, locals, loops, calls.
+Expressions are TVM's own and take Python's operators; `//` and `%` are not among them: see `quotient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import tvm
+from tvm import tirx
+from tvm.script import tirx as script
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder
+
+from npukit.codegen.tir.c_expressions import PLACE_OF
+
+Expr = Any
+"""A TIR expression, or a Python integer."""
+
+Access = Literal["value", "place", "read", "write"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function: a number, or a pointer to numbers that the function reads or writes.
+
+    Of a `place` only the address is used. There may be hundreds of them, while TVM counts on few pointers.
+    """
+
+    name: str
+    dtype: str
+    access: Access = "read"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A TIR function; `result` is the type it returns, if any."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: str | None
+    tir: Any
+
+    def __str__(self) -> str:
+        return self.tir.script()
+
+
+class Array:
+    """The array that a pointer parameter points to."""
+
+    def __init__(self, buffer: Any) -> None:
+        self._buffer = buffer
+
+    def __getitem__(self, index: Expr) -> Expr:
+        return self._buffer[index]
+
+    def __setitem__(self, index: Expr, value: Expr) -> None:
+        script.buffer_store(self._buffer, value, [index])
+
+    def address(self, offset: int) -> Expr:
+        return script.address_of(self._buffer[offset])
+
+
+class Place:
+    """The place that a place parameter points to."""
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+
+    def address(self, offset: int) -> Expr:
+        return script.call_extern("handle", PLACE_OF, self._variable, offset)
+
+
+class Local:
+    """A local variable that changes."""
+
+    def __init__(self, name: str, dtype: str, value: Expr) -> None:
+        self._buffer = script.alloc_buffer((1,), dtype)
+        IRBuilder.name(name, self._buffer)
+        self.set(value)
+
+    @property
+    def value(self) -> Expr:
+        return self._buffer[0]
+
+    def set(self, value: Expr) -> None:
+        script.buffer_store(self._buffer, value, [0])
+
+
+def define(
+    name: str, parameters: Sequence[Parameter], body: Callable[..., None], *, result: str | None = None
+) -> Function:
+    """A TIR function whose statements `body` makes from its arguments: an Array for a pointer, else an expression."""
+    with IRBuilder() as made, builder.prim_func():
+        builder.func_name(name)
+        builder.func_attr({"global_symbol": name})
+        variables = [_argument(parameter) for parameter in parameters]
+        if result is not None:
+            builder.func_ret(tvm.ir.PrimType(result))
+        body(*(_inside(p, v) for p, v in zip(parameters, variables, strict=True)))
+    return Function(name, tuple(parameters), result, made.get())
+
+
+def _argument(parameter: Parameter) -> Any:
+    kind = getattr(script, parameter.dtype)() if parameter.access == "value" else script.handle(parameter.dtype)
+    return builder.arg(parameter.name, kind)
+
+
+def _inside(parameter: Parameter, variable: Any) -> Any:
+    if parameter.access == "value":
+        return variable
+    if parameter.access == "place":
+        return Place(variable)
+    # TIR wants a length; nothing below checks it, and the C only has the pointer.
+    return Array(script.decl_buffer((1 << 30,), parameter.dtype, data=variable))
+
+
+@contextmanager
+def loop(name: str, start: Expr, stop: Expr) -> Iterator[Expr]:
+    """`for (name = start; name < stop; name++)`; no loop at all where it would turn once."""
+    if isinstance(start, int) and isinstance(stop, int) and stop - start == 1:
+        yield start
+        return
+    with script.serial(start, stop) as variable:
+        IRBuilder.name(name, variable)
+        yield variable
+
+
+@contextmanager
+def when(condition: Expr) -> Iterator[None]:
+    with script.If(condition), script.Then():
+        yield
+
+
+def if_else(condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    with script.If(condition):
+        with script.Then():
+            then()
+        with script.Else():
+            otherwise()
+
+
+def let(name: str, value: Expr) -> Expr:
+    """A named value that does not change; numbers stay as they are."""
+    if isinstance(value, int | tirx.IntImm | tirx.Var):
+        return value
+    variable = script.Bind(value)
+    IRBuilder.name(name, variable)
+    return variable
+
+
+def give(value: Expr) -> None:
+    """Return."""
+    builder.Return(value)
+
+
+def call(function: str, *arguments: Expr, result: str = "int32") -> Expr:
+    """TIR's call_extern."""
+    return script.call_extern(result, function, *arguments)
+
+
+def do(expression: Expr) -> None:
+    """An expression for its effect alone."""
+    script.evaluate(expression)
+
+
+def cast(dtype: str, value: Expr) -> Expr:
+    return script.Cast(dtype, value)
+
+
+def number(dtype: str, value: int) -> Expr:
+    return tirx.const(value, dtype)
+
+
+def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """`condition ? yes : no`, at once where the condition is known."""
+    if isinstance(condition, bool):
+        return yes if condition else no
+    return script.Select(condition, yes, no)
+
+
+def quotient(value: Expr, divisor: Expr) -> Expr:
+    """C's `/`; of two Python integers, both at least 0."""
+    if isinstance(value, int) and isinstance(divisor, int):
+        return value // divisor
+    return script.truncdiv(value, divisor)
+
+
+def print_c(functions: Sequence[Function]) -> str:
+    """C as TVM prints it, prelude and all."""
+    target = tvm.target.Target("c")
+    module = tvm.IRModule({function.name: function.tir for function in functions})
+    lowered = tvm.transform.Sequential([tirx.transform.BindTarget(target), tirx.transform.LowerIntrin()])(module)
+    return tvm.get_global_func("target.build.c")(lowered, target).inspect_source()

@@ -1,0 +1,164 @@
+"""The core's kernels as C: one function for each tile the core computes, equal functions once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from textwrap import indent
+
+from npukit.accel.interface import ConstantArray, Tile
+from npukit.codegen.tir.c_text import function_bodies, tidied_body, wrapped
+from npukit.codegen.tir.door import Function, Parameter, define, print_c
+from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed
+from npukit.codegen.tir.ops.fixed_point import helper_functions
+from npukit.errors import NpukitError
+from npukit.net.c_function import C_TYPES, declaration, pointers
+from npukit.net.ops import TvmCode
+
+KERNELS: Mapping[str, Callable[..., None]] = {
+    "add": elementwise.add,
+    "argmax": movement.argmax,
+    "average_pool": pooling.average_pool,
+    "concat": movement.concat,
+    "conv2d": filters.conv2d,
+    "dense": filters.dense,
+    "depthwise_conv2d": filters.depthwise_conv2d,
+    "dequantize": elementwise.dequantize,
+    "lookup": elementwise.lookup,
+    "matmul": transposed.matmul,
+    "max_pool": pooling.max_pool,
+    "maximum": elementwise.maximum,
+    "mean": blend.mean,
+    "minimum": elementwise.minimum,
+    "norm": norm.norm,
+    "multiply": elementwise.multiply,
+    "pad": movement.pad,
+    "prelu": elementwise.prelu,
+    "quantize": elementwise.quantize,
+    "requantize": elementwise.requantize_op,
+    "resize_bilinear": blend.resize_bilinear,
+    "resize_nearest": blend.resize_nearest,
+    "slice": movement.slice_,
+    "softmax": softmax.softmax,
+    "subtract": elementwise.subtract,
+    "sums": filters.sums,
+    "top_k": movement.top_k,
+    "total": filters.total,
+    "transpose": movement.transpose,
+    "transpose_conv2d": transposed.transpose_conv2d,
+}
+"""The writer of each kind's statements: (tile, inputs..., constants..., output)."""
+
+_INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A tile the core computes, as a TIR function; without one its op is C already."""
+
+    tile: Tile
+    function: Function | None
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A function as C. `comment` says what it is."""
+
+    name: str
+    signature: str
+    body: str
+    comment: str
+
+
+def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> Kernel:
+    """The kernel of a tile of any kind the core has."""
+    if isinstance(tile.op.attributes, TvmCode):
+        return Kernel(tile, None)
+    if tile.op.kind not in KERNELS:
+        raise NpukitError(f"{tile.op.name}: the core has no kernel for {tile.op.kind}", tries=["npukit ops"])
+    body = KERNELS[tile.op.kind]
+    parameters = _parameters(tile, constants)
+    return Kernel(tile, define(tile.name, parameters, lambda *arrays: body(tile, *arrays)))
+
+
+def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[Parameter]:
+    names = _INPUT_NAMES.get(len(tile.inputs)) or [f"input_{i}" for i in range(len(tile.inputs))]
+    inputs = [Parameter(name, x.tensor.dtype) for name, x in zip(names, tile.inputs, strict=True)]
+    given = [Parameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
+    return [*inputs, *given, Parameter("output", tile.output.tensor.dtype, "write")]
+
+
+def helpers_as_c() -> list[CFunction]:
+    """The arithmetic all kernels share."""
+    described = helper_functions()
+    bodies = function_bodies(print_c([function for _, function in described]))
+    return [CFunction(f.name, signature(f), bodies[f.name], comment) for comment, f in described]
+
+
+def kernels_as_c(kernels: list[Kernel]) -> tuple[list[CFunction], dict[str, str]]:
+    """The distinct kernels, and for every tile's name the kernel that computes it."""
+    made = [each.function for each in kernels if each.function]
+    bodies = function_bodies(print_c(made)) if made else {}
+    alike: dict[tuple[str, str], list[Kernel]] = {}
+    for each in kernels:
+        name = each.tile.name
+        body = _body(each.function, bodies) if each.function else _body_of_tvm(each)
+        alike.setdefault((_signature(each).replace(name, "", 1), body), []).append(each)
+    functions = [_shared(same, body) for (_, body), same in alike.items()]
+    return functions, {each.tile.name: same[0].tile.name for same in alike.values() for each in same}
+
+
+def _body(function: Function, bodies: Mapping[str, str]) -> str:
+    body = bodies[function.name]
+    return _unread((each.name for each in function.parameters), body, "    ") + body
+
+
+def _body_of_tvm(kernel: Kernel) -> str:
+    code = kernel.tile.op.attributes
+    assert isinstance(code, TvmCode)
+    names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
+    if code.given:
+        return wrapped(indent(_unread(names, code.code, "") + code.code, "    "))
+    return tidied_body(_unread(names, code.code, "  ") + code.code)
+
+
+def _unread(names: Iterable[str], body: str, indent: str) -> str:
+    """Statements for the parameters that are not read: of a tile of padding alone, of an axis of one place."""
+    return "".join(f"{indent}(void){name};\n" for name in names if not re.search(rf"\b{name}\b", body))
+
+
+def _shared(same: list[Kernel], body: str) -> CFunction:
+    comment = "\n".join(describe(each.tile, "the core") for each in same)
+    return CFunction(same[0].tile.name, _signature(same[0]), body, comment)
+
+
+def _signature(kernel: Kernel) -> str:
+    if kernel.function:
+        return signature(kernel.function)
+    parameters = (declaration(p.dtype, p.name, written=p.written) for p in pointers(kernel.tile.net, kernel.tile.op))
+    return wrapped(f"void {kernel.tile.name}({', '.join(parameters)})")
+
+
+def describe(tile: Tile, engine: str) -> str:
+    """One line: the op, its shapes, its engine."""
+    shapes = " and ".join(_shape(operand.box.shape) for operand in tile.inputs)
+    part = "" if tile.output.box.elements == prod(tile.output.tensor.shape) else f", the part {tile.output.box}"
+    return f"{tile.op.name}: {tile.op.title}, {shapes} to {_shape(tile.output.box.shape)}{part}; on {engine}"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
+
+
+def signature(function: Function) -> str:
+    parameters = ", ".join(_declaration(parameter) for parameter in function.parameters) or "void"
+    result = C_TYPES[function.result] if function.result else "void"
+    return wrapped(f"{result} {function.name}({parameters})")
+
+
+def _declaration(parameter: Parameter) -> str:
+    if parameter.access == "value":
+        return f"{C_TYPES[parameter.dtype]} {parameter.name}"
+    return declaration(parameter.dtype, parameter.name, written=parameter.access == "write")

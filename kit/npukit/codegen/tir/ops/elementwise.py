@@ -1,0 +1,139 @@
+"""Ops that make each element from the elements in the same place, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from npukit.accel.interface import Tile
+from npukit.codegen.tir.door import Array, Expr, cast, let, select
+from npukit.codegen.tir.ops.fixed_point import clamp, requantize
+from npukit.codegen.tir.ops.strided import Strided, each_element, in_order
+from npukit.net.ops import Add, Multiply, Quantize, Subtract
+from npukit.net.requantize import (
+    ADD_LEFT_SHIFT,
+    AddRescaling,
+    Multiplier,
+    add_rescaling,
+    product_rescaling,
+    quantization,
+    scale_ratio,
+    subtract_rescaling,
+)
+
+
+def add(tile: Tile, *arrays: Array) -> None:
+    _sum(tile, arrays, add_rescaling(tile.net, tile.op), lambda a, b: a + b)
+
+
+def subtract(tile: Tile, *arrays: Array) -> None:
+    _sum(tile, arrays, subtract_rescaling(tile.net, tile.op), lambda a, b: a - b)
+
+
+def _sum(tile: Tile, arrays: tuple[Array, ...], factors: AddRescaling, combine: Callable[[Expr, Expr], Expr]) -> None:
+    def element(first: Expr, second: Expr) -> Expr:
+        a = let("a", _rescaled(_centred(tile, 0, first) * (1 << ADD_LEFT_SHIFT), factors.first))
+        b = let("b", _rescaled(_centred(tile, 1, second) * (1 << ADD_LEFT_SHIFT), factors.second))
+        return _finished(tile, _rescaled(combine(a, b), factors.output))
+
+    _each(tile, arrays, element)
+
+
+def multiply(tile: Tile, *arrays: Array) -> None:
+    factor = product_rescaling(tile.net, tile.op)
+
+    def element(first: Expr, second: Expr) -> Expr:
+        return _finished(tile, _rescaled(_centred(tile, 0, first) * _centred(tile, 1, second), factor))
+
+    _each(tile, arrays, element)
+
+
+def minimum(tile: Tile, *arrays: Array) -> None:
+    _each(tile, arrays, lambda first, second: select(first < second, first, second))
+
+
+def maximum(tile: Tile, *arrays: Array) -> None:
+    _each(tile, arrays, lambda first, second: select(first > second, first, second))
+
+
+def prelu(tile: Tile, *arrays: Array) -> None:
+    same, scaled = scale_ratio(tile.net, tile.op), product_rescaling(tile.net, tile.op)
+
+    def element(value: Expr, slope: Expr) -> Expr:
+        data = let("data", _centred(tile, 0, value))
+        negative = _rescaled(data * _centred(tile, 1, slope), scaled)
+        return _finished(tile, select(data >= 0, _rescaled(data, same), negative))
+
+    _each(tile, arrays, element)
+
+
+def lookup(tile: Tile, source: Array, table: Array, output: Array) -> None:
+    layouts, least = [Strided.of(tile.inputs[0]), Strided.of(tile.output)], np.iinfo(tile.inputs[0].tensor.dtype).min
+    with each_element(layouts) as (i, o):
+        output[o] = table[cast("int32", source[i]) - least]
+
+
+def quantize(tile: Tile, *arrays: Array) -> None:
+    zero_point = quantization(tile.net, tile.op.output).zero_point
+    assert isinstance(tile.op.attributes, Quantize)
+    rounded = _halves_away if tile.op.attributes.away else _halves_to_even
+    low, high = (cast("float32", limit - zero_point) for limit in (-128, 127))
+
+    def element(value: Expr, offset: Expr, step: Expr) -> Expr:
+        steps = let("steps", (cast("float32", value) - offset) / step)
+        within = let("within", select(steps > low, select(steps < high, steps, high), low))
+        return cast("int8", rounded(within) + zero_point)
+
+    _each(tile, arrays, element)
+
+
+def _halves_to_even(steps: Expr) -> Expr:
+    """Adding 1.5 * 2^23 leaves a float32 no bits for a fraction: the processor rounds it."""
+    magic = cast("float32", 3 << 22)
+    return cast("int32", (steps + magic) - magic)
+
+
+def _halves_away(steps: Expr) -> Expr:
+    """Twice what follows the point, which is exact, has no whole part below a half."""
+    whole = let("whole", cast("int32", steps))
+    fraction = let("fraction", steps - cast("float32", whole))
+    return whole + cast("int32", fraction + fraction)
+
+
+def dequantize(tile: Tile, source: Array, scale: Array, output: Array) -> None:
+    with each_element([Strided.of(tile.inputs[0]), Strided.of(tile.output)]) as (i, o):
+        output[o] = cast("float32", _centred(tile, 0, source[i])) * scale[0]
+
+
+def requantize_op(tile: Tile, *arrays: Array) -> None:
+    factor = scale_ratio(tile.net, tile.op)
+    _each(tile, arrays, lambda value: _finished(tile, _rescaled(_centred(tile, 0, value), factor)))
+
+
+def _each(tile: Tile, arrays: tuple[Array, ...], element: Callable[..., Expr]) -> None:
+    """The output's elements from those of the inputs."""
+    sources, output = in_order(tile, arrays[:-1]), arrays[-1]
+    shape = tile.output.box.shape
+    layouts = [*(layout.broadcast(shape) for _, layout in sources), Strided.of(tile.output)]
+    with each_element(layouts) as (*places, place):
+        values = [array[index] for (array, _), index in zip(sources, places, strict=True)]
+        output[place] = element(*values)
+
+
+def _centred(tile: Tile, index: int, value: Expr) -> Expr:
+    """An operand's element without its zero point."""
+    return cast("int32", value) - quantization(tile.net, tile.op.inputs[index]).zero_point
+
+
+def _rescaled(value: Expr, factor: Multiplier) -> Expr:
+    return requantize(value, factor.multiplier, factor.shift)
+
+
+def _finished(tile: Tile, scaled: Expr) -> Expr:
+    """The output's zero point, clamp and type."""
+    attributes, dtype = tile.op.attributes, tile.output.tensor.dtype
+    limits = np.iinfo(dtype)
+    bounds = (int(limits.min), int(limits.max))
+    chosen = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else bounds
+    return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, chosen))

@@ -1,0 +1,48 @@
+"""Softmax over the last axis, in integers: the reciprocal of a sum of table entries."""
+
+from __future__ import annotations
+
+from npukit.accel.interface import Tile
+from npukit.codegen.tir.door import Array, Expr, Local, call, cast, let, loop, number, select
+from npukit.codegen.tir.ops.fixed_point import clamp, high_product, reciprocal, rounded_shift
+from npukit.codegen.tir.ops.layout import Layout
+from npukit.net.reference.softmax import ACCUMULATOR_INTEGER_BITS
+
+OUTPUT_BITS = 8
+WIDEST_SHIFT = 31
+
+
+def softmax(tile: Tile, source: Array, exp: Array, output: Array) -> None:
+    given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
+    with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y, loop("row", 0, made.pixels) as row:
+        start, to = let("start", given.index(n, y, row)), made.index(n, y, row)
+        largest = _largest(source, start, made.channels)
+        total = Local("sum", "int32", 0)
+        with loop("i", 0, made.channels) as i:
+            entry = exp[largest.value - cast("int32", source[start + i])]
+            total.set(total.value + rounded_shift(entry, ACCUMULATOR_INTEGER_BITS))
+        zeros = let("zeros", call("__builtin_clz", cast("uint32", total.value)))
+        scale = let("scale", reciprocal(_fraction(total.value, zeros)))
+        shift = let("shift", ACCUMULATOR_INTEGER_BITS + 31 - OUTPUT_BITS - zeros)
+        with loop("i", 0, made.channels) as i:
+            entry = exp[largest.value - cast("int32", source[start + i])]
+            share = _shifted(high_product(entry, scale), shift)
+            output[to + i] = cast("int8", clamp(share - 128, (-128, 127)))
+
+
+def _largest(source: Array, start: Expr, count: int) -> Local:
+    largest = Local("largest", "int32", cast("int32", source[start]))
+    with loop("i", 1, count) as i:
+        value = let("value", cast("int32", source[start + i]))
+        largest.set(select(value > largest.value, value, largest.value))
+    return largest
+
+
+def _fraction(total: Expr, zeros: Expr) -> Expr:
+    """The sum as 1 + fraction, times a power of two: the fraction in Q0.31."""
+    return cast("int32", (cast("uint32", total) << cast("uint32", zeros)) - number("uint32", 1 << 31))
+
+
+def _shifted(value: Expr, shift: Expr) -> Expr:
+    """Rows of more than 512 can need a shift by 32 or more, and then nothing is left."""
+    return select(shift > WIDEST_SHIFT, 0, rounded_shift(value, select(shift > WIDEST_SHIFT, WIDEST_SHIFT, shift)))

@@ -1,0 +1,107 @@
+"""Arrays of any rank: strides in elements, loops over positions, operands in the order of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from npukit.accel.cpu import operand_box
+from npukit.accel.interface import Operand, Tile
+from npukit.codegen.tir.door import Array, Expr, loop
+from npukit.net.box import Box
+from npukit.net.matrices import transposed
+
+Shape = tuple[int, ...]
+
+NAMES_OF_AN_IMAGE = ("n", "y", "x", "c")
+
+
+@dataclass(frozen=True)
+class Strided:
+    """The places of an array's elements: a shape, the elements between neighbours along each axis, the first one."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    base: int = 0
+
+    @classmethod
+    def dense(cls, shape: Shape) -> Strided:
+        return cls(shape, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
+
+    @classmethod
+    def of(cls, operand: Operand) -> Strided:
+        """The strides of the box of a tensor."""
+        item = np.dtype(operand.tensor.dtype).itemsize
+        return cls(operand.box.shape, tuple(stride // item for stride in operand.strides))
+
+    def index(self, position: Sequence[Expr]) -> Expr:
+        """The index of an element. Axes that do not matter leave no trace."""
+        index: Expr = self.base
+        for place, stride, size in zip(position, self.strides, self.shape, strict=True):
+            index = index + place * stride if size > 1 and stride else index
+        return index
+
+    def broadcast(self, shape: Shape) -> Strided:
+        """The same elements seen under a shape that this one broadcasts to."""
+        missing = len(shape) - len(self.shape)
+        strides = (0,) * missing + tuple(
+            0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)
+        )
+        return Strided(shape, strides, self.base)
+
+    def transposed(self, axes: Sequence[int]) -> Strided:
+        """The same elements with the axes in another order."""
+        return Strided(transposed(self.shape, axes), transposed(self.strides, axes), self.base)
+
+    def part(self, box: Box, held: Box) -> Strided:
+        """The strides of a smaller box of an array that holds a box."""
+        base = sum(map(int.__mul__, box.offset_in(held), self.strides))
+        return Strided(box.shape, self.strides, self.base + base)
+
+    @property
+    def is_dense(self) -> bool:
+        """True if it is one run of elements, from the first on."""
+        whole = Strided.dense(self.shape).strides
+        return self.base == 0 and all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, whole, strict=True))
+
+    @property
+    def is_single(self) -> bool:
+        """True if it is the first element again and again."""
+        return self.base == 0 and not any(self.strides)
+
+
+@contextmanager
+def each_position(shape: Shape, prefix: str = "") -> Iterator[list[Expr]]:
+    """Nested loops, the last axis innermost."""
+    names = NAMES_OF_AN_IMAGE if len(shape) == 4 else tuple(f"i{axis}" for axis in range(len(shape)))
+    with ExitStack() as loops:
+        yield [loops.enter_context(loop(f"{prefix}{name}", 0, size)) for name, size in zip(names, shape, strict=True)]
+
+
+@contextmanager
+def each_element(layouts: Sequence[Strided]) -> Iterator[list[Expr]]:
+    """The index in each layout, all of one shape, of the elements that correspond. One loop where that will do."""
+    if all(layout.is_dense or layout.is_single for layout in layouts):
+        with loop("i", 0, prod(layouts[0].shape)) as i:
+            yield [0 if layout.is_single else i for layout in layouts]
+        return
+    with each_position(layouts[0].shape) as position:
+        yield [layout.index(position) for layout in layouts]
+
+
+def in_order(tile: Tile, arrays: Sequence[Array]) -> list[tuple[Array, Strided]]:
+    """The op's inputs, in its own order, from the kernel's: activations, then constants."""
+    activations, given, constants = iter(tile.inputs), iter(arrays), iter(arrays[len(tile.inputs) :])
+    found = []
+    for name in tile.op.inputs:
+        box = operand_box(tile.net, tile.op, name, tile.output.box)
+        if name in tile.net.constants:
+            found.append((next(constants), Strided.dense(box.shape)))
+        else:
+            operand = next(activations)
+            found.append((next(given), Strided.of(operand).part(box, operand.box)))
+    return found

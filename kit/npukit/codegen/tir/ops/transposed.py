@@ -1,0 +1,64 @@
+"""Transposed convolution and the product of two activations."""
+
+from __future__ import annotations
+
+from npukit.accel.interface import Tile
+from npukit.codegen.tir.door import Array, Expr, Local, cast, let, loop, quotient, select
+from npukit.codegen.tir.ops.finish import Finish, wide
+from npukit.codegen.tir.ops.fixed_point import clamp, requantize
+from npukit.codegen.tir.ops.layout import Layout
+from npukit.codegen.tir.ops.pixels import each_pixel
+from npukit.codegen.tir.ops.strided import Strided, each_position
+from npukit.net.matrices import operand_axes, untransposed
+from npukit.net.ops import Matmul, TransposeConv2d
+from npukit.net.requantize import matmul_rescaling, quantization
+
+
+def transpose_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:
+    *constants, output = rest
+    attributes, given, made = tile.op.attributes, Layout.of(tile.inputs[0]), Layout.of(tile.output)
+    assert isinstance(attributes, TransposeConv2d)
+    finish, zero = Finish(tile, tuple(constants)), quantization(tile.net, tile.op.inputs[0]).zero_point
+    _, height, width, depth = tile.net.tensor(tile.op.inputs[1]).shape
+    (stride_y, stride_x), (top, left, *_), start = attributes.strides, attributes.padding, tile.output.box.start
+    held, (_, rows, columns, _) = tile.inputs[0].box.start, tile.inputs[0].tensor.shape
+    with each_pixel(made) as (n, y, x):
+        base_y, first_y, end_y = _reached("y", y + start[1] + top, height, stride_y, rows)
+        base_x, first_x, end_x = _reached("x", x + start[2] + left, width, stride_x, columns)
+        with loop("c", 0, made.channels) as c:
+            (total,) = sums = finish.start([c])
+            with loop("row", first_y, end_y) as row, loop("column", first_x, end_x) as column:
+                pixel = let("pixel", given.index(n, row - held[1], column - held[2]))
+                tap_y, tap_x = base_y - row * stride_y, base_x - column * stride_x
+                tap = let("tap", ((c * height + tap_y) * width + tap_x) * depth)
+                with loop("i", 0, depth) as i:
+                    total.set(total.value + wide(source[pixel + i], zero) * wide(weights[tap + i]))
+            finish.store(output, made.index(n, y, x), [c], sums)
+
+
+def _reached(name: str, place: Expr, taps: int, stride: int, size: int) -> tuple[Expr, Expr, Expr]:
+    """The place in the uncut result, and which inputs have it under their window: from the first to before the end."""
+    base = let(f"{name}_base", place)
+    first = let(f"{name}_first", select(base >= taps, quotient(base - taps + stride, stride), 0))
+    last = let(f"{name}_last", quotient(base, stride))
+    return base, first, let(f"{name}_end", select(last < size, last + 1, size))
+
+
+def matmul(tile: Tile, first: Array, second: Array, output: Array) -> None:
+    attributes, made = tile.op.attributes, Strided.of(tile.output)
+    assert isinstance(attributes, Matmul)
+    left, right = (
+        Strided.of(operand).transposed(axes) for operand, axes in zip(tile.inputs, operand_axes(tile.op), strict=True)
+    )
+    depth, leading = left.shape[-1], untransposed(made.shape, attributes.result)[:-2]
+    rows, columns = left.broadcast((*leading, *left.shape[-2:])), right.broadcast((*leading, *right.shape[-2:]))
+    zeros = [quantization(tile.net, name).zero_point for name in (*tile.op.inputs, tile.op.output)]
+    factor = matmul_rescaling(tile.net, tile.op)
+    with each_position(made.shape) as position:
+        *outer, row, column = untransposed(position, attributes.result)
+        total = Local("sum", "int32", 0)
+        with loop("k", 0, depth) as k:
+            a, b = first[rows.index([*outer, row, k])], second[columns.index([*outer, k, column])]
+            total.set(total.value + wide(a, zeros[0]) * wide(b, zeros[1]))
+        scaled = requantize(total.value, factor.multiplier, factor.shift)
+        output[made.index(position)] = cast("int8", clamp(scaled + zeros[2], attributes.clamp))

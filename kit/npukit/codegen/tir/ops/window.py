@@ -1,0 +1,94 @@
+"""Windows that slide over the rows and pixels of an image, and stay inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from npukit.accel.interface import Tile
+from npukit.codegen.tir.door import Expr, let, loop, quotient, select
+from npukit.net.ops import AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Sums
+
+
+@dataclass(frozen=True)
+class Range:
+    """The taps of the window that lie inside: `first` <= tap < `end`; tap t reads position `origin + t * dilation`."""
+
+    first: Expr
+    end: Expr
+    origin: Expr
+    dilation: int
+
+    @property
+    def count(self) -> Expr:
+        return self.end - self.first
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A window along one axis: `inputs` and `outputs` positions, `padding` counted from the operand's first element."""
+
+    name: str
+    inputs: int
+    outputs: int
+    taps: int
+    stride: int
+    dilation: int
+    padding: int
+
+    def range_at(self, position: Expr) -> Range:
+        """The taps inside for an output position."""
+        if self._always_inside:
+            return Range(0, self.taps, position * self.stride - self.padding, self.dilation)
+        origin = let(f"{self.name}_origin", position * self.stride - self.padding)
+        reach = (self.taps - 1) * self.dilation
+        first = select(origin < 0, self._up(0 - origin), 0)
+        end = select(origin + reach >= self.inputs, self._up(self.inputs - origin), self.taps)
+        return Range(let(f"{self.name}_first", first), let(f"{self.name}_end", end), origin, self.dilation)
+
+    @property
+    def _always_inside(self) -> bool:
+        last = (self.outputs - 1) * self.stride - self.padding + (self.taps - 1) * self.dilation
+        return self.padding <= 0 and last < self.inputs
+
+    def _up(self, distance: Expr) -> Expr:
+        """Steps of `dilation` that cover a distance."""
+        return distance if self.dilation == 1 else quotient(distance + (self.dilation - 1), self.dilation)
+
+
+def sweeps_of(tile: Tile) -> tuple[Sweep, Sweep]:
+    """Along rows, and along pixels."""
+    attributes, source, result = tile.op.attributes, tile.inputs[0].box, tile.output.box
+    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums | AveragePool | MaxPool)
+    taps, dilation = window_of(tile)
+    rows, columns = (
+        Sweep(
+            name,
+            source.shape[axis],
+            result.shape[axis],
+            taps[axis - 1],
+            stride,
+            dilation[axis - 1],
+            source.start[axis] - (result.start[axis] * stride - attributes.padding[axis - 1]),
+        )
+        for name, axis, stride in (("y", 1, attributes.strides[0]), ("x", 2, attributes.strides[1]))
+    )
+    return rows, columns
+
+
+def window_of(tile: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Taps and dilation, each along y and x."""
+    attributes = tile.op.attributes
+    if isinstance(attributes, AveragePool | MaxPool):
+        return attributes.window, (1, 1)
+    assert isinstance(attributes, Conv2d | DepthwiseConv2d | Sums)
+    _, height, width, _ = tile.net.tensor(tile.op.inputs[1]).shape
+    return (height, width), attributes.dilation
+
+
+@contextmanager
+def inside(rows: Range, columns: Range) -> Iterator[tuple[Expr, Expr, Expr, Expr]]:
+    """Loops over the taps that lie inside: tap y, tap x, and the row and pixel they read."""
+    with loop("ky", rows.first, rows.end) as ky, loop("kx", columns.first, columns.end) as kx:
+        yield ky, kx, rows.origin + ky * rows.dilation, columns.origin + kx * columns.dilation

@@ -1,0 +1,54 @@
+"""The use of the stack by one function of an image, read from its instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npukit.project.images.elf import Elf, Function
+from npukit.project.images.riscv import RISC_V
+from npukit.project.images.thumb import THUMB_CODE
+from npukit.project.images.walk import Call, State, Walk
+
+MOST_VISITS = 64
+"""An instruction reached with ever more stack this often is in a loop that never gives it back."""
+
+INSTRUCTION_SETS = {"EM_ARM": THUMB_CODE, "EM_RISCV": RISC_V}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function's own use of the stack, and the functions it calls."""
+
+    function: Function
+    bytes: int
+    calls: tuple[Call, ...]
+
+
+def frame_of(elf: Elf, function: Function) -> Frame:
+    """Follow every path through the function."""
+    instructions = INSTRUCTION_SETS[elf.machine]
+    walk = Walk(elf, function, instructions.decode)
+    pending = [(function.address, State())]
+    while pending:
+        address, state = pending.pop()
+        if not _is_news(walk, address, state):
+            continue
+        state = walk.seen[address]
+        after = instructions.after(walk, walk.code[address], state)
+        walk.deepest = max(walk.deepest, state.depth, after.depth)
+        pending.extend((target, after) for target in instructions.successors(walk, walk.code[address], after))
+    return Frame(function, walk.deepest, tuple(walk.calls.values()))
+
+
+def _is_news(walk: Walk, address: int, state: State) -> bool:
+    """True if this instruction has not yet been seen with as much stack; outside the function it is a fault of ours."""
+    if address not in walk.code:
+        raise walk.puzzled(address, "runs on into something that is no instruction")
+    known = walk.seen.get(address)
+    if known is not None and known.depth >= state.depth:
+        return False
+    walk.visits[address] = walk.visits.get(address, 0) + 1
+    if walk.visits[address] > MOST_VISITS:
+        raise walk.puzzled(address, "takes more stack with each turn of a loop")
+    walk.seen[address] = state
+    return True

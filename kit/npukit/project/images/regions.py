@@ -1,0 +1,115 @@
+"""Memory that a PE is loaded with and nothing changes, and what its firmware is told of it to test itself by."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from struct import pack
+
+from npukit.project.images.elf import Elf
+from npukit.project.images.image import Image, Overlay
+
+CODE, CONSTANTS, OWN_DATA = REGIONS = ("code", "constants", "own data")
+"""Names of the regions, in the order of the firmware's `rpc_loaded`."""
+FACTOR = 0xFFFFFF4E
+"""The factor of digests: the largest for which FACTOR * 2^32 - 1 is a safe prime."""
+_START, _WORD = 1, 4
+_LOW = 0xFFFF_FFFF
+_STEP_BYTES, _PATCH, _RUN, _SUBMIT = 8, 6, 7, 8
+"""Rows of `struct net_step`, and of its kinds those that write into commands."""
+_EXPECTED = "self_test_expected"
+
+
+@lru_cache(maxsize=256)
+def digest(data: bytes) -> int:
+    """A polynomial of the words of `data`, the last one filled with zeros, as in `firmware/rpc/digest.c`."""
+    state = _START
+    for word in array("I", data.ljust(-(-len(data) // _WORD) * _WORD, b"\0")):
+        state = FACTOR * (state & _LOW) + (state >> 32) + word
+    return state
+
+
+def word_of(digest: int) -> int:
+    """The word whose digest this is."""
+    return digest - FACTOR * _START
+
+
+@dataclass(frozen=True)
+class Region:
+    """Bytes that a PE was loaded with and nothing changes, from an address on. `pe` may stand for a chip's DRAM."""
+
+    pe: int
+    place: str
+    name: str
+    address: int
+    data: bytes
+
+    def __str__(self) -> str:
+        return f"the {self.name} of {self.place}"
+
+    @property
+    def patches(self) -> frozenset[tuple[int, int]]:
+        """Words that its table of steps writes into commands, and what: such a command differs from what was loaded."""
+        return _patches_in(self.data)
+
+    def holds(self, address: int) -> bool:
+        return self.address <= address < self.address + len(self.data)
+
+
+@lru_cache(maxsize=256)
+def _patches_in(data: bytes) -> frozenset[tuple[int, int]]:
+    starts = [at for at in range(0, len(data) - _STEP_BYTES, _WORD) if data[at] == _PATCH]
+    return frozenset(found for at in starts if (found := _patch_at(data, at)))
+
+
+def _patch_at(data: bytes, start: int) -> tuple[int, int] | None:
+    at = start
+    while at + _STEP_BYTES <= len(data) and data[at] == _PATCH:
+        at += _STEP_BYTES
+    if at + _STEP_BYTES > len(data) or data[at] not in (_RUN, _SUBMIT):
+        return None
+    return _word(data, at + _WORD) + _WORD * data[start + 1], _word(data, start + _WORD)
+
+
+def _word(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + _WORD], "little")
+
+
+def regions_of(image: Image) -> Iterator[Region]:
+    """All regions of the image's PEs."""
+    elf = Elf(image.elf)
+    for name, start, end in ((CODE, "__code_start", "__code_end"), (CONSTANTS, "__constants_start", "__constants_end")):
+        data = _loaded(elf, elf.symbols[start], elf.symbols[end])
+        for pe in image.pes if data else ():
+            yield Region(pe, f"PE {pe}", name, elf.symbols[start], data)
+    for overlay in (each for each in image.overlays if each.address != elf.symbols.get(_EXPECTED)):
+        yield Region(overlay.pe, f"PE {overlay.pe}", OWN_DATA, overlay.address, overlay.data)
+
+
+def _loaded(elf: Elf, start: int, end: int) -> bytes:
+    """The image's bytes from an address on."""
+    for address, data in elf.segments():
+        if address <= start and end <= address + len(data):
+            return data[start - address : end - address]
+    return b""
+
+
+def with_digests(image: Image) -> Image:
+    """The image of firmware that tests itself, with the digests of its regions beside it (`firmware/self_test`)."""
+    by_pe: dict[int, list[Region]] = defaultdict(list)
+    for region in regions_of(image):
+        by_pe[region.pe].append(region)
+    place = Elf(image.elf).symbols[_EXPECTED]
+    told = (Overlay(pe, place, _expected(regions)) for pe, regions in by_pe.items())
+    return replace(image, overlays=(*image.overlays, *told))
+
+
+def _expected(regions: list[Region]) -> bytes:
+    """`struct expected`: the digest of each region, 0 where commands are in it that the table of steps changes."""
+    changed = {address for region in regions for address, _ in region.patches}
+    steady = {each.name: each for each in regions if not any(map(each.holds, changed))}
+    digests = pack("<3Q", *(digest(steady[name].data) if name in steady else 0 for name in REGIONS))
+    return digests + pack("<Q", digest(digests))

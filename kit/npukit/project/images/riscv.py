@@ -1,0 +1,141 @@
+"""Instructions of RISC-V, as far as they move the stack pointer or lead elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import capstone
+
+from npukit.project.images.walk import InstructionSet, State, Walk
+
+_PAGE_SHIFT = 12
+_WORD_BITS = 32
+_PAIR_BYTES = 4
+"""The first instruction of a far call, `auipc`, which the second one follows."""
+_SUMS = frozenset(("addi", "addi16sp", "addi4spn"))
+_NO_RESULT = frozenset(("sb", "sh", "sw", "swsp", "fsw", "fswsp", "j", "jr", "ret"))
+_ENDS = frozenset(("ebreak", "unimp", "mret"))
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`name` without the mark of a compressed form."""
+
+    address: int
+    size: int
+    name: str
+    text: str
+
+    @cached_property
+    def operands(self) -> list[str]:
+        return self.text.split(", ") if self.text else []
+
+    @property
+    def target(self) -> int:
+        """The place that a branch or a jump leads to."""
+        return self.address + int(self.operands[-1], 0)
+
+
+def _decode(code: bytes, address: int) -> Iterator[Instruction]:
+    for each in _MACHINE.disasm(code, address):
+        yield Instruction(each.address, each.size, each.mnemonic.removeprefix("c."), each.op_str)
+
+
+def _after(walk: Walk, instruction: Instruction, state: State) -> State:
+    """The stack after the instruction."""
+    if not instruction.operands or instruction.name in _NO_RESULT or instruction.name.startswith("b"):
+        return state
+    target = instruction.operands[0]
+    pointer, number = _result(instruction, state)
+    if target == "sp":
+        if pointer is None:
+            raise walk.puzzled(
+                instruction.address, f"sets the stack pointer by `{instruction.name} {instruction.text}`"
+            )
+        return replace(state, depth=pointer)
+    pointers = {name: at for name, at in state.pointers.items() if name != target}
+    numbers = {name: value for name, value in state.numbers.items() if name != target}
+    pointers |= {} if pointer is None else {target: pointer}
+    numbers |= {} if number is None else {target: number}
+    return replace(state, pointers=pointers, numbers=numbers)
+
+
+def _result(instruction: Instruction, state: State) -> tuple[int | None, int | None]:
+    """The place on the stack to which the result points, or the number that it is."""
+    name, operands = instruction.name, instruction.operands
+    if name in ("li", "lui"):
+        return None, _signed(int(operands[1], 0) << (_PAGE_SHIFT if name == "lui" else 0))
+    if name == "mv":
+        return _points_to(state, operands[1]), state.numbers.get(operands[1])
+    if name in _SUMS:
+        return _sum(state, operands[-2], int(operands[-1], 0))
+    if name in ("add", "sub") and operands[-1] in state.numbers:
+        number = state.numbers[operands[-1]]
+        return _sum(state, operands[-2], -number if name == "sub" else number)
+    return None, None
+
+
+def _sum(state: State, register: str, added: int) -> tuple[int | None, int | None]:
+    depth, number = _points_to(state, register), state.numbers.get(register)
+    return None if depth is None else depth - added, None if number is None else _signed(number + added)
+
+
+def _points_to(state: State, register: str) -> int | None:
+    return state.depth if register == "sp" else state.pointers.get(register)
+
+
+def _signed(value: int) -> int:
+    value %= 1 << _WORD_BITS
+    return value - (value >> (_WORD_BITS - 1) << _WORD_BITS)
+
+
+def _successors(walk: Walk, instruction: Instruction, state: State) -> list[int]:
+    """The places where control goes from here inside the function; calls are noted on the way."""
+    following, name = instruction.address + instruction.size, instruction.name
+    if name.startswith("b") or name in ("j", "jal"):
+        return _to_an_address(walk, instruction, state, following)
+    if name in ("jr", "jalr", "ret"):
+        return _through_a_register(walk, instruction, state, following)
+    return [] if name in _ENDS else [following]
+
+
+def _to_an_address(walk: Walk, instruction: Instruction, state: State, following: int) -> list[int]:
+    if instruction.name == "j":
+        return walk.leave(instruction.address, state.depth, instruction.target)
+    if instruction.name == "jal":
+        walk.note_call(instruction.address, state.depth, instruction.target)
+        return [following] if walk.comes_back(following) else []
+    return [following, *walk.leave(instruction.address, state.depth, instruction.target)]
+
+
+def _through_a_register(walk: Walk, instruction: Instruction, state: State, following: int) -> list[int]:
+    """A return, a far call or jump, or one through a pointer."""
+    operands = instruction.operands
+    links = instruction.name == "jalr" and (len(operands) < 2 or operands[0] != "zero")
+    base = operands[1] if len(operands) > 1 and instruction.name == "jalr" else (operands or ["ra"])[0]
+    target = _far(walk, instruction, base)
+    if links:
+        walk.note_call(instruction.address, state.depth, target)
+        return [following] if walk.comes_back(following) else []
+    if target is not None:
+        return walk.leave(instruction.address, state.depth, target)
+    if base != "ra":
+        walk.note_call(instruction.address, state.depth, None)
+    return []
+
+
+def _far(walk: Walk, instruction: Instruction, base: str) -> int | None:
+    """The target of the second half of a far call or jump."""
+    first = walk.code.get(instruction.address - _PAIR_BYTES)
+    if first is None or first.name != "auipc" or first.operands[0] != base:
+        return None
+    last = instruction.operands[-1]
+    low = int(last, 0) if last != base else 0
+    return first.address + _signed(int(first.operands[1], 0) << _PAGE_SHIFT) + low
+
+
+_MACHINE = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
+
+RISC_V = InstructionSet(_decode, _after, _successors)

@@ -1,0 +1,218 @@
+"""Instructions of Arm's M profile, as far as they move the stack pointer or lead elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import capstone
+from capstone import arm
+
+from npukit.project.images.elf import THUMB, Elf
+from npukit.project.images.walk import InstructionSet, State, Walk
+
+
+def _decode(code: bytes, address: int) -> Iterator[capstone.CsInsn]:
+    yield from _MACHINE.disasm(code, address)
+
+
+def _after(walk: Walk, instruction: capstone.CsInsn, state: State) -> State:
+    """The stack after the instruction."""
+    change = _pushed(instruction)
+    if change is not None:
+        # A pop under a condition either returns, or has not happened.
+        undone = change < 0 and _conditional(instruction)
+        return state if undone else replace(_forgetting(instruction, state), depth=state.depth + change)
+    written = _stack_registers(instruction)
+    known = _moved(instruction, state) if written else state
+    if known is None and "sp" in written:
+        raise walk.puzzled(instruction.address, f"sets the stack pointer by `{_text(instruction)}`")
+    return known or _forgetting(instruction, state)
+
+
+def _stack_registers(instruction: capstone.CsInsn) -> set[str]:
+    """The stack pointer, and what may point to the stack, as far as the instruction writes them."""
+    return {_STACK_REGISTERS[register] for register in instruction.regs_access()[1] if register in _STACK_REGISTERS}
+
+
+def _forgetting(instruction: capstone.CsInsn, state: State) -> State:
+    """The state without what was known of registers that are written."""
+    written = _stack_registers(instruction)
+    return replace(state, pointers={name: at for name, at in state.pointers.items() if name not in written})
+
+
+def _pushed(instruction: capstone.CsInsn) -> int | None:
+    """Bytes that a push (or, negative, a pop) moves the stack pointer by; None for other instructions."""
+    name = instruction.insn_name()
+    if name in ("push", "vpush", "pop", "vpop"):
+        size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands)
+        return size if name.endswith("push") else -size
+    if name in ("stmdb", "vstmdb", "ldm", "vldmia") and _writes_back_to_sp(instruction):
+        size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands[1:])
+        return size if "stm" in name else -size
+    return _indexed(instruction)
+
+
+def _indexed(instruction: capstone.CsInsn) -> int | None:
+    """Loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`."""
+    moved = re.search(r"\[sp, #(-?(?:0x)?[0-9a-f]+)\]!|\[sp\], #(-?(?:0x)?[0-9a-f]+)", instruction.op_str)
+    return -int(moved.group(1) or moved.group(2), 0) if moved else None
+
+
+def _writes_back_to_sp(instruction: capstone.CsInsn) -> bool:
+    return instruction.op_str.startswith("sp!")
+
+
+def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
+    return 8 if str(instruction.reg_name(register)).startswith("d") else 4
+
+
+def _moved(instruction: capstone.CsInsn, state: State) -> State | None:
+    """Sums of a register that points to the stack and a constant, and such a register aligned; None: anything else."""
+    parsed = _ARITHMETIC.fullmatch(_text(instruction))
+    if parsed is None:
+        return _aligned(instruction, state)
+    operation, target, origin, constant = parsed.groups()
+    base = _points_to(state, origin or target)
+    if base is None:
+        return None
+    distance = int(constant, 0) if constant else 0
+    return _pointing(state, target, base + distance if operation == "sub" else base - distance)
+
+
+def _aligned(instruction: capstone.CsInsn, state: State) -> State | None:
+    """`bfc` of a pointer's lowest bits: at most so many words further down."""
+    parsed = _ALIGNMENT.fullmatch(_text(instruction))
+    base = _points_to(state, parsed[1]) if parsed else None
+    return _pointing(state, parsed[1], base + (1 << int(parsed[2])) - _WORD) if parsed and base is not None else None
+
+
+def _points_to(state: State, register: str) -> int | None:
+    return state.depth if register == "sp" else state.pointers.get(_plain(register))
+
+
+def _pointing(state: State, register: str, depth: int) -> State:
+    if register == "sp":
+        return replace(state, depth=depth)
+    return replace(state, pointers={**state.pointers, _plain(register): depth})
+
+
+def _plain(register: str) -> str:
+    return "r11" if register == "fp" else register
+
+
+_REGISTER = "(sp|r4|r7|fp|r11)"
+_ARITHMETIC = re.compile(rf"(add|sub|mov)w? {_REGISTER}(?:, {_REGISTER})?(?:, #(0x[0-9a-f]+|[0-9]+))?")
+_ALIGNMENT = re.compile(r"bfc (r4|r7|fp|r11), #0, #([0-9]+)")
+_WORD = 4
+"""The stack pointer is a multiple of this, always."""
+
+
+def _successors(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
+    """The places where control goes from here inside the function; calls are noted on the way."""
+    following = instruction.address + instruction.size
+    name = instruction.insn_name()
+    if name in ("tbb", "tbh"):
+        return list(_table_targets(walk.elf, instruction))
+    if _jumps_by_addresses(instruction):
+        return list(_listed_targets(walk, instruction))
+    if name in ("bl", "blx"):
+        returned = [following] if walk.comes_back(following) else []
+        return [*_called_inside(walk, instruction, state), *returned]
+    if name in ("cbz", "cbnz"):
+        return [following, instruction.operands[1].imm]
+    if capstone.CS_GRP_JUMP in instruction.groups or _sets_pc(instruction):
+        return [*_jump_targets(walk, instruction, state), *([following] if _conditional(instruction) else [])]
+    return [] if name == "udf" else [following]
+
+
+def _called_inside(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
+    """The place where the walk goes on if it is called in the middle of a function; a called function is noted."""
+    operand = instruction.operands[0]
+    target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
+    if target is not None and walk.joins(target):
+        return [target]
+    _note_call(walk, instruction, state)
+    return []
+
+
+def _conditional(instruction: capstone.CsInsn) -> bool:
+    return instruction.cc not in (arm.ARM_CC_AL, arm.ARM_CC_INVALID)
+
+
+def _sets_pc(instruction: capstone.CsInsn) -> bool:
+    return arm.ARM_REG_PC in instruction.regs_access()[1]
+
+
+def _jump_targets(walk: Walk, instruction: capstone.CsInsn, state: State) -> list[int]:
+    """Inside the function; leaving it is a tail call, a return, or a way on in the middle of another function."""
+    operand = instruction.operands[0]
+    if operand.type == arm.ARM_OP_IMM:
+        return walk.leave(instruction.address, state.depth, operand.imm & ~THUMB)
+    if not _returns(instruction):
+        if instruction.insn_name() != "bx":
+            raise walk.puzzled(instruction.address, f"jumps by `{_text(instruction)}`")
+        _note_call(walk, instruction, state)
+    return []
+
+
+def _returns(instruction: capstone.CsInsn) -> bool:
+    """`bx lr`, or a load of pc from the stack."""
+    name, operands = instruction.insn_name(), instruction.op_str
+    if name in ("bx", "mov"):
+        return operands in ("lr", "pc, lr")
+    return (
+        name == "pop" or (name == "ldm" and operands.startswith("sp!")) or (name, operands[:8]) == ("ldr", "pc, [sp]")
+    )
+
+
+def _note_call(walk: Walk, instruction: capstone.CsInsn, state: State) -> None:
+    operand = instruction.operands[0]
+    callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
+    walk.note_call(instruction.address, state.depth, callee)
+
+
+def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
+    """The branches of `tbb` and `tbh`, whose table of half distances follows the instruction."""
+    table = instruction.address + instruction.size
+    width = 2 if instruction.insn_name() == "tbh" else 1
+    data = elf.read(table, elf.data_from(table) - table)
+    for at in range(0, len(data) - width + 1, width):
+        target = table + 2 * int.from_bytes(data[at : at + width], "little")
+        if target >= table + len(data):
+            yield target
+
+
+def _jumps_by_addresses(instruction: capstone.CsInsn) -> bool:
+    """True of `ldr pc, [r2, r3, lsl #2]`: GCC's jump where a branch of a `switch` lies before its table."""
+    return (
+        instruction.insn_name() == "ldr" and re.fullmatch(r"pc, \[\w+, \w+, lsl #2\]", instruction.op_str) is not None
+    )
+
+
+def _listed_targets(walk: Walk, instruction: capstone.CsInsn) -> Iterator[int]:
+    """The branches of such a jump, whose table of addresses follows the instruction, at a multiple of four."""
+    table = -(-(instruction.address + instruction.size) // _WORD) * _WORD
+    data = walk.elf.read(table, walk.elf.data_from(table) - table)
+    listed = [int.from_bytes(data[at : at + _WORD], "little") & ~THUMB for at in range(0, len(data), _WORD)]
+    yield from (target for target in listed if target in walk.code)
+
+
+def _text(instruction: capstone.CsInsn) -> str:
+    return f"{instruction.insn_name()} {instruction.op_str}".strip()
+
+
+_STACK_REGISTERS = {arm.ARM_REG_SP: "sp", arm.ARM_REG_R4: "r4", arm.ARM_REG_R7: "r7", arm.ARM_REG_R11: "r11"}
+"""The frame pointers of both compilers, and r4, by which LLVM aligns the stack to more than 8 bytes."""
+
+
+def _machine() -> capstone.Cs:
+    machine = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+    machine.detail = True
+    return machine
+
+
+_MACHINE = _machine()
+
+THUMB_CODE = InstructionSet(_decode, _after, _successors)

@@ -1,0 +1,101 @@
+"""The core's kernels, compiled for this machine, equal the reference on random ops of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codegen.host import build
+from codegen.random_ops import MAKERS, Bundle, random_inputs
+from npukit.accel.cpu import Cpu
+from npukit.board.board import load_board
+from npukit.codegen.generate import generate
+from npukit.codegen.tir.kernels import KERNELS
+from npukit.net.box import Box
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.net.ops import KINDS
+from npukit.net.receptive import cuttable_axes, needs
+from npukit.net.reference import evaluate
+from npukit.plan.ir.plan import Compute, Plan, View
+from npukit.plan.planner import plan_network
+
+OPS_OF_EACH_KIND = 8
+FRAMES = 3
+BOARD = load_board("mps2-an386")
+
+
+def test_every_kind_has_a_kernel_and_a_test() -> None:
+    assert set(KERNELS) == set(MAKERS) == set(KINDS) - {"reshape", "tvm_code"}
+
+
+@pytest.mark.parametrize("kind", sorted(MAKERS))
+def test_random_ops_equal_the_reference(kind: str, tmp_path: Path) -> None:
+    net = _random_net(kind, seed=1)
+    _compare(net, _whole(net), tmp_path, seed=2)
+
+
+@pytest.mark.parametrize("kind", sorted(set(MAKERS) - {"total"}))
+def test_tiles_equal_the_reference(kind: str, tmp_path: Path) -> None:
+    """Every op cut in two along each axis along which the planner cuts."""
+    net = _random_net(kind, seed=3)
+    plan = _cut(net, _whole(net))
+    assert len(plan.pes[0].steps) > len(net.ops)
+    _compare(net, plan, tmp_path, seed=4)
+
+
+def _random_net(kind: str, seed: int) -> Net:
+    bundle = Bundle(np.random.default_rng(seed))
+    for _ in range(OPS_OF_EACH_KIND):
+        MAKERS[kind](bundle)
+    return check_net(bundle.net())
+
+
+def _whole(net: Net) -> Plan:
+    return plan_network(net, BOARD, {"cpu": Cpu()}, max_pes=1)
+
+
+def _cut(net: Net, plan: Plan) -> Plan:
+    (pe,) = plan.pes
+    steps = [tile for step in pe.computes() for tile in _tiles(net, step)]
+    return replace(plan, pes=(replace(pe, steps=tuple(steps)),))
+
+
+def _tiles(net: Net, step: Compute) -> list[Compute]:
+    op = next(op for op in net.ops if op.name == step.op)
+    boxes = [step.output.box]
+    for axis in cuttable_axes(net, op):
+        boxes = [half for box in boxes for half in _halves(box, axis)]
+    return [_tile(net, step, box) for box in boxes]
+
+
+def _halves(box: Box, axis: int) -> list[Box]:
+    middle = (box.start[axis] + box.stop[axis] + 1) // 2
+    if middle == box.stop[axis]:
+        return [box]
+    stop = (*box.stop[:axis], middle, *box.stop[axis + 1 :])
+    start = (*box.start[:axis], middle, *box.start[axis + 1 :])
+    return [Box(box.start, stop), Box(start, box.stop)]
+
+
+def _tile(net: Net, step: Compute, box: Box) -> Compute:
+    op = next(op for op in net.ops if op.name == step.op)
+    views = zip(step.inputs, needs(net, op, box), strict=True)
+    return replace(step, output=View(step.output.buffer, box), inputs=tuple(View(v.buffer, b) for v, b in views))
+
+
+def _compare(net: Net, plan: Plan, folder: Path, seed: int) -> None:
+    (sources,) = generate(net, plan, BOARD, {"cpu": Cpu()}, bytes(16))
+    program, random = build(sources, folder), np.random.default_rng(seed)
+    for _ in range(FRAMES):
+        inputs = random_inputs(net, random)
+        values = evaluate(net, inputs)
+        wrong = [
+            (op.name, op.attributes)
+            for op, got in zip(net.ops, program.run(inputs), strict=True)
+            if got != np.ascontiguousarray(values[op.output]).tobytes()
+        ]
+        assert not wrong
