@@ -16,11 +16,10 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, sequences
-from npukit.measure.energy import estimated_nanojoules
 from npukit.measure.on_messages import sends, waits
-from npukit.measure.ports import port_cycles
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
+from npukit.measure.traffic import estimated_nanojoules, port_cycles
 from npukit.measure.validate import (
     DEPLOYED,
     OBSERVED,

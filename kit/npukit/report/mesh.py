@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from npukit.board.board import Board
-from npukit.measure.links import link_bytes
+from npukit.measure.traffic import link_bytes
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.routes import Link

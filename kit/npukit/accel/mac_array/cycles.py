@@ -1,10 +1,12 @@
-"""The cycles of a command: the formulas of the hardware manual, section 3.5."""
+"""The cycles of a command, by the formulas of the hardware manual, section 3.5, and the array's better orientation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.board.board import AcceleratorSlot
+from npukit.net.net import Net, Op
 
 WRITE_BACK, RAW_WRITE_BACK = 4, 16
 """Cycles to write 64 results in int8, or to read 64 int8 that are added to them; to write 64 in int32."""
@@ -59,3 +61,27 @@ class Figures:
 
     def pool(self, pixels: int, channels: int, taps: int) -> int:
         return self.setup_cycles + pixels * ceil_div(channels, self.width) * (taps + 1)
+
+
+def along_pixels(figures: Figures, plane: Plane, depth: int) -> bool:
+    """True if the wide axis is better laid along pixels than along channels."""
+    pixels, channels = (
+        figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice) for choice in (True, False)
+    )
+    return pixels < channels
+
+
+def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
+    """Cycles of the command for this plane of the op's output."""
+    main, residual = op.parts[0], len(op.parts) > 1
+    kind, taps = main.kind, window_of(net, main).taps
+    if kind == "add":
+        return figures.addition(plane.pixels * plane.channels)
+    if kind in ("depthwise_conv2d", "mean"):
+        return figures.depthwise(plane.pixels, plane.channels, taps, residual=residual)
+    if kind in ("average_pool", "max_pool"):
+        return figures.pool(plane.pixels, plane.channels, taps)
+    depth = depth_of(net, main)
+    choice = along_pixels(figures, plane, depth)
+    write_back = RAW_WRITE_BACK if kind == "sums" else WRITE_BACK * (1 + residual)
+    return figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice, write_back=write_back)

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from npukit.accel.geometry import Plane, window_of
-from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Struct, Tile
-from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Operand, Struct, Tile
+from npukit.accel.mac_array.cycles import Figures, along_pixels
 from npukit.accel.mac_array.filters import Filter, KnownFilters
-from npukit.accel.mac_array.geometry import placed
 from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.products import Products
-from npukit.accel.mac_array.shapes import along_pixels
 from npukit.net.net import Net, Op
 from npukit.net.requantize import Multiplier, add_rescaling
 
@@ -199,3 +197,16 @@ _LOWERINGS = {
     "sums": _sums,
     "matmul": _products,
 }
+
+
+def placed(prefix: str, operand: Operand) -> tuple[tuple[str, Field], ...]:
+    """Address, size and strides of an operand as members of a command."""
+    plane = Plane.of(operand.box)
+    return (
+        (prefix, operand.address),
+        (f"{prefix}_height", plane.height),
+        (f"{prefix}_width", plane.width),
+        (f"{prefix}_row_stride", operand.row_stride),
+        (f"{prefix}_pixel_stride", operand.pixel_stride),
+        (f"{prefix}_channels", plane.channels),
+    )

@@ -9,13 +9,12 @@ import numpy as np
 from npukit import __version__
 from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.accel.interface import Abilities, CommandFormat, Cost, Lowered, Tile
-from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.cycles import Figures, along_pixels, cycles_of
 from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
 from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
 from npukit.accel.mac_array.products import Products
-from npukit.accel.mac_array.shapes import along_pixels, cycles_of
 from npukit.accel.mac_array.support import refusal
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.data import data_folder

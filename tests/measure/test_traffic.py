@@ -10,8 +10,7 @@ from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.board.board import Energy, load_board
-from npukit.measure.energy import estimated_nanojoules
-from npukit.measure.links import link_bytes
+from npukit.measure.traffic import estimated_nanojoules, link_bytes
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 ENERGY = Energy(pj_per_mac=1.0, pj_per_instruction=20.0, pj_per_byte_hop=2.0)

@@ -1,0 +1,79 @@
+"""Traffic of a frame, known from the plan: bytes over links, cycles at ports, energy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from npukit.board.board import Board
+from npukit.board.noc import DRAM
+from npukit.net.box import Box
+from npukit.net.cost import macs
+from npukit.net.net import CORE, Net
+from npukit.plan.ir.plan import Message, Plan
+from npukit.plan.tensors.dma_copies import copies
+from npukit.plan.tensors.routes import Link, Routes
+
+
+def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
+    """Bytes over each link in a frame, or in the frames that the plan takes together."""
+    found: Counter[Link] = Counter()
+    if board.noc is None:
+        return found
+    routes = Routes(board)
+    ways: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    for message in plan.messages:
+        targets = tuple([landing.pe for landing in message.landings if landing.pe < DRAM])
+        ways[_router(board, message.source_pe), targets] += _bytes(net, message)
+    for (source, targets), moved in ways.items():
+        for link in routes.tree(source, targets):
+            found[link] += moved
+    return found
+
+
+def _router(board: Board, place: int) -> int:
+    """The DRAM of a chip is at its first PE's router."""
+    return place if place < DRAM else (place - DRAM) * board.mesh.pes.count
+
+
+def _bytes(net: Net, message: Message) -> int:
+    return message.source.box.elements * _element_bytes(net, message)
+
+
+def _element_bytes(net: Net, message: Message) -> int:
+    return np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
+
+
+def estimated_nanojoules(board: Board, net: Net, plan: Plan, instructions: int) -> float | None:
+    """Products on accelerators, instructions of all cores, bytes times the links they pass: as good as the board file."""
+    if board.energy is None:
+        return None
+    products = sum(macs(net, op) for op in net.ops if op.engine != CORE)
+    moved = sum(link_bytes(board, net, plan).values()) / plan.frames
+    energy = board.energy
+    picojoules = (
+        products * energy.pj_per_mac + instructions * energy.pj_per_instruction + moved * energy.pj_per_byte_hop
+    )
+    return round(picojoules / 1000, 3)
+
+
+def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:
+    """The cycles of a frame in which each PE's SRAM port feeds or takes messages, 16 bytes in each."""
+    boxes = {(pe.pe, buffer.name): buffer.box for pe in plan.pes for buffer in pe.buffers}
+    boxes |= {(DRAM, buffer.name): buffer.box for buffer in plan.dram}
+    found: Counter[int] = Counter()
+    for message in plan.messages:
+        flits = _flits(net, message, boxes)
+        found[message.source_pe] += flits
+        for landing in message.landings:
+            found[landing.pe] += flits
+    return found
+
+
+def _flits(net: Net, message: Message, boxes: Mapping[tuple[int, str], Box]) -> int:
+    """The flits of one landing: all of a message's have the same."""
+    source, landing = boxes[message.source_pe, message.source.buffer], message.landings[0]
+    target = boxes[landing.pe, landing.view.buffer]
+    return sum(copy.flits for copy in copies(message.source.box, source, target, _element_bytes(net, message)))
