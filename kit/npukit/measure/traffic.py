@@ -47,7 +47,7 @@ def _element_bytes(net: Net, message: Message) -> int:
 
 
 def estimated_nanojoules(board: Board, net: Net, plan: Plan, instructions: int) -> float | None:
-    """Products on accelerators, instructions of all cores, bytes times the links they pass: as good as the board file."""
+    """Products on accelerators, instructions of all cores, bytes times links: as good as the board file."""
     if board.energy is None:
         return None
     products = sum(macs(net, op) for op in net.ops if op.engine != CORE)
