@@ -37,7 +37,7 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
             value if name in net.constants else value[case] for name, value in zip(op.inputs, operands, strict=True)
         ]
         arrays = [*given, blank, *([work] if work.size else [])]
-        result[case] = _sandbox(sources).call(sources.index(_source(net, op)), arrays, steps)[len(given)]
+        result[case] = _sandbox(sources).call(sources.index(_source(net, op)), arrays, len(given), steps)
     return _with_one_nan(result)
 
 
