@@ -13,11 +13,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from npukit.accel.onnx_file import subgraph_onnx
 from npukit.accel.subgraph_file import subgraph_text
+from npukit.accel.tflite_file import subgraph_tflite
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 
-SUBGRAPH, COMPILED = "subgraph.json", "compiled.json"
+COMPILED = "compiled.json"
+Form = Literal["json", "onnx", "tflite"]
 LAST_WORDS = 400
 """Characters of what the command said last that go into an error."""
 
@@ -51,36 +54,51 @@ class Refused(BaseModel):
 class NetworkCompiler:
     """The accelerator's command `words... SUBGRAPH COMPILED`: it reads the one file and writes the other.
 
-    Each subgraph is compiled once. A command that fails, is missing, takes longer than `seconds` or leaves anything
-    but what it should is an error that names the op; the subgraph is then kept, to try the command by hand.
+    The subgraph comes in the `form` that the command reads; only JSON has the accelerator's figures. Each subgraph is
+    compiled once. A command that fails, is missing, takes longer than `seconds` or leaves anything but what it should
+    is an error that names the op; the subgraph is then kept, to try the command by hand.
     """
 
     def __init__(
-        self, name: str, words: Sequence[str | Path], figures: Mapping[str, int], seconds: float = 600
+        self,
+        name: str,
+        words: Sequence[str | Path],
+        figures: Mapping[str, int],
+        seconds: float = 600,
+        form: Form = "json",
     ) -> None:
-        self._name, self._words = name, [str(word) for word in words]
-        self._figures, self._seconds = figures, seconds
-        self._answers: dict[str, Compiled | Refused] = {}
+        self._name, self._form, self._seconds, self._figures = name, form, seconds, figures
+        self._command = [*map(str, words), f"subgraph.{form}", COMPILED]
+        self._answers: dict[bytes, Compiled | Refused] = {}
 
     def compiled(self, net: Net, op: Op) -> Compiled | Refused:
-        text = subgraph_text(net, op, self._figures)
-        if text not in self._answers:
-            self._answers[text] = self._compile(text, op)
-        return self._answers[text]
+        subgraph = self._written(net, op)
+        if subgraph not in self._answers:
+            self._answers[subgraph] = self._compile(subgraph, op)
+        return self._answers[subgraph]
 
-    def _compile(self, text: str, op: Op) -> Compiled | Refused:
+    def _written(self, net: Net, op: Op) -> bytes:
+        if self._form != "json":
+            return subgraph_tflite(net, op) if self._form == "tflite" else subgraph_onnx(net, op)
+        return subgraph_text(net, op, self._figures).encode()
+
+    def _compile(self, subgraph: bytes, op: Op) -> Compiled | Refused:
         folder = Path(tempfile.mkdtemp(prefix=f"{self._name}-"))
-        (folder / SUBGRAPH).write_text(text, encoding="utf-8")
+        (folder / f"subgraph.{self._form}").write_bytes(subgraph)
         self._run(folder, op)
         answer = self._read(folder, op)
         shutil.rmtree(folder)
         return answer
 
     def _run(self, folder: Path, op: Op) -> None:
-        command = [*self._words, SUBGRAPH, COMPILED]
         try:
             done = subprocess.run(
-                command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._seconds, check=False
+                self._command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._seconds,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             raise self._wrong(folder, op, f"has not ended after {self._seconds:g} seconds") from error
@@ -103,7 +121,7 @@ class NetworkCompiler:
             raise self._wrong(folder, op, f"left nonsense in {COMPILED}: {where}: {fault['msg']}") from error
 
     def _wrong(self, folder: Path, op: Op, what: str) -> NpukitError:
-        command = f"cd {folder} && {shlex.join([*self._words, SUBGRAPH, COMPILED])}"
+        command = f"cd {folder} && {shlex.join(self._command)}"
         return NpukitError(
             f"the network compiler of {self._name} {what}; it had to compile {op.name} ({op.title})",
             tries=[command, "docs/accelerators.md says what it reads and writes", "--engine cpu"],

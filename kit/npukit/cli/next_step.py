@@ -11,8 +11,14 @@ if TYPE_CHECKING:
     from npukit.board.board import Board
 
 
-def next_step(folder: Path, board: Board) -> str:
-    """Validate on the first emulator that is here, else on the board; without either, what to get."""
+def next_step(folder: Path, board: Board, only_on_hardware: str | None = None) -> str:
+    """Validate on the first emulator that is here, else on the board; without either, what to get.
+
+    `only_on_hardware`: an accelerator that no emulator has.
+    """
+    if only_on_hardware:
+        why = f"no emulator has {only_on_hardware}, so that only hardware can validate this"
+        return f"npukit export {folder} -o LIBRARY, or npukit flash {folder}: {why}"
     for number, name in enumerate(board.runs_on):
         if _is_here(name, board):
             return f"npukit validate {folder}{f' --on {name}' if number else ''}"

@@ -132,6 +132,11 @@ def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transp
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
         return open_serial(name, build.board.uart.baud)
+    if build.only_on_hardware:
+        raise NpukitError(
+            f"only hardware runs this build: {build.only_on_hardware} has no model for emulators",
+            tries=["--on serial", "npukit export BUILD -o LIBRARY, for the firmware of a board that has it"],
+        )
     if name not in build.board.runs_on:
         raise NpukitError(
             f"board {build.board.name} does not run on {name}",

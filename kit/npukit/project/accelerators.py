@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npukit.accel.interface import Plugin
+from npukit.accel.mac_array.plugin import MacArray
 from npukit.accel.plugins import plugin_for
 from npukit.board.board import Board
 from npukit.codegen.sources import Sources
@@ -22,6 +23,12 @@ def record_of(plugin: Plugin) -> AcceleratorRecord:
     """The accelerator's record in the build folder: never code, only what identifies it."""
     model = plugin.model
     return AcceleratorRecord(name=plugin.name, version=plugin.version, model=_digest(model) if model else None)
+
+
+def without_model(records: Sequence[AcceleratorRecord], board: Board) -> str | None:
+    """The name of an accelerator of the board that no emulator has, so that only hardware runs the build."""
+    here = {slot.name for slot in board.accelerator if slot.base is not None} - {MacArray.name}
+    return next((each.name for each in records if each.model is None and each.name in here), None)
 
 
 def model_for(record: AcceleratorRecord, board: Board) -> Path | None:

@@ -24,7 +24,7 @@ from npukit.net.store import TEXT, VALUES, load_net
 from npukit.plan.ir.check import check_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import load_plan
-from npukit.project.accelerators import model_for
+from npukit.project.accelerators import model_for, without_model
 from npukit.project.by_hand import PROJECT, changed_files, in_project, is_made, made_of, making
 from npukit.project.folder_files import differing_files, file_digest, read_text
 from npukit.project.hal import FOLDER
@@ -114,6 +114,12 @@ class Build:
             return _SPANS.validate_json(read_text(path))
         except ValueError as error:
             raise NpukitError(f"{path} cannot be read: {error}", tries=["build again"]) from error
+
+    @property
+    def only_on_hardware(self) -> str | None:
+        """The name of the accelerator for which no emulator runs this build, if there is one."""
+        records = [record for each in self.coresident for record in each.manifest.accelerators]
+        return without_model(records, self.board)
 
     def models(self) -> dict[str, Path]:
         """The emulator's models of accelerators that it does not have itself: the user's, none is in the folder."""

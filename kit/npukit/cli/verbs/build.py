@@ -51,13 +51,13 @@ def build(
     options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
     if one_of(models):
         built = api.build(models[0], board=board, output=output, options=options, dump=dump, progress=terminal)
-        told, show = built.manifest.summary, show_summary
+        told, show, hardware = built.manifest.summary, show_summary, built.only_on_hardware
     else:
         refuse_dump_of_several(dump)
         api.build_networks(networks, board=board, output=output, options=options, progress=terminal)
-        told, show = api.networks_summary(output), show_networks
+        told, show, hardware = api.networks_summary(output), show_networks, None
     if sign:
         api.sign(output, sign, asked_passphrase)
     terminal.result(told)
     show(terminal, told)
-    terminal.note(f"built {output}; next: {next_step(output, load_board(board))}")
+    terminal.note(f"built {output}; next: {next_step(output, load_board(board), hardware)}")

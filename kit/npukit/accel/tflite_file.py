@@ -1,0 +1,263 @@
+"""A subgraph as a TFLite model, for compilers that read that: the same integers come out of TFLite Micro.
+
+TFLite pads a window as SAME or VALID; another padding is an op of its own here, and so is a clamp that is none of
+TFLite's fused activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import tflite
+
+from npukit.accel.geometry import Window, window_of
+from npukit.accel.tflite_writer import Model, Writer
+from npukit.errors import NpukitError
+from npukit.net.net import Net, Op
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    AveragePool,
+    Concat,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    Maximum,
+    MaxPool,
+    Mean,
+    Minimum,
+    Multiply,
+    Pad,
+    Padding,
+    Requantize,
+    Reshape,
+    Slice,
+    Softmax,
+    Subtract,
+    Transpose,
+)
+from npukit.net.requantize import quantization
+from npukit.net.tensor import Quantization, Tensor
+
+_WHOLE = (-128, 127)
+_ACTIVATION = tflite.ActivationFunctionType
+
+
+def subgraph_tflite(net: Net, op: Op) -> bytes:
+    """The op's parts as a TFLite file; NpukitError for a kind of op that has no form in it."""
+    model = Model(net.alone(op))
+    for part in model.net.ops:
+        _write_op(model, part)
+    return Writer(model).finish()
+
+
+def _write_op(model: Model, op: Op) -> None:
+    write = _FORMS.get(type(op.attributes))
+    if write is None:
+        raise NpukitError(f"{op.name}: TFLite has no form of {op.kind} here", tries=["refuse this kind in the plug-in"])
+    write(model, op)
+
+
+# --- windows
+
+
+def _window_options(window: Window) -> dict[str, int]:
+    return {"StrideH": window.strides[0], "StrideW": window.strides[1]}
+
+
+def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
+    """The input, padded by an op of its own if TFLite has no name for the padding, and TFLite's name of it."""
+    net, window, name = model.net, window_of(model.net, op), op.inputs[0]
+    if not any(window.padding):
+        return name, tflite.Padding.VALID
+    sides = zip(net.tensor(name).shape[1:3], net.tensor(op.output).shape[1:3], strict=True)
+    if window.padding == _same([*sides], window):
+        return name, tflite.Padding.SAME
+    if filler is None:
+        raise NpukitError(f"{op.name}: TFLite has no average pool with padding {window.padding}")
+    return _pad(model, op, name, window.padding, filler), tflite.Padding.VALID
+
+
+def _same(sides: Sequence[tuple[int, int]], window: Window) -> Padding | None:
+    """Top, left, bottom and right as SAME has them, if the result has its size."""
+    each = list(zip(sides, window.kernel, window.strides, window.dilation, strict=True))
+    if any(result != -(-size // stride) for (size, result), _, stride, _ in each):
+        return None
+    totals = [max((result - 1) * s + (k - 1) * d + 1 - size, 0) for (size, result), k, s, d in each]
+    top, left = (total // 2 for total in totals)
+    return top, left, totals[0] - top, totals[1] - left
+
+
+def _pad(model: Model, op: Op, name: str, padding: Padding, filler: int) -> str:
+    source = model.tensors[name]
+    top, left, bottom, right = padding
+    batch, height, width, channels = source.shape
+    shape = (batch, height + top + bottom, width + left + right, channels)
+    target = model.between(Tensor(f"{op.name} padded", shape, source.dtype, source.quantization))
+    _add_pad(model, op, name, target, [(0, 0), (top, bottom), (left, right), (0, 0)], filler)
+    return target
+
+
+def _add_pad(model: Model, op: Op, name: str, target: str, amounts: Sequence[tuple[int, int]], filler: int) -> None:
+    source, pads = model.tensors[name], model.numbers(op, "pads", amounts)
+    value = np.array([filler], source.dtype)
+    constant = model.constant(Tensor(f"{op.name} filler", (1,), source.dtype, source.quantization), value)
+    model.add("PADV2", (name, pads, constant), target, "PadV2")
+
+
+def _filter(model: Model, op: Op, code: str, **options: int) -> None:
+    source, padding = _padded(model, op, quantization(model.net, op.inputs[0]).zero_point)
+    window = window_of(model.net, op)
+    dilation = {"DilationHFactor": window.dilation[0], "DilationWFactor": window.dilation[1]}
+    given = {"Padding": padding, **_window_options(window), **dilation, **options}
+    _clamped(model, op, code, (source, *_weights(model, op)), given)
+
+
+def _weights(model: Model, op: Op) -> tuple[str, str]:
+    """Weights and biases; TFLite wants the biases' scales too, and biases at all."""
+    net, weights = model.net, op.inputs[1]
+    scales = np.asarray(net.tensor(weights).quantization.scales, np.float32)  # pyright: ignore[reportOptionalMemberAccess]
+    scales = np.float32(quantization(net, op.inputs[0]).scale) * scales
+    channels = net.tensor(op.output).shape[-1]
+    given = net.constant(op, 2)
+    value = np.zeros(channels, np.int32) if given is None else given
+    known = Quantization(tuple(scales.tolist()), (0,) * len(scales), 0 if len(scales) > 1 else None)
+    return weights, model.constant(Tensor(f"{op.name} biases", (channels,), "int32", known), value)
+
+
+def _conv2d(model: Model, op: Op) -> None:
+    _filter(model, op, "CONV_2D")
+
+
+def _depthwise(model: Model, op: Op) -> None:
+    channels, given = (model.net.tensor(name).shape[-1] for name in (op.output, op.inputs[0]))
+    _filter(model, op, "DEPTHWISE_CONV_2D", DepthMultiplier=channels // given)
+
+
+def _dense(model: Model, op: Op) -> None:
+    keeps = len(model.net.tensor(op.output).shape) > 2
+    _clamped(model, op, "FULLY_CONNECTED", (op.inputs[0], *_weights(model, op)), {"KeepNumDims": keeps})
+
+
+def _pool(model: Model, op: Op) -> None:
+    maximum = isinstance(op.attributes, MaxPool)
+    source, padding = _padded(model, op, _WHOLE[0] if maximum else None)
+    window, code = window_of(model.net, op), "MAX_POOL_2D" if maximum else "AVERAGE_POOL_2D"
+    size = {"FilterHeight": window.kernel[0], "FilterWidth": window.kernel[1]}
+    _clamped(model, op, code, (source,), {"Padding": padding, **_window_options(window), **size}, "Pool2D")
+
+
+# --- clamps
+
+
+def _clamped(
+    model: Model, op: Op, code: str, inputs: Sequence[str], options: Mapping[str, int] = {}, table: str = ""
+) -> None:
+    """The operator with its clamp: fused, or as operators behind it."""
+    clamp: tuple[int, int] = getattr(op.attributes, "clamp", _WHOLE)
+    target = model.net.tensor(op.output)
+    fused = _fused(clamp, target)
+    if fused is not None:
+        model.add(code, inputs, op.output, table, FusedActivationFunction=fused, **options)
+        return
+    names = [f"{op.name} as it is", f"{op.name} from below", op.output]
+    for name in names[:-1]:
+        model.between(Tensor(name, target.shape, target.dtype, target.quantization))
+    model.add(code, inputs, names[0], table, FusedActivationFunction=_ACTIVATION.NONE, **options)
+    for index, (limit, kind) in enumerate(zip(clamp, ("MAXIMUM", "MINIMUM"), strict=True)):
+        bound = Tensor(f"{op.name} limit {index}", (1,), target.dtype, target.quantization)
+        constant = model.constant(bound, np.array([limit], target.dtype))
+        model.add(kind, (names[index], constant), names[index + 1], "MaximumMinimum")
+
+
+def _fused(clamp: tuple[int, int], target: Tensor) -> int | None:
+    """TFLite's fused activation that comes to this clamp."""
+    known = target.quantization
+    if clamp == _WHOLE or known is None:
+        return _ACTIVATION.NONE
+    zero = known.zero_point
+    ends = {_ACTIVATION.RELU: (0.0, None), _ACTIVATION.RELU6: (0.0, 6.0), _ACTIVATION.RELU_N1_TO_1: (-1.0, 1.0)}
+    for activation, (low, high) in ends.items():
+        least = max(_WHOLE[0], zero + round(low / known.scale))
+        most = _WHOLE[1] if high is None else min(_WHOLE[1], zero + round(high / known.scale))
+        if (least, most) == clamp:
+            return activation
+    return None
+
+
+# --- the rest
+
+
+def _elementwise(code: str) -> Callable[[Model, Op], None]:
+    return lambda model, op: _clamped(model, op, code, op.inputs)
+
+
+def _plain(code: str, table: str = "") -> Callable[[Model, Op], None]:
+    return lambda model, op: model.add(code, op.inputs, op.output, table)
+
+
+def _reshape(model: Model, op: Op) -> None:
+    shape = model.numbers(op, "shape", model.net.tensor(op.output).shape)
+    model.add("RESHAPE", (op.inputs[0], shape), op.output)
+
+
+def _softmax(model: Model, op: Op) -> None:
+    assert isinstance(op.attributes, Softmax)
+    model.add("SOFTMAX", op.inputs, op.output, Beta=op.attributes.beta)
+
+
+def _transpose(model: Model, op: Op) -> None:
+    assert isinstance(op.attributes, Transpose)
+    model.add("TRANSPOSE", (op.inputs[0], model.numbers(op, "axes", op.attributes.axes)), op.output)
+
+
+def _mean(model: Model, op: Op) -> None:
+    assert isinstance(op.attributes, Mean)
+    model.add(
+        "MEAN", (op.inputs[0], model.numbers(op, "axes", op.attributes.axes)), op.output, "Reducer", KeepDims=True
+    )
+
+
+def _concat(model: Model, op: Op) -> None:
+    assert isinstance(op.attributes, Concat)
+    model.add("CONCATENATION", op.inputs, op.output, Axis=op.attributes.axis)
+
+
+def _pad_op(model: Model, op: Op) -> None:
+    assert isinstance(op.attributes, Pad)
+    amounts = list(zip(op.attributes.before, op.attributes.after, strict=True))
+    _add_pad(model, op, op.inputs[0], op.output, amounts, op.attributes.value)
+
+
+def _slice(model: Model, op: Op) -> None:
+    attributes = op.attributes
+    assert isinstance(attributes, Slice)
+    if min(attributes.strides) < 1:
+        raise NpukitError(f"{op.name}: TFLite has no form of a slice that goes backwards here")
+    parts = {"begin": attributes.begin, "end": attributes.end, "strides": attributes.strides}
+    model.add("STRIDED_SLICE", (op.inputs[0], *(model.numbers(op, *each) for each in parts.items())), op.output)
+
+
+_FORMS: Mapping[type[Attributes], Callable[[Model, Op], None]] = {
+    Add: _elementwise("ADD"),
+    AveragePool: _pool,
+    Concat: _concat,
+    Conv2d: _conv2d,
+    Dense: _dense,
+    DepthwiseConv2d: _depthwise,
+    MaxPool: _pool,
+    Maximum: _plain("MAXIMUM", "MaximumMinimum"),
+    Mean: _mean,
+    Minimum: _plain("MINIMUM", "MaximumMinimum"),
+    Multiply: _elementwise("MUL"),
+    Pad: _pad_op,
+    Requantize: _plain("QUANTIZE"),
+    Reshape: _reshape,
+    Slice: _slice,
+    Softmax: _softmax,
+    Subtract: _elementwise("SUB"),
+    Transpose: _transpose,
+}
+TFLITE_KINDS = frozenset(kind.kind for kind in _FORMS)
+"""The kinds of op that have a form."""
