@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 OPSET, IR_VERSION = 17, 8
 LAST, FIRST = "", " channels first"
-"""What a tensor's name ends in: as in the net, or with channels before height and width."""
+"""Ends of a tensor's name: as it is in the net, or with channels before height and width."""
 
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 _LEAST, _MOST = -128, 127
