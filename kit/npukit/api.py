@@ -266,15 +266,29 @@ def run(
         return tuple(map(chosen.given, stack(outputs[: chosen.count])))
 
 
-def bench(folder: Folder, *, on: str | None = None, frames: int = 3, progress: Progress | None = None) -> Bench:
-    """Measure frames on the target: cycles and instructions, whole and layer by layer. Their outputs must be right."""
+def bench(
+    folder: Folder,
+    *,
+    on: str | None = None,
+    frames: int = 3,
+    inputs: Inputs | None = None,
+    stream: bool = False,
+    progress: Progress | None = None,
+) -> Bench:
+    """Measure frames on the target: cycles and instructions, whole and layer by layer. Their outputs must be right.
+
+    `inputs` and `stream` as for `validate`, where noise is not what frames of an op with branches are measured on.
+    """
     from npukit.measure.bench import bench as measure
+    from npukit.measure.cases import expecting
     from npukit.measure.target import open_target
     from npukit.measure.trace import timeline_of
 
     built = load(folder)
     net, plan = built.net(), built.plan()
-    cases, clock = _cases(built, net, None, None), built.board.core.clock_hz
+    count, clock = None if inputs is None else max(frames, 2), built.board.core.clock_hz
+    cases = _cases(built, net, inputs, None, count, stream=stream)
+    cases = cases if cases.expected else expecting(net, cases)
     with open_target(built, on) as target:
         one_chip = plan.frames_of_all == plan.frames
         seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None

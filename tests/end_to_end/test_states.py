@@ -14,7 +14,7 @@ from frontend.tflite_models import ring
 from fuzz.splits import Example, outcome
 from npukit import api
 from npukit.cli.main import app
-from npukit.errors import NpukitError
+from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.session import Session
 from npukit.measure.target import open_target
 from npukit.plan.emit.allocate import emit_plan
@@ -58,6 +58,12 @@ def test_every_verb_runs_sequences(board: str, on: str, model: Path, tmp_path: P
     (got,) = api.run(built, on=on, inputs=tmp_path / "stream.npz", stream=True)
     assert np.array_equal(got, expected()[0])
     assert api.bench(built, on=on, frames=6).instructions
+    np.savez(tmp_path / "frames.npz", in0=FRAMES[0])
+    words = ["bench", str(built.folder), "--on", on, "--inputs", str(tmp_path / "frames.npz"), "--stream"]
+    assert CliRunner().invoke(app, [*words, "--frames", "5"]).exit_code == 0
+    wrong = {"in0": FRAMES[0], "out0": expected()[0] + np.int8(1)}
+    with pytest.raises(DoesNotFit, match="bench on"):
+        api.bench(built, on=on, inputs=wrong, stream=True)
     with open_target(built, on) as target:
         first, second, anew = (_answer(target.session, FRAMES[0, 0], reset=each) for each in (True, False, True))
     assert first == anew != second

@@ -69,7 +69,11 @@ def golden_cases(net: Net) -> Cases:
     """Inputs of noise, the same wherever they are made, and the reference's outputs."""
     frames = GOLDEN_FRAMES if net.states else None
     count = GOLDEN_CASES * (frames or 1)
-    cases = Cases(tuple(_noise(net, name, count) for name in net.inputs), {}, None, frames, frames is not None)
+    return expecting(net, Cases(tuple(_noise(net, name, count) for name in net.inputs), {}, None, frames, bool(frames)))
+
+
+def expecting(net: Net, cases: Cases) -> Cases:
+    """The cases, of which each expects what the reference says."""
     outputs: dict[int, list[np.ndarray]] = {i: [] for i in range(len(net.outputs))}
     for values in reference_of(net, cases):
         for i, name in enumerate(net.outputs):

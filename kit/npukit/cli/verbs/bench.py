@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import BoardKey, BuildFolder, Modified, Network, On, Tracker, verb
+from npukit.cli.options import BoardKey, BuildFolder, Inputs, Modified, Network, On, Stream, Tracker, verb
 from npukit.cli.summary import keep_in_report, of_frame, show_modified, told_of
 from npukit.cli.terminal import Terminal
 from npukit.display import milliseconds
@@ -31,6 +31,8 @@ def bench(
     network: Network = None,
     on: On = None,
     frames: Annotated[int, typer.Option("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
+    inputs: Inputs = None,
+    stream: Stream = False,
     tracker: Tracker = None,
     key: BoardKey = None,
     compare: Annotated[
@@ -47,7 +49,7 @@ def bench(
 
     build = chosen_network(build, network)
     if networks := api.load_networks(build, modified=modified):
-        refuse_for_several(build, "--tracker and --compare", tracker, compare)
+        refuse_for_several(build, "--inputs, --stream, --tracker and --compare", inputs, stream, tracker, compare)
         show_modified(terminal, *networks.values())
         _bench_networks(terminal, networks, on, frames)
         return
@@ -59,7 +61,7 @@ def bench(
         return
     built = api.load(build, modified=modified)
     show_modified(terminal, built)
-    measured = api.bench(built, on=on, frames=frames, progress=terminal)
+    measured = api.bench(built, on=on, frames=frames, inputs=inputs, stream=stream, progress=terminal)
     terminal.result({**measured.to_json(), **told_of(built)})
     _show(terminal, measured, built.manifest.summary["frames"])
     if old:
