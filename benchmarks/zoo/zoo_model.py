@@ -422,7 +422,7 @@ def _meaning(net: Any, place: int) -> Any:
     """The quantisation of an output, or of what it is made of by dequantising; None of a float."""
     tensor = net.tensor(net.outputs[place])
     maker = next((op for op in net.ops if op.output == tensor.name), None)
-    if maker is not None and getattr(maker.attributes, "what", "") == "dequantize":
+    if maker is not None and maker.attributes.kind == "dequantize":
         tensor = net.tensor(maker.inputs[0])
     return tensor.quantization
 
