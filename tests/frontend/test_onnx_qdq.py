@@ -161,15 +161,72 @@ def test_softmax(tmp_path: Path) -> None:
     compared(graph, "y", tmp_path, x=int8(12, 20, 12))
 
 
-def test_weights_that_are_not_symmetric_are_computed_in_float(tmp_path: Path) -> None:
+def asymmetric(weights: np.ndarray, zero_point: int, operator: str, channels: int, **attributes: Any) -> Graph:
     graph = Graph()
-    graph.constant("w", int8(10, 12, 9))
-    graph.node("MatMul", [graph.dequantized("x", 0.03, 1), graph.dequantized("w", 0.01, 3)], "product")
+    graph.constant("w", weights)
+    graph.constant("b", np.random.default_rng(3).integers(-900, 900, channels, np.int32))
+    real = [
+        graph.dequantized("x", 0.05, -3),
+        graph.dequantized("w", 0.01, zero_point),
+        graph.dequantized("b", np.float32(0.01) * np.float32(0.05), 0, "int32"),
+    ]
+    graph.node(operator, real, "product", **attributes)
     graph.quantized("product", 0.3, 7, "y")
-    net = compared(graph, "y", tmp_path, x=int8(12, 20, 12))
-    (op,) = net.ops
-    assert isinstance(op.attributes, TvmCode)
-    assert op.attributes.why == "its weights are not symmetric int8"
+    return graph
+
+
+FEW = int8(10, 20, 20, 3, 3).clip(-20, 127)
+FEW[3, 7, 1, 1] = FEW[5, 9, 0, 2] = FEW[:2, 16, 2, 2] = -120
+"""Weights of which few are more than int8 once 100 is taken away."""
+
+
+@pytest.mark.parametrize(
+    ("weights", "operator", "attributes", "wanted"),
+    [
+        (int8(10, 20, 12), "Gemm", {"transB": 1}, {"dense", "concat"}),
+        (FEW[..., 0, 0], "Gemm", {"transB": 1}, {"dense"}),
+        (FEW[..., 2, 2], "Gemm", {"transB": 1}, {"dense", "slice", "concat"}),
+        (FEW, "Conv", {"pads": [1, 1, 1, 1]}, {"conv2d", "transpose", "slice", "concat"}),
+        (FEW, "Conv", {"strides": [2, 2], "dilations": [2, 1]}, {"conv2d", "transpose", "slice", "concat"}),
+        (FEW[:, :, 1], "Conv", {}, {"conv2d", "transpose", "slice", "concat", "reshape"}),
+        (FEW, "ConvTranspose", {"strides": [2, 2]}, {"transpose_conv2d", "transpose", "slice", "concat"}),
+        (
+            FEW[:, 16:17],
+            *("Conv", {"group": 20, "pads": [0, 1, 1, 0]}),
+            {"depthwise_conv2d", "conv2d", "transpose", "slice", "concat"},
+        ),
+        (int8(6, 18, 1, 3, 3), "Conv", {"group": 18}, {"conv2d", "transpose", "slice", "concat"}),
+        (
+            FEW[:, 16:17, 2],
+            *("Conv", {"group": 20}),
+            {"depthwise_conv2d", "conv2d", "transpose", "slice", "concat", "reshape"},
+        ),
+    ],
+)
+def test_weights_with_a_zero_point_become_int8_by_taking_input_channels_twice(
+    weights: np.ndarray, operator: str, attributes: dict[str, Any], wanted: set[str], tmp_path: Path
+) -> None:
+    channels = weights.shape[0] if attributes.get("group", 1) > 1 else weights.shape[1]
+    shape = (2, channels, 9, 8)[: weights.ndim]
+    net = compared(
+        asymmetric(weights, 100, operator, weights.shape[0], **attributes), "y", tmp_path, x=int8(12, *shape)
+    )
+    assert set(kinds(net)) == wanted
+
+
+def test_weights_that_take_an_input_channel_three_times(tmp_path: Path) -> None:
+    weights = int8(10, 20, 12).clip(-128, 126)
+    weights[3, 4] = 127
+    net = compared(asymmetric(weights, -128, "Gemm", 20, transB=1), "y", tmp_path, x=int8(12, 2, 12))
+    (dense,) = (op for op in net.ops if op.kind == "dense")
+    assert net.tensor(dense.inputs[0]).shape == (2, 25)
+
+
+def test_weights_of_groups_with_a_zero_point_are_computed_in_float(tmp_path: Path) -> None:
+    graph = asymmetric(int8(10, 20, 10, 3, 3), 100, "Conv", 20, group=2)
+    net = compared(graph, "y", tmp_path, x=int8(12, 1, 20, 9, 8))
+    (why,) = {op.attributes.why for op in net.ops if isinstance(op.attributes, TvmCode)}
+    assert why == "its weights are not symmetric int8"
 
 
 @pytest.mark.parametrize(

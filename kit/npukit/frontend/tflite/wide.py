@@ -18,8 +18,6 @@ from npukit.net.requantize import quantize_multiplier
 
 Converter = Callable[[Emitter, TfliteOp], None]
 
-LINEAR = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-"""The ops with weights that are computed here."""
 SUM_BITS = 15
 """Bits by which the operands of a sum are shifted left first."""
 SIGMOID_STEPS = 24
@@ -33,18 +31,9 @@ def by_width(wide: Converter, usual: Converter) -> Converter:
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         is_wide = emitter.tensor(op.inputs[0]).dtype == "int16" and emitter.tensor(op.outputs[0]).dtype == "int16"
-        (wide if is_wide or _is_lopsided(emitter, op) else usual)(emitter, op)
+        (wide if is_wide else usual)(emitter, op)
 
     return convert
-
-
-def _is_lopsided(emitter: Emitter, op: TfliteOp) -> bool:
-    """True of weights of uint8 that int8 does not hold about their zero point."""
-    weights = emitter.tensor(op.inputs[1]) if op.kind in LINEAR else None
-    if weights is None or weights.dtype != "uint8" or weights.value is None or weights.quantization is None:
-        return False
-    moved = weights.value.astype(int) - emitter.scale(op.inputs[1]).zero_point
-    return moved.min(initial=0) < -128 or moved.max(initial=0) > 127
 
 
 def scale(emitter: Emitter, index: int) -> float:

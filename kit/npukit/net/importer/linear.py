@@ -13,6 +13,7 @@ from npukit.net.importer import elementwise
 from npukit.net.importer.assembly import Order, View, layout_order, straight
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
+from npukit.net.importer.wide_weights import Depthwise, Layer, in_int8, symmetric
 from npukit.net.ops import Attributes, Conv2d, Dense, DepthwiseConv2d, Matmul, Padding, Pair, Reshape, TransposeConv2d
 from npukit.net.tensor import Quantization, Tensor
 
@@ -64,7 +65,7 @@ def matmul(walk: Walk, site: Site, bias: Any = None) -> View:
         raise NpukitError("it multiplies by a constant of more than two axes, which npukit does not compute yet")
     view = walk.activation(data)
     name = walk.assembly.arranged(view, straight(len(view.order)))
-    out_by_in = _ordered(_symmetric(weights), "IO", "OI")
+    out_by_in = _ordered(symmetric(weights), "IO", "OI")
     return _linear(walk, site, Dense(site.clamp), name, out_by_in, bias, straight(len(site.shape)))
 
 
@@ -97,11 +98,12 @@ LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d
 def _linear(
     walk: Walk, site: Site, attributes: Attributes, data: str, weights: IntegerConstant, bias: Any, order: Order
 ) -> View:
-    name = walk.assembly.new_name(attributes.kind)
-    inputs = [data, walk.assembly.constant(f"{name}_weights", weights.value, weights.quantization)]
-    if bias is not None:
-        inputs.append(walk.assembly.constant(f"{name}_bias", _bias(walk, data, weights, bias), None))
-    return (walk.add if isinstance(attributes, Dense) else walk.add_image)(site, attributes, inputs, order, name)
+    biases = None if bias is None else _bias(walk, data, weights, bias)
+    if isinstance(attributes, DepthwiseConv2d) and weights.value.dtype != np.int8:
+        return Depthwise(walk, site, attributes, Layer(data, weights, biases), order).view()
+    name, layer = walk.assembly.new_name(attributes.kind), Layer(*in_int8(walk, data, weights), biases)
+    add = walk.add if isinstance(attributes, Dense) else walk.add_image
+    return add(site, attributes, layer.inputs(walk, name), order, name)
 
 
 def _convolution(attributes: Any, site: Site, kind: type[Conv2d] | type[DepthwiseConv2d]) -> Attributes:
@@ -125,21 +127,7 @@ def _weights(walk: Walk, expression: Any) -> IntegerConstant:
     weights = walk.constant(expression)
     if weights is None:
         raise NpukitError("its weights are not constant, or not quantised")
-    return _symmetric(weights)
-
-
-def _symmetric(weights: IntegerConstant) -> IntegerConstant:
-    """int8 weights with zero point 0; those with another, or uint8 ones, are the same, moved, if int8 holds them."""
-    given = weights.quantization
-    shape = [1] * weights.value.ndim
-    if given.axis is not None:
-        shape[given.axis] = -1
-    moved = weights.value.astype(np.int64) - np.array(given.zero_points).reshape(shape)
-    if weights.value.dtype not in (np.int8, np.uint8) or moved.min() < -128 or moved.max() > 127:
-        raise NpukitError(
-            "its weights are not symmetric int8", tries=["quantise with symmetric weights (zero point 0)"]
-        )
-    return IntegerConstant(moved.astype(np.int8), Quantization(given.scales, (0,) * len(given.scales), given.axis))
+    return symmetric(weights)
 
 
 def _filters(weights: IntegerConstant, layout: str) -> IntegerConstant:

@@ -1,0 +1,155 @@
+"""Weights that are not symmetric int8, as uint8 ones with a zero point: the same layer with int8 weights alone.
+
+Less its zero point a weight is 9 bits long. Few of a layer are more than int8, at one end of their range; each is a sum
+of two that are not, or three, if the layer takes its input channel as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from npukit.errors import NpukitError
+from npukit.net.importer.assembly import Order, View
+from npukit.net.importer.expressions import IntegerConstant
+from npukit.net.importer.site import Site
+from npukit.net.ops import Concat, Conv2d, DepthwiseConv2d, Slice
+from npukit.net.tensor import Quantization, Tensor
+
+if TYPE_CHECKING:
+    from npukit.net.importer.walk import Walk
+
+TOGETHER = 16
+"""The most channels of a depthwise convolution that one convolution computes, with as many weights for each."""
+
+
+def symmetric(weights: IntegerConstant) -> IntegerConstant:
+    """Weights in 8 bits, their zero point taken away: in int8, or in int16 if that does not hold them."""
+    given, shape = weights.quantization, [1] * weights.value.ndim
+    if given.axis is not None:
+        shape[given.axis] = -1
+    moved = weights.value.astype(np.int64) - np.array(given.zero_points).reshape(shape)
+    if weights.value.dtype not in (np.int8, np.uint8):
+        raise _not_symmetric()
+    held = np.int8 if moved.min() >= -128 and moved.max() <= 127 else np.int16
+    return IntegerConstant(moved.astype(held), Quantization(given.scales, (0,) * len(given.scales), given.axis))
+
+
+def _not_symmetric() -> NpukitError:
+    return NpukitError("its weights are not symmetric int8", tries=["quantise with symmetric weights (zero point 0)"])
+
+
+def in_int8(walk: Walk, data: str, weights: IntegerConstant) -> tuple[str, IntegerConstant]:
+    """The activation and the weights of the same layer in int8; both have the input channels last."""
+    value = weights.value
+    if value.dtype == np.int8:
+        return data, weights
+    if value.shape[-1] != walk.assembly.tensors[data].shape[-1]:
+        raise _not_symmetric()
+    names, parts, rest = [data], [_nearest(value)], value - _nearest(value)
+    while rest.any():
+        for part in _runs(np.flatnonzero(rest.any(axis=tuple(range(value.ndim - 1)))), value.shape[-1] // 16):
+            names.append(_channels(walk, data, part))
+            parts.append(_nearest(rest[..., part.start : part.stop]))
+        rest = rest - _nearest(rest)
+    return _concat(walk, names), IntegerConstant(np.concatenate(parts, -1), weights.quantization)
+
+
+def _nearest(value: np.ndarray) -> np.ndarray:
+    return np.clip(value, -128, 127).astype(np.int8)
+
+
+def _runs(places: Iterable[int], gap: int) -> Iterator[range]:
+    """Ranges that hold the places, and others only where fewer than `gap` lie between two."""
+    first, *others = map(int, places)
+    for before, place in pairwise([first, *others]):
+        if place - before > max(gap, 1):
+            yield range(first, before + 1)
+            first = place
+    yield range(first, [first, *others][-1] + 1)
+
+
+def _channels(walk: Walk, data: str, part: range) -> str:
+    """A part of the channels, which are the last axis."""
+    shape = walk.assembly.tensors[data].shape
+    if len(part) == shape[-1]:
+        return data
+    begin, end = (0,) * (len(shape) - 1) + (part.start,), (*shape[:-1], part.stop)
+    return walk.assembly.derive(Slice(begin, end, (1,) * len(shape)), data, (*shape[:-1], len(part)))
+
+
+def _concat(walk: Walk, parts: Sequence[str]) -> str:
+    tensors = [walk.assembly.tensors[part] for part in parts]
+    shape = (*tensors[0].shape[:-1], sum(each.shape[-1] for each in tensors))
+    made = Tensor(walk.assembly.new_name(Concat.kind), shape, tensors[0].dtype, tensors[0].quantization)
+    return walk.assembly.op(made.name, Concat(len(shape) - 1), tuple(parts), made)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The operands of a layer, whose weights have the input channels last."""
+
+    data: str
+    weights: IntegerConstant
+    bias: np.ndarray | None
+
+    def inputs(self, walk: Walk, name: str) -> tuple[str, ...]:
+        """The inputs of the op of this name."""
+        weights = walk.assembly.constant(f"{name}_weights", self.weights.value, self.weights.quantization)
+        biases = () if self.bias is None else (walk.assembly.constant(f"{name}_bias", self.bias, None),)
+        return self.data, weights, *biases
+
+
+@dataclass(frozen=True)
+class Depthwise:
+    """A depthwise convolution in int8, its channels with longer weights replaced by what convolutions make of them."""
+
+    walk: Walk
+    site: Site
+    kind: DepthwiseConv2d
+    layer: Layer
+    order: Order
+
+    def view(self) -> View:
+        """The result, once its ops are in the net."""
+        value = self.layer.weights.value
+        wrong = np.flatnonzero(((value < -128) | (value > 127)).any(axis=(0, 1, 2)))
+        channels = self.walk.assembly.tensors[self.layer.data].shape[-1]
+        if channels != value.shape[-1]:
+            raise _not_symmetric()
+        alone = [part[at : at + TOGETHER] for part in _runs(wrong, 1) for at in range(0, len(part), TOGETHER)]
+        begins, ends = [0, *(part.stop for part in alone)], [*(part.start for part in alone), channels]
+        kept = [range(*pair) for pair in zip(begins, ends, strict=True) if pair[0] < pair[1]]
+        whole = self._whole() if kept else ""
+        parts = {part.start: _channels(self.walk, whole, part) for part in kept}
+        parts |= {part.start: self._alone(part) for part in alone}
+        return self.walk.add_image(self.site, Concat(3), [parts[start] for start in sorted(parts)], self.order)
+
+    def _whole(self) -> str:
+        """The depthwise convolution with weights as near as int8 has them."""
+        weights = self.layer.weights
+        return self._made(self.kind, replace(self.layer, weights=replace(weights, value=_nearest(weights.value))))
+
+    def _alone(self, part: range) -> str:
+        """The convolution that is the depthwise one of a few channels: each takes the others times zero."""
+        given, few = self.layer.weights.quantization, slice(part.start, part.stop)
+        scales = given.scales if given.axis is None else given.scales[few]
+        quantization = Quantization(scales, (0,) * len(scales), None if given.axis is None else 0)
+        across = self.layer.weights.value[0, :, :, few].transpose(2, 0, 1)[..., None]
+        square = IntegerConstant(across * np.eye(len(part), dtype=np.int16)[:, None, None], quantization)
+        data, weights = in_int8(self.walk, _channels(self.walk, self.layer.data, part), square)
+        kind = Conv2d(self.kind.strides, self.kind.padding, self.kind.dilation, self.kind.clamp)
+        return self._made(kind, Layer(data, weights, None if self.layer.bias is None else self.layer.bias[few]))
+
+    def _made(self, kind: Conv2d | DepthwiseConv2d, layer: Layer) -> str:
+        """The op of as many of the site's channels as it has weights for."""
+        name, value = self.walk.assembly.new_name(kind.kind), layer.weights.value
+        images, *place, _ = (self.site.shape[axis] for axis in self.order)
+        channels = value.shape[0 if isinstance(kind, Conv2d) else -1]
+        shape = (images, *([1] if len(place) == 1 else []), *place, channels)
+        output = Tensor(name, shape, self.site.dtype, self.site.quantization)
+        return self.walk.assembly.op(name, kind, layer.inputs(self.walk, name), output)
