@@ -192,9 +192,8 @@ def row(model: Model, found: Results) -> str:
     how += f"; {told['ends']}" if told["ends"] else ""
     how += "" if builds(found) else ", read"
     cycles = " | ".join(_cycles(found.get(target)) for target in TARGETS)
-    return (
-        f"| {_short(model)} | {how} | {said} | {cycles} | {_most(found, 'seconds'):.0f} | {_most(found, 'megabytes')} |"
-    )
+    cost = f"{_most(found, 'seconds'):.0f} | {_most(found, 'megabytes')}" if builds(found) else " | "
+    return f"| {_short(model)} | {how} | {said} | {cycles} | {cost} |"
 
 
 def _short(model: Model) -> str:
