@@ -1,7 +1,8 @@
 /* An LSTM in integers: p0 the data, p1 and p2 what the hidden state (8 bits) and the cell (16 bits) begin as, p3 and p4
-the weights of data and hidden state for the gates input, forget, cell and output, p5 biases, p6 samples of the logistic
+the weights of data and hidden state for the gates input, forget, cell and output, p5 what their sums begin as, p6 samples of the logistic
 function, p7 multiplier and shift of each gate's sums. The result: the hidden state after each step, then the cell. */
 int16_t *gates = (int16_t *)((void *)work);
+int8_t *hidden = (int8_t *)(gates + 4 * units);
 int16_t *cells = output + steps * batch * units;
 for (int32_t at = 0; at < batch * units; ++at) {
     cells[at] = p2[at];
@@ -9,16 +10,23 @@ for (int32_t at = 0; at < batch * units; ++at) {
 for (int32_t round = 0; round < steps * batch; ++round) {
     const int32_t step = round / batch, row = round % batch;
     const int32_t place = time_major ? round : row * steps + step;
-    const int16_t *before = &output[(time_major ? place - batch : place - 1) * units];
+    for (int32_t unit = 0; unit < units; ++unit) {
+        const int32_t before = (time_major ? place - batch : place - 1) * units + unit;
+        hidden[unit] = (int8_t)(step > 0 ? output[before] : p1[row * units + unit]);
+    }
     for (int32_t gate = 0; gate < 4 * units; ++gate) {
         int32_t total = 0;
         for (int32_t part = 0; part < 2; ++part) {
-            int32_t sum = part == 0 ? p5[gate] : 0;
-            for (int32_t at = 0; at < width && part == 0; ++at) {
-                sum += (p0[place * width + at] - data_zero) * p3[gate * width + at];
+            const int8_t *values = part == 0 ? &p0[place * width] : hidden;
+            const int8_t *weights = part == 0 ? &p3[gate * width] : &p4[gate * units];
+            const int32_t length = part == 0 ? width : units;
+            int32_t sum = p5[4 * units * part + gate], at = 0;
+            for (; at + 3 < length; at += 4) {
+                sum += values[at] * weights[at] + values[at + 1] * weights[at + 1];
+                sum += values[at + 2] * weights[at + 2] + values[at + 3] * weights[at + 3];
             }
-            for (int32_t at = 0; at < units && part == 1; ++at) {
-                sum += ((step > 0 ? before[at] : p1[row * units + at]) - hidden_zero) * p4[gate * units + at];
+            for (; at < length; ++at) {
+                sum += values[at] * weights[at];
             }
             const int32_t *factor = &p7[4 * (gate / units) + 2 * part];
             const int32_t left = factor[1] > 0 ? factor[1] : 0, right = factor[1] < 0 ? -factor[1] : 0;

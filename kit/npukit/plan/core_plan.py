@@ -51,7 +51,7 @@ class HasPlan(Protocol):
     def plan(self) -> Plan: ...
 
 
-_MADE = "plain C: made by TVM"
+_MADE, _GIVEN = "plain C: made by TVM", "plain C: as it is given"
 _DIVIDED = "plain C: its kernel in assembly wants the whole op on one PE, and {} PEs share it"
 _CROWDED = "plain C: PE {} has no room for the code and constants of kernels in assembly"
 
@@ -192,7 +192,7 @@ def _notes(net: Net, plan: Plan, alone: CoreKernels, crowded: int | None = None)
         if op.engine != Cpu.name or isinstance(op.attributes, Reshape):
             continue
         if isinstance(op.attributes, TvmCode):
-            yield op.name, _MADE
+            yield op.name, _GIVEN if op.attributes.given else _MADE
         elif not alone.has(op.name) or (crowded is None and (op.name in whole or op.name in alone.moves)):
             yield op.name, alone.notes[op.name]
         elif op.name in whole or op.name in alone.moves:

@@ -59,13 +59,16 @@ def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
     states = [
         emitter.value(index) if op.outputs[1:] else relax.const(_begun(emitter, index)) for index in (hidden, cell)
     ]
-    weights = [_together(emitter, op.inputs[at : at + 4]) for at in (INPUT_TO_GATES, STATE_TO_GATES, BIASES)]
-    tables = [relax.const(each) for each in (*weights, SIGMOID, _gate_factors(emitter, op))]
+    *weights, biases = (_together(emitter, op.inputs[at : at + 4]) for at in (INPUT_TO_GATES, STATE_TO_GATES, BIASES))
+    zeros = [emitter.scale(op.inputs[index]).zero_point for index in (INPUT, STATES)]
+    less = [np.int32(zero) * each.sum(axis=1, dtype=np.int32) for zero, each in zip(zeros, weights, strict=True)]
+    begins = np.concatenate([biases - less[0], -less[1]])
+    tables = [relax.const(each) for each in (*weights, begins, SIGMOID, _gate_factors(emitter, op))]
     words = _factors(emitter, op) | {"steps": steps, "batch": batch, "units": units, "width": shape[2]}
     words |= {"time_major": op.options["TimeMajor"], "most": _most(emitter, op)}
     size = steps * batch * units
     result = (size + batch * units,), "int16"
-    whole = made_by(emitter.builder, "lstm.c", [data, *states, *tables], result, words, 8 * units)
+    whole = made_by(emitter.builder, "lstm.c", [data, *states, *tables], result, words, 9 * units)
     for index, begin in zip(op.outputs, (0, size - batch * units, size), strict=False):
         tensor = emitter.tensor(index)
         emitter.define(index, emitter.loops(partial(_cut, begin, tensor.shape, tensor.dtype), whole, "cut"))
@@ -110,7 +113,7 @@ def _factors(emitter: Emitter, op: TfliteOp) -> dict[str, int]:
     if cell.scale != 2.0**power:
         raise NpukitError("the scale of its cell is no power of two")
     products = {"fresh": OPEN_SCALE**2 / cell.scale, "kept": OPEN_SCALE, "hidden": OPEN_SCALE**2 / hidden.scale}
-    words = {"data_zero": emitter.scale(op.inputs[INPUT]).zero_point, "hidden_zero": hidden.zero_point}
+    words = {"hidden_zero": hidden.zero_point}
     for name, factor in products.items():
         words[f"{name}_multiplier"], words[f"{name}_shift"] = quantize_multiplier(factor)
     return words | {"cell_factor": 3 << max(power + 12, 0), "cell_bits": max(-power - 12, 0)}

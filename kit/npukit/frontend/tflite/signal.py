@@ -47,6 +47,14 @@ def _by(file: str, table: np.ndarray | None = None) -> Converter:
     return convert
 
 
+def _window(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: signal, window, which is as long as a frame of the signal."""
+    length, count = (_size(emitter.tensor(index).shape) for index in op.inputs)
+    if not count or length % count:
+        raise NpukitError(f"a window of {count} does not suit {length} samples")
+    _by("window")(emitter, op)
+
+
 def _check_sizes(emitter: Emitter, data: relax.Expr, results: Sequence[int]) -> None:
     sizes = {_size(emitter.shape(data)), *(_size(emitter.tensor(index).shape) for index in results)}
     if len(sizes) > 1:
@@ -256,6 +264,6 @@ SIGNAL: Mapping[str, Converter] = {
         "SignalPCAN": _pcan,
         "SignalRfft": _rfft,
         "SignalStacker": _stacker,
-        "SignalWindow": _by("window"),
+        "SignalWindow": _window,
     }.items()
 }
