@@ -6,7 +6,8 @@ python benchmarks/streams.py MODEL [--seconds 600] [--device-seconds 600] [--hop
 The audio is made with a seed: tones that glide and beat like syllables, noise, pauses. A frame is the window of the
 first input's elements that ends `--hop` samples after the one before; with `--bands`, the log energies of so many
 bands of the last `--hop` samples. The device runs the first `--device-seconds` of it, as deployed; the library is the
-portable one of `npukit export`, compiled here with npukit's own mathematical functions. A .tflite file also runs in
+portable one of `npukit export`, compiled here with npukit's own mathematical functions. The device tells how it
+agrees after each minute of the stream. A .tflite file also runs in
 TensorFlow Lite Micro, if Python has it.
 """
 
@@ -146,6 +147,16 @@ def told(name: str, got: np.ndarray, wanted: np.ndarray, since: float) -> bool:
     return not other
 
 
+def told_by_minute(name: str, made: Iterator[np.ndarray], wanted: np.ndarray, minute: int, since: float) -> bool:
+    """Print how what is made frame by frame agrees with the reference, again after each minute of the stream."""
+    found, exact = list[np.ndarray](), True
+    for frame, got in enumerate(made, 1):
+        found.append(got)
+        if frame % minute == 0:
+            exact &= told(name, np.stack(found[-minute:]), wanted[frame - minute : frame], since)
+    return told(f"{name}, the whole", np.stack(found), wanted, since) and exact
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
@@ -189,8 +200,8 @@ def _compared(given: argparse.Namespace, built: Build, scratch: Path) -> bool:
     since = monotonic()
     exact = told("library, on this machine", in_library(built, net, cases.inputs, scratch), wanted, since)
     since, count = monotonic(), int(len(frames) * min(given.device_seconds / given.seconds, 1))
-    found = np.stack(list(on_device(built, net, cases, count, given.on)))
-    exact &= told(given.on or built.board.runs_on[0], found, wanted, since)
+    made, minute = on_device(built, net, cases, count, given.on), 60 * given.rate // given.hop
+    exact &= told_by_minute(given.on or built.board.runs_on[0], made, wanted, minute, since)
     micro = in_tflite_micro(given.model, frames) if given.model.suffix == ".tflite" else None
     if micro is not None:
         told("TensorFlow Lite Micro", micro.reshape(wanted.shape), wanted, since)
