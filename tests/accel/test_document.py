@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from helpers import CHECKOUT
 
 DOCUMENT = CHECKOUT / "docs/accelerators.md"
@@ -33,6 +35,7 @@ def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.exhaustive
 def test_every_command_works_in_its_order(tmp_path: Path) -> None:
     assert {words[0] for words in commands()} == {"npukit", "python", "pip", "cd"}
     folder = tmp_path

