@@ -55,9 +55,6 @@ class Worker:
         self._running.cut_power(request["operation"], request["chance"])
         return {}, b""
 
-    def flash_operations(self, _: dict[str, Any], __: bytes) -> Reply:
-        return {"operations": self._running.flash_operations()}, b""
-
     def _create(self, cause: int) -> None:
         request = self._created
         if self._board is not None:
@@ -125,9 +122,6 @@ class Worker:
 
     def notes(self, _: dict[str, Any], __: bytes) -> Reply:
         return {"notes": self._running.notes()}, b""
-
-    def injected(self, _: dict[str, Any], __: bytes) -> Reply:
-        return {"times": self._running.injected()}, b""
 
     def breakpoint(self, request: dict[str, Any], _: bytes) -> Reply:
         self._running.breakpoint(request["address"], request["on"])

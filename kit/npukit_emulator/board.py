@@ -94,7 +94,6 @@ class EmulatedBoard:
         self._unicorn = unicorn_functions()
         self._decode = Decode(partial(_decode, cycles))
         self._kept: list[Any] = []
-        self._injections = 0
         self._pe_count = _pe_count(figures)
         array = self._keep(figure_array({**figures, "refill_cycles": REFILL}))
         self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
@@ -122,13 +121,6 @@ class EmulatedBoard:
         """Faults to come. Before the board runs."""
         lines = [Injection(**{**_UNSAID, **injection}) for injection in injections]
         self._core.mesh_inject(self._mesh, (Injection * len(lines))(*lines), len(lines), seed)
-        self._injections = len(lines)
-
-    def injected(self) -> list[int]:
-        """The number of times that each of them has happened."""
-        times = (ctypes.c_uint32 * self._injections)()
-        self._core.mesh_injected(self._mesh, times)
-        return list(times)
 
     def power_up(self, root: int, programs: Sequence[Program]) -> None:
         """Give PEs their cores; those of one program share what is known of it. Memories are written afterwards."""
@@ -152,10 +144,6 @@ class EmulatedBoard:
     def cut_power(self, operation: int, chance: int) -> None:
         """Cuts the power in the midst of a flash operation, 1 being the next."""
         self._core.mesh_cut_power(self._mesh, operation, chance)
-
-    def flash_operations(self) -> int:
-        """Flash operations since the board started."""
-        return self._core.mesh_flash_operations(self._mesh)
 
     def reset(self, pes: Sequence[int]) -> None:
         """Let PEs run from their vector tables."""

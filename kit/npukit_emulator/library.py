@@ -125,7 +125,6 @@ _PROTOTYPES = {
     "mesh_add_flash": (c_char_p, (c_void_p, POINTER(Figure), c_uint32, c_void_p, c_uint32)),
     "mesh_load_flash": (None, (c_void_p,)),
     "mesh_cut_power": (None, (c_void_p, c_uint64, c_uint32)),
-    "mesh_flash_operations": (c_uint64, (c_void_p,)),
     "mesh_run": (c_int, (c_void_p, c_uint64, c_int, c_double)),
     "mesh_now": (c_uint64, (c_void_p,)),
     "mesh_send": (None, (c_void_p, c_char_p, c_size_t)),
@@ -148,7 +147,6 @@ _PROTOTYPES = {
     "mesh_inject": (None, (c_void_p, POINTER(Injection), c_uint32, c_uint32)),
     "mesh_set_workers": (None, (c_void_p, c_uint32)),
     "mesh_share": (None, (c_void_p, POINTER(c_uint32), c_uint32)),
-    "mesh_injected": (None, (c_void_p, POINTER(c_uint32))),
 }
 
 

@@ -24,7 +24,6 @@ class Architecture:
 CORTEX_M = Architecture("cortex_m", "arm-none-eabi-gcc", "qemu-system-arm", 40)
 RISC_V = Architecture("riscv", "riscv64-unknown-elf-gcc", "qemu-system-riscv32", 243)
 
-ARCHITECTURES = (CORTEX_M, RISC_V)
 
 Assembly = Literal["none", "moves", "all"]
 """The generated assembly that a core can run: none; routines that move and map bytes, which want Thumb-2; kernels of

@@ -182,10 +182,6 @@ class Emulator:
         why = [] if self._outcome == "idle" else [self._patience.told(self._now)]
         return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
-    def faults_injected(self) -> tuple[int, ...]:
-        """The number of times that each fault of the plan has happened."""
-        return tuple(self._worker.ask("injected")[0]["times"]) if self._plan else ()
-
     @property
     def worker_process_id(self) -> int:
         return self._worker.process_id

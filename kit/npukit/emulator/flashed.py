@@ -58,10 +58,6 @@ class FlashedBoard(Emulator):
     def has_power(self) -> bool:
         return not self._dark
 
-    def flash_operations(self) -> int:
-        """Pages erased and words programmed since the board started."""
-        return self._worker.ask("flash_operations")[0]["operations"]
-
     def flash(self) -> bytes:
         return self._file.read_bytes()
 

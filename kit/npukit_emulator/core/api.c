@@ -187,11 +187,6 @@ void mesh_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance)
     flash_cut_power(mesh, operation, chance);
 }
 
-uint64_t mesh_flash_operations(const struct mesh *mesh)
-{
-    return flash_operations(mesh);
-}
-
 int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds)
 {
     return schedule_run(mesh, until, stop_at_output != 0, seconds);

@@ -46,7 +46,6 @@ API void mesh_load_flash(struct mesh *mesh);
 
 /* Cut the power in the midst of a flash operation, 1 being the next; what it leaves is left to `chance`. */
 API void mesh_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
-API uint64_t mesh_flash_operations(const struct mesh *mesh);
 
 API int mesh_run(struct mesh *mesh, uint64_t until, int stop_at_output, double seconds);
 API uint64_t mesh_now(const struct mesh *mesh);
@@ -89,7 +88,6 @@ API size_t mesh_notes(const struct mesh *mesh, struct note *notes, size_t room);
 
 /* Before the board runs. */
 API void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t count, uint32_t seed);
-API void mesh_injected(const struct mesh *mesh, uint32_t *times);
 
 /* Before they run: PEs begin with what the first one's SRAM holds, and share its pages while they do not write. */
 API void mesh_share(struct mesh *mesh, const uint32_t *pes, uint32_t count);

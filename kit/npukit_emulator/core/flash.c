@@ -277,11 +277,6 @@ void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance)
     mesh->flash->chance = chance * 2654435761U + 1;
 }
 
-uint64_t flash_operations(const struct mesh *mesh)
-{
-    return mesh->flash->operations;
-}
-
 /* An operation under way ends here. */
 void flash_free(struct mesh *mesh)
 {

@@ -139,11 +139,3 @@ void mesh_inject(struct mesh *mesh, const struct injection *injections, uint32_t
     mesh->injection_count = count;
     mesh->chance = seed != 0 ? seed : 1;
 }
-
-/* How often each of them has happened. */
-void mesh_injected(const struct mesh *mesh, uint32_t *times)
-{
-    for (size_t i = 0; i < mesh->injection_count; i++) {
-        times[i] = mesh->injections[i].times;
-    }
-}

@@ -79,7 +79,6 @@ const char *flash_attach(struct pe *pe);
 const char *boot_attach(struct pe *pe); /* without a flash */
 void flash_load(struct mesh *mesh);
 void flash_cut_power(struct mesh *mesh, uint64_t operation, uint32_t chance);
-uint64_t flash_operations(const struct mesh *mesh);
 uint64_t flash_watchdog(const struct mesh *mesh); /* when it restarts the board */
 void flash_watchdog_expires(struct mesh *mesh);
 void flash_free(struct mesh *mesh);

@@ -20,7 +20,7 @@ from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_streaming import first_that_fits
 from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WeightTiling
 from npukit.plan.batch_search.throughput import densest_plan
-from npukit.plan.ir.assignment import Assignment, Tile, on_one_pe
+from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan, Send
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.predict.simulate import simulate
@@ -30,6 +30,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution
+from plan.assignments import on_one_pe
 from plan.emit.test_allocate import assignments, small_nets
 from plan.engines import engines
 from plan.networks import Builder, keyword_net

@@ -18,7 +18,6 @@ from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.again import runs
-from npukit.plan.ir.assignment import on_one_pe
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import load_plan
@@ -26,6 +25,7 @@ from npukit.plan.ir.text import print_plan
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
+from plan.assignments import on_one_pe
 from plan.batch.test_batch_emitter import on_groups, on_rows
 from plan.emit.test_allocate import assignments, small_nets
 from plan.emit.test_replicas import rows_net

@@ -8,7 +8,7 @@ from npukit.net.box import Box
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.emit.allocate import emit_plan
-from npukit.plan.ir.assignment import Tile, on_one_pe
+from npukit.plan.ir.assignment import Tile
 from npukit.plan.predict.noc import Network
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -25,6 +25,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import Routes
+from plan.assignments import on_one_pe
 from plan.engines import engines
 from plan.networks import Builder
 

@@ -15,7 +15,7 @@ from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference.interpreter import run_reference
 from npukit.plan.emit.allocate import emit_plan
-from npukit.plan.ir.assignment import Tile, on_one_pe
+from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Compute, Join, PePlan, Plan
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -23,6 +23,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
 from npukit.plan.tensors.problem import Problem
 from oracles.plan_execution import Execution, PlanError
+from plan.assignments import on_one_pe
 from plan.engines import SimpleCore, engines
 from plan.networks import Builder
 

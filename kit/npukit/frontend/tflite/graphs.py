@@ -293,5 +293,4 @@ _VARIABLES: Mapping[str, Callable[[_Flat, TfliteOp], None]] = {
     "READ_VARIABLE": _Flat.read_variable,
     "ASSIGN_VARIABLE": _Flat.assign_variable,
 }
-RESOLVED = ("IF", "WHILE", *_VARIABLES)
-"""Kinds of op that are gone from the one graph."""
+"""Ops of variables, which are gone from the one graph."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.plan.tensors.boxes import from_boxes, meetings, to_boxes, volumes
 from npukit.plan.tensors.graph import Graph
@@ -22,18 +21,6 @@ class Tile:
 
 Assignment = Mapping[str, tuple[Tile, ...]]
 """Tiles by op name. The tiles of an op are disjoint, on different PEs, and together its output."""
-
-
-def on_one_pe(graph: Graph, pe: int) -> Assignment:
-    return {op.name: (Tile(pe, Box.whole(graph.shape(op.output))),) for op in graph.ops}
-
-
-def check_assignment(graph: Graph, assignment: Assignment, live: Sequence[int]) -> None:
-    """NpukitError if it is not an assignment of this net to live PEs."""
-    for op in graph.ops:
-        fault = fault_of(graph.shape(op.output), assignment.get(op.name, ()), set(live))
-        if fault:
-            raise NpukitError(f"assignment of {op.name}: {fault}", tries=["leave the op out of the assignment"])
 
 
 def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:
