@@ -10,6 +10,7 @@ from functools import partial
 from npukit.accel.engines import refuse_cpu_ops, with_patterns_of, with_placed_ops, with_subgraphs_of
 from npukit.accel.groups import with_groups_joined
 from npukit.accel.interface import Engines
+from npukit.accel.phases import with_phases
 from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.net.at_link import with_ends_at_link
@@ -52,6 +53,7 @@ SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(n
 PLACING = (
     Pass("products", lambda net, wanted: with_transposing_products(net)),
     Pass("ends", lambda net, wanted: with_ends_at_link(net)),
+    Pass("phases", lambda net, wanted: with_phases(net, wanted.engines, wanted.only)),
     Pass("groups", lambda net, wanted: with_groups_joined(net, wanted.engines, wanted.only)),
     Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),
     Pass("subgraphs", lambda net, wanted: with_subgraphs_of(net, wanted.engines, wanted.only)),
