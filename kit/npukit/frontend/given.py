@@ -1,14 +1,16 @@
-"""Ops whose C is one of `templates/ops`."""
+"""Ops whose C is one of `templates/ops`, or a user's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from tvm import relax
 
 from npukit.data import data_folder
+from npukit.errors import NpukitError
 from npukit.net.importer.given import Words, call_of
 
 tensor_type: Any = relax.TensorType
@@ -31,3 +33,21 @@ def made_by(
     """The result, of this shape and type, of the C of a file of `templates/ops`."""
     name = file.rpartition("/")[2].removesuffix(".c")
     return builder.emit(call_of(name, text_of(file), operands, tensor_type(*result), words, work_bytes))
+
+
+def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> list[str]:
+    """The ops that a user has C for: `custom` names their first results so, others as `NAME:1`. All must be there."""
+    names = list(dict.fromkeys(re.sub(r":\d+$", "", name) for name in custom))
+    unknown = next((name for name in names if name not in there), None)
+    if unknown is not None:
+        known = "its ops are: " + ", ".join(sorted(there)) if there else "custom ops are those of TFLite and ONNX files"
+        raise NpukitError(f"{model} has no op {unknown!r}", tries=[known])
+    return names
+
+
+def c_of(custom: Mapping[str, str], op: str, result: int) -> str:
+    """The C of a result of an op."""
+    name = f"{op}:{result}" if result else op
+    if name not in custom:
+        raise NpukitError(f"there is no C for its result {result}", tries=[f"--custom {name}=FILE.c"])
+    return custom[name]

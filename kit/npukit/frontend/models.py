@@ -14,6 +14,7 @@ from tvm.ir import IRModule, save_json
 
 from npukit.application.declared import Layout
 from npukit.errors import NpukitError, extra_packages
+from npukit.frontend.given import ops_of
 from npukit.frontend.pytorch.program import import_pytorch, save_program
 from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.emit import emit_module
@@ -44,11 +45,13 @@ def import_model(
         return _HELD[path]
     data = _read(path)
     if is_tflite(data) or path.suffix == ".tflite":
-        return emit_module(read_tflite(data, path.name), {**CONVERTERS, **by_users(custom)}, path.name, shapes)
+        model = read_tflite(data, path.name)
+        return emit_module(model, {**CONVERTERS, **by_users(model, path.name, custom)}, path.name, shapes)
     if path.suffix == ".onnx":
         with extra_packages("onnx", f"{path.name}, an ONNX model,"):
             from npukit.frontend.onnx.file import import_onnx
         return import_onnx(data, path, shapes, custom)
+    ops_of(path.name, custom, ())
     if path.suffix == ".pt2":
         return import_pytorch(data, path.name, shapes)
     tries = ["give a .tflite, .onnx or .pt2 file"]

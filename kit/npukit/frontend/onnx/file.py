@@ -14,6 +14,7 @@ from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.given import ops_of
 from npukit.frontend.onnx.claims import check_claims, check_inferred, check_tables, constants_of
 from npukit.frontend.onnx.external import load_external_data
 from npukit.frontend.onnx.fold import folded
@@ -80,8 +81,9 @@ def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> None:
     known = {*onnx_frontend._get_convert_map(), *CONVERTERS}
+    given = ops_of(name, custom, {node.op_type for node in model.graph.node})
     for index, node in enumerate(model.graph.node):
-        if node.op_type in custom:
+        if node.op_type in given:
             continue
         if node.domain not in ("", "ai.onnx") or node.op_type not in known:
             raise NpukitError(

@@ -18,6 +18,7 @@ from tvm.ir import Constant, IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.given import c_of
 from npukit.frontend.onnx.attributes import Attributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.claims import declared_shape
 from npukit.frontend.onnx.ops import readable_converters
@@ -100,11 +101,8 @@ class _Importer(TvmImporter):
         told = super()._parse_attr(node.attribute)
         words = {name: value for name, value in told.items() if isinstance(value, int | float)}
         for place, output in enumerate(node.output):
-            name = f"{node.op_type}:{place}" if place else node.op_type
-            if name not in self._custom:
-                raise NpukitError(f"it has {len(node.output)} outputs", tries=[f"--custom {name}=FILE.c"])
-            result = self._declared_type(output)
-            call = call_of(node.op_type, self._custom[name], operands, result, words)
+            text, result = c_of(self._custom, node.op_type, place), self._declared_type(output)
+            call = call_of(node.op_type, text, operands, result, words)
             self._nodes[output] = self.bb.emit(call)
 
     def _declared_type(self, name: str) -> Any:
