@@ -7,14 +7,15 @@
 
 #include "hal.h"
 
-enum net_conversion_kind { NET_QUANTIZE, NET_DEQUANTIZE, NET_LOOK_UP };
+enum net_conversion_kind { NET_QUANTIZE, NET_DEQUANTIZE, NET_LOOK_UP, NET_MOVE };
 
 struct net_scale {
     float offset;
     float step;
 };
 
-/* An input that the host has otherwise than the network, or an output: elements of `host_bytes` there, bytes here. */
+/* An input that the host has otherwise than the network, or an output: elements of `host_bytes` there, bytes here. With
+ * `planes` given, of `plane` elements each, the host has plane after plane; here the planes' elements alternate. */
 struct net_conversion {
     enum net_conversion_kind kind;
     uint32_t host_bytes;
@@ -25,6 +26,8 @@ struct net_conversion {
     int32_t zero_point;
     bool away;      /* halves are rounded away from zero, not to even */
     bool is_signed; /* what NET_DEQUANTIZE reads */
+    uint32_t planes;
+    uint32_t plane;
 };
 
 /* An input or output: `rows` rows of `row_bytes`, `stride` bytes apart. An input may lie in DRAM, and `data` there.
@@ -194,6 +197,7 @@ void net_convert(const struct net_conversion *by, uint32_t first, const uint8_t 
 void net_quantize(const struct net_conversion *by, uint32_t first, const uint8_t *from, uint8_t *to, uint32_t count);
 void net_dequantize(const struct net_conversion *by, const uint8_t *from, uint8_t *to, uint32_t count);
 void net_look_up(const struct net_conversion *by, const uint8_t *from, uint8_t *to, uint32_t count);
+void net_move(const struct net_conversion *by, const uint8_t *from, uint8_t *to, uint32_t count);
 
 /* --- for the PE's main loop --- */
 

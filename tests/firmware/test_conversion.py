@@ -29,6 +29,8 @@ class Conversion(ctypes.Structure):
         ("zero_point", ctypes.c_int32),
         ("away", ctypes.c_bool),
         ("is_signed", ctypes.c_bool),
+        ("planes", ctypes.c_uint32),
+        ("plane", ctypes.c_uint32),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npukit.net.at_link import inside, with_ends_at_link, without_link
+from npukit.net.at_link import conversions_of, inside, swapped, with_ends_at_link, without_link
 from npukit.net.net import LINK, Net
 from npukit.net.parse import parse_net
 from npukit.net.reference import run_reference
@@ -67,3 +67,35 @@ def test_bytes_of_another_meaning_are_looked_up_by_the_link() -> None:
         "op m: int8[1,4] scale 0.5 zero 0 = maximum(q, q)\noutput m\n"
     )
     assert at_link(net) == ["q"]
+
+
+PLANES = """net planes
+input x: float32[1,3,2,4]
+op q: int8[1,3,2,4] scale 0.5 zero 3 = quantize(x, o, s)
+op t: int8[1,2,4,3] scale 0.5 zero 3 = transpose(q) axes=[0, 2, 3, 1]
+op m: int8[1,2,4,3] scale 0.5 zero 3 = maximum(t, t)
+op u: int8[{shape}] scale 0.5 zero 3 = transpose(m) axes=[{axes}]
+op y: float32[{shape}] = dequantize(u)
+output y
+constant o: float32[1] = [0.0]
+constant s: float32[1] = [0.5]
+"""
+
+
+def test_the_link_swaps_planes_and_pixels() -> None:
+    net = converted(PLANES.format(shape="1,3,2,4", axes="0, 3, 1, 2"))
+    assert at_link(net) == ["q", "t", "u", "y"]
+    assert (inside(net).inputs, inside(net).outputs) == (("t",), ("m",))
+    assert [op.name for op in conversions_of(net, "x")] == ["q", "t"]
+    assert [op.name for op in conversions_of(net, "y")] == ["u", "y"]
+    assert [swapped(net, op) for op in net.ops if op.kind == "transpose"] == [(3, 8), (8, 3)]
+
+
+def test_an_order_that_is_no_swap_is_left_to_the_pes() -> None:
+    net = converted(PLANES.format(shape="1,3,4,2", axes="0, 3, 2, 1"))
+    assert at_link(net) == ["q", "t", "y"]
+
+
+def test_what_is_read_before_its_order_changes_lies_in_memory() -> None:
+    text = PLANES.format(shape="1,3,2,4", axes="0, 3, 1, 2").replace("output y", "output y\noutput u")
+    assert at_link(converted(text)) == ["q", "t", "y"]

@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from npukit.codegen.names import c_float
+from npukit.net.at_link import AS_IT_ARRIVES, swapped
 from npukit.net.net import Net, Op
-from npukit.net.ops import Dequantize, Quantize
+from npukit.net.ops import Dequantize, Quantize, Transpose
 from npukit.net.reference.interpreter import run_reference
 from npukit.net.requantize import quantization
 
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """`struct net_conversion`: an op of the link's."""
+    """`struct net_conversion`: ops of the link's, of which one may change numbers and one their order."""
 
     name: str
     net: Net
-    op: Op
+    ops: Sequence[Op]
+
+    @property
+    def op(self) -> Op:
+        """The op that changes numbers, if there is one."""
+        return next((op for op in self.ops if not isinstance(op.attributes, Transpose)), self.ops[0])
 
     @property
     def kind(self) -> str:
         """The firmware's function for it."""
-        kinds = {Quantize.kind: "net_quantize", Dequantize.kind: "net_dequantize"}
+        kinds = {Quantize.kind: "net_quantize", Dequantize.kind: "net_dequantize", Transpose.kind: "net_move"}
         return kinds.get(self.op.kind, "net_look_up")
+
+    @property
+    def order(self) -> list[tuple[str, object]]:
+        """The members that say where elements go: planes of the host's become elements side by side, or the reverse."""
+        op = next((op for op in self.ops if isinstance(op.attributes, Transpose)), None)
+        numbers = swapped(self.net, op) if op else None
+        if numbers is None:
+            return []
+        planes, plane = numbers if self.ops[0].reason == AS_IT_ARRIVES else numbers[::-1]
+        return [("planes", planes), ("plane", plane)]
 
     @property
     def table(self) -> tuple[int, ...]:
         """The byte for each byte that is read; none for conversions from or to float."""
-        if isinstance(self.op.attributes, Quantize | Dequantize):
+        if isinstance(self.op.attributes, Quantize | Dequantize | Transpose):
             return ()
         alone = self.net.alone(self.op)
         every = np.arange(256).astype(np.uint8).view(self.net.tensor(self.op.inputs[0]).dtype)
@@ -41,7 +58,9 @@ class Conversion:
 
     @property
     def scales(self) -> list[tuple[str, str]]:
-        """Offset and step of each channel."""
+        """Offset and step of each channel; none if numbers are not scaled."""
+        if not isinstance(self.op.attributes, Quantize | Dequantize):
+            return []
         offsets, steps = self._scales
         pairs = zip(offsets.ravel().tolist(), steps.ravel().tolist(), strict=True)
         return [(c_float(offset), c_float(step)) for offset, step in pairs]
@@ -55,13 +74,19 @@ class Conversion:
     @property
     def fields(self) -> list[tuple[str, object]]:
         """The struct's members that are not 0."""
+        return [("kind", self.kind.upper()), *self._numbers, *self.order]
+
+    @property
+    def _numbers(self) -> list[tuple[str, object]]:
+        """The members that say how numbers are changed."""
+        if isinstance(self.op.attributes, Transpose):
+            return [("host_bytes", 1)]
         if self.table:
-            return [("kind", self.kind.upper()), ("host_bytes", 1), ("table", f"{self.name}_table")]
+            return [("host_bytes", 1), ("table", f"{self.name}_table")]
         inwards, shape = isinstance(self.op.attributes, Quantize), self._scales[0].shape
         axis = next((axis for axis, size in enumerate(shape) if size > 1), len(shape) - 1) - len(shape)
         scaled = quantization(self.net, self.op.output if inwards else self.op.inputs[0])
         return [
-            ("kind", self.kind.upper()),
             ("host_bytes", 4),
             ("scales", f"{self.name}_scales"),
             ("channels", prod(shape)),

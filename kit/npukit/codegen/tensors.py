@@ -13,7 +13,7 @@ from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
 from npukit.net.arrangement import ONCE, Repeat
-from npukit.net.at_link import conversion_of, held
+from npukit.net.at_link import conversions_of, held
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.text import print_tensor
@@ -83,10 +83,10 @@ def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
 
 def _converted(net: Net, name: str, end: str, row: TensorRow) -> TensorRow:
     """The row of an input or output as the host has it."""
-    op = conversion_of(net, name)
-    if op is None:
+    ops = conversions_of(net, name)
+    if not ops:
         return row
-    given = Conversion(f"{end}_conversion", net, op)
+    given = Conversion(f"{end}_conversion", net, ops)
     return replace(row, name=c_string(name), meaning=print_tensor(net.tensor(name)), conversion=given)
 
 

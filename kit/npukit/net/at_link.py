@@ -6,23 +6,26 @@ Such tensors never lie in memory as the host has them, and no frame waits for th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from npukit.net.net import CORE, LINK, Net, Op
-from npukit.net.ops import Dequantize, Lookup, Quantize, Requantize
+from npukit.net.ops import Dequantize, Lookup, Quantize, Requantize, Transpose
 
-_AS_IT_ARRIVES = "as it arrives"
-_AS_IT_LEAVES = "as it leaves"
+AS_IT_ARRIVES = "as it arrives"
+AS_IT_LEAVES = "as it leaves"
 
 
 def with_ends_at_link(net: Net) -> Net:
     """The net in which the link converts what it can."""
     reads = Counter(name for op in net.ops for name in op.inputs)
-    found = {op.name: op.placed(LINK, _AS_IT_ARRIVES) for op in net.ops if _may_arrive(net, op, reads)}
+    found = {op.name: op.placed(LINK, AS_IT_ARRIVES) for name in net.inputs for op in _arriving(net, name, reads)}
     made = {op.output for op in net.ops if op.name not in found}
-    found |= {op.name: op.placed(LINK, _AS_IT_LEAVES) for op in net.ops if _may_leave(net, op, reads, made)}
+    leaving = (op for name in net.outputs for op in _leaving(net, name, reads, made))
+    found |= {op.name: op.placed(LINK, AS_IT_LEAVES) for op in leaving}
     return net.with_ops(tuple(found.get(op.name, op) for op in net.ops))
 
 
@@ -42,25 +45,72 @@ def inside(net: Net) -> Net:
 
 def held(net: Net, name: str) -> str:
     """The tensor that lies in memory in place of an input or an output."""
-    op = conversion_of(net, name)
-    return name if op is None else op.output if op.reason == _AS_IT_ARRIVES else op.inputs[0]
+    ops = conversions_of(net, name)
+    return name if not ops else ops[-1].output if name in net.inputs else ops[0].inputs[0]
 
 
-def conversion_of(net: Net, name: str) -> Op | None:
-    """The op by which the link converts an input or an output, if it does."""
-    return next((op for op in net.ops if op.engine == LINK and name in (op.inputs[0], op.output)), None)
+def conversions_of(net: Net, name: str) -> list[Op]:
+    """The ops by which the link converts an input or an output, in their order."""
+    found: list[Op] = []
+    at_link = [op for op in net.ops if op.engine == LINK]
+    if name in net.inputs:
+        while op := next((op for op in at_link if op.inputs[0] == name), None):
+            found, name = [*found, op], op.output
+    else:
+        while op := next((op for op in at_link if op.output == name), None):
+            found, name = [op, *found], op.inputs[0]
+    return found
 
 
-def _may_arrive(net: Net, op: Op, reads: Counter[str]) -> bool:
-    source = op.inputs[0]
-    alone = source in net.inputs and reads[source] == 1 and not {source, op.output} & {*net.ends}
-    return alone and (_is_quantisation(net, op) or _maps_bytes(net, op)) and net.tensor(op.output).dtype == "int8"
+def swapped(net: Net, op: Op) -> tuple[int, int] | None:
+    """The numbers of elements along two runs of axes that a transposition swaps, if it does no more than that."""
+    shape = net.tensor(op.inputs[0]).shape
+    axes = [axis for axis in op.attributes.axes if shape[axis] > 1] if isinstance(op.attributes, Transpose) else []
+    cut = sum(1 for axis in axes if axis < axes[0])
+    if not cut or axes != [*sorted(axes)[cut:], *sorted(axes)[:cut]]:
+        return None
+    return prod(shape[axis] for axis in sorted(axes)[:cut]), prod(shape[axis] for axis in sorted(axes)[cut:])
 
 
-def _may_leave(net: Net, op: Op, reads: Counter[str], made: set[str]) -> bool:
-    """True also if others read what it converts, but nothing reads what it makes."""
-    alone = [*net.ends].count(op.output) == 1 and op.output in net.outputs and not reads[op.output]
-    return alone and op.inputs[0] in made and (_maps_bytes(net, op) or _is_dequantisation(net, op))
+def _arriving(net: Net, name: str, reads: Counter[str]) -> list[Op]:
+    """The ops that follow an input: one that changes numbers and one that changes their order at most."""
+    found: list[Op] = []
+    while reads[name] == 1 and name not in net.outputs:
+        op = next(op for op in net.ops if name in op.inputs)
+        if op.output in net.ends or not _may_convert(net, op, found) or not _arrives(net, op):
+            break
+        found, name = [*found, op], op.output
+    return found
+
+
+def _leaving(net: Net, name: str, reads: Counter[str], made: set[str]) -> list[Op]:
+    """The ops that an output comes from. Others may read what the first of them takes."""
+    found: list[Op] = []
+    read, ends = 0, 1
+    while name in made and (reads[name], net.ends.count(name)) == (read, ends):
+        op = next(op for op in net.ops if op.output == name)
+        if op.inputs[0] not in made or not _may_convert(net, op, found) or not _leaves(net, op):
+            break
+        found, name, read, ends = [op, *found], op.inputs[0], 1, 0
+    return found
+
+
+def _may_convert(net: Net, op: Op, others: Sequence[Op]) -> bool:
+    """True for the first op that moves bytes, and the first that does not."""
+    moves = isinstance(op.attributes, Transpose)
+    return all(moves != isinstance(other.attributes, Transpose) for other in others) and not (
+        moves and (swapped(net, op) is None or net.tensor(op.output).dtype not in ("int8", "uint8"))
+    )
+
+
+def _arrives(net: Net, op: Op) -> bool:
+    if isinstance(op.attributes, Transpose):
+        return True
+    return (_is_quantisation(net, op) or _maps_bytes(net, op)) and net.tensor(op.output).dtype == "int8"
+
+
+def _leaves(net: Net, op: Op) -> bool:
+    return isinstance(op.attributes, Transpose) or _maps_bytes(net, op) or _is_dequantisation(net, op)
 
 
 def _maps_bytes(net: Net, op: Op) -> bool:
