@@ -89,7 +89,7 @@ def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_pat
 def moves(seed: int) -> Net:
     """Ops of each kind that has such routines."""
     bundle = Bundle(np.random.default_rng(seed))
-    for kind in ("transpose", "slice", "lookup", "lookup", "concat") * 4:
+    for kind in ("transpose", "slice", "lookup", "resize_nearest", "pad", "concat") * 4:
         MAKERS[kind](bundle)
     return check_net(bundle.net())
 
@@ -112,7 +112,7 @@ def test_moves_and_maps_are_exact_and_predicted_however_they_are_cut(pes: int, t
     net = moves(3)
     planned = plan_around(net, BOARD, {"cpu": Cpu()}, cut(net, pes), pes)
     assert {note for note in planned.kernels.values() if not note.startswith("plain C")} == {
-        *("transpose", "slice", "lookup", "concat")
+        *("transpose", "slice", "lookup", "resize_nearest", "pad", "concat")
     }
     measured = run(net, planned, tmp_path, "gcc")
     for layer in measured.layers:

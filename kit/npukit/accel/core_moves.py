@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, product
 
 import numpy as np
 
@@ -14,11 +15,14 @@ from npukit.accel.cortex_m.kernels.transpose import Axis, dense_strides, transpo
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Routine, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Concat, Lookup, Slice, Transpose
+from npukit.net.ops import Concat, Lookup, Pad, ResizeNearest, Slice, Transpose
 from npukit.net.receptive import needs
 
 _DIGEST_DIGITS = 8
 _TABLE_BYTES = 256
+_WORD = 4
+_MOST_MOVES = 16
+"""Routines of one op: more take more code than they save."""
 LOOSE_BYTES = 96
 """Bytes that a routine for a box in a larger tensor is longer than one for a dense box: loops that do not merge."""
 
@@ -28,26 +32,31 @@ Strides = Sequence[int]
 
 @dataclass(frozen=True)
 class _Move:
-    """The elements of an input that go to the output: the input's number, both places' bytes from the boxes' first."""
+    """The elements of an input that go to the output: the input's number, both places' bytes from the boxes' first.
 
-    number: int
+    Without a number they are copies of the constant. `item`: bytes of an element, if not the op's own.
+    """
+
+    number: int | None
     source: int
     target: int
     axes: tuple[Axis, ...]
+    item: int | None = None
 
 
 @dataclass(frozen=True)
 class Moves:
-    """An op as copies of what lies apart; a `table` maps each byte on its way."""
+    """An op as copies of what lies apart, or of a constant; if `mapped`, that is a table which maps each byte."""
 
     note: str
     item: int
-    table: np.ndarray | None = None
+    constant: np.ndarray | None = None
+    mapped: bool = False
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         bodies = self._dense(net, op, output)
-        cycles = sum(body.cycles + entry_cycles(constants=self.table is not None) for body in bodies)
-        return Cost(cycles, 0 if self.table is None else _TABLE_BYTES, constants_key=self.note)
+        cycles = sum(body.cycles + entry_cycles(constants=self.constant is not None) for body in bodies)
+        return Cost(cycles, 0 if self.constant is None else self.constant.nbytes, constants_key=self.note)
 
     def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
         """The routines for a box of the output, if what holds it holds nothing else."""
@@ -55,63 +64,76 @@ class Moves:
 
     def lowered(self, tile: Tile) -> Lowered | None:
         """None where the boxes lie so in larger tensors that there are too many loops."""
-        table = () if self.table is None else (ConstantArray(f"{tile.name}_table", self.table, 4, "by the byte read"),)
+        meaning = "by the byte read" if self.mapped else "around it"
+        constants = () if self.constant is None else (ConstantArray(_constant(tile), self.constant, _WORD, meaning),)
         held = [operand.strides for operand in tile.inputs]
         moves = _moves(tile.net, tile.op, tile.output.box, held, tile.output.strides)
         try:
-            return Lowered(table, Routines(tuple(self._call(tile, move) for move in moves)))
+            return Lowered(constants, Routines(tuple(self._call(tile, move) for move in moves)))
         except _TooManyAxes:
             return None
 
     def _call(self, tile: Tile, move: _Move) -> RoutineCall:
-        body = _body(move.axes, self.item, mapped=self.table is not None)
-        source, target = tile.inputs[move.number].address, tile.output.address
+        body, target = self._body(move), tile.output.address
+        source = tile.inputs[move.number or 0].address
         return RoutineCall(
             Routine(f"{self.note}_{routine(body).name[-_DIGEST_DIGITS:]}", body.text(), self.note),
             (
                 Address(source.symbol, source.offset + move.source),
                 Address(target.symbol, target.offset + move.target),
                 0,
-                0 if self.table is None else Address(f"{tile.name}_table"),
+                Address(_constant(tile)) if self.mapped or move.number is None else 0,
             ),
         )
 
     def _dense(self, net: Net, op: Op, output: Box) -> list[Assembly]:
         held = [dense_strides(box.shape, self.item) for box in needs(net, op, output)]
         moves = _moves(net, op, output, held, dense_strides(output.shape, self.item))
-        return [_body(move.axes, self.item, mapped=self.table is not None) for move in moves]
+        return list(map(self._body, moves))
+
+    def _body(self, move: _Move) -> Assembly:
+        body = transposition(move.axes, move.item or self.item, mapped=self.mapped, filling=move.number is None)
+        if body is None:
+            raise _TooManyAxes
+        return body
+
+
+def _constant(tile: Tile) -> str:
+    return f"{tile.name}_constant"
 
 
 def moves_of(net: Net, op: Op) -> Moves | None:
     """The routines for an op that moves or maps bytes; None for others, and for more axes than there are registers."""
     item = np.dtype(net.tensor(op.output).dtype).itemsize
     if isinstance(op.attributes, Lookup):
-        return Moves("lookup", 1, _by_byte(net, op))
-    if not isinstance(op.attributes, Transpose | Slice | Concat) or any(name in net.constants for name in op.inputs):
+        return Moves("lookup", 1, _by_byte(net, op), mapped=True)
+    moving = isinstance(op.attributes, Transpose | Slice | Concat | ResizeNearest | Pad)
+    if not moving or any(name in net.constants for name in op.inputs):
         return None
+    found = Moves(op.kind, item, _around(op, net.tensor(op.output).dtype))
     try:
-        found = Moves(op.kind, item)
-        found.cost(net, op, Box.whole(net.tensor(op.output).shape))
+        routines = list(found.codes(net, op, Box.whole(net.tensor(op.output).shape)))
     except _TooManyAxes:
         return None
-    return found
+    return found if len(routines) <= _MOST_MOVES else None
 
 
 class _TooManyAxes(Exception):
     """No routine has a register for each of the loops."""
 
 
+def _around(op: Op, dtype: str) -> np.ndarray | None:
+    """The value that pads, as often as a word holds it."""
+    if not isinstance(op.attributes, Pad):
+        return None
+    value = np.array([op.attributes.value]).astype(dtype)
+    return np.tile(value, max(_WORD // value.itemsize, 1))
+
+
 def _by_byte(net: Net, op: Op) -> np.ndarray:
     """The table in the order of the bytes that are read: of int8, those of what is not negative come first."""
     table = net.constants[op.inputs[1]]
     return np.roll(table, _TABLE_BYTES // 2) if net.tensor(op.inputs[0]).dtype == "int8" else table
-
-
-def _body(axes: tuple[Axis, ...], item: int, *, mapped: bool) -> Assembly:
-    body = transposition(axes, item, mapped=mapped)
-    if body is None:
-        raise _TooManyAxes
-    return body
 
 
 def _moves(net: Net, op: Op, output: Box, held: Sequence[Strides], made: Strides) -> Iterator[_Move]:
@@ -129,8 +151,94 @@ def _moves(net: Net, op: Op, output: Box, held: Sequence[Strides], made: Strides
             for number, (box, strides) in enumerate(zip(boxes, held, strict=True)):
                 yield _Move(number, 0, target, _axes(box.shape, strides, made))
                 target += box.shape[axis] * made[axis]
+        case ResizeNearest(rows=rows, columns=columns):
+            yield from _resized(rows, columns, output, boxes[0], held[0], made)
+        case Pad():
+            yield from _padded(net, op, output, held[0], made)
         case _:
             yield _Move(0, 0, 0, _axes(shape, held[0], made))
+
+
+def _resized(
+    rows: Sequence[int], columns: Sequence[int], output: Box, box: Box, held: Strides, made: Strides
+) -> Iterator[_Move]:
+    """A move for each run of rows and of columns."""
+    runs = [list(_runs(places[output.start[axis] : output.stop[axis]])) for axis, places in ((1, rows), (2, columns))]
+    for row, column in product(*runs):
+        axes = [Axis(output.shape[0], held[0], made[0]), *row.axes(held[1], made[1]), *column.axes(held[2], made[2])]
+        source = (row.source - box.start[1]) * held[1] + (column.source - box.start[2]) * held[2]
+        target = row.target * made[1] + column.target * made[2]
+        yield _Move(0, source, target, (*axes, Axis(output.shape[3], held[3], made[3])))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Places along an axis of the output that repeat `count` places of the input, `step` apart, `times` each."""
+
+    source: int
+    target: int
+    count: int
+    step: int
+    times: int
+
+    def axes(self, held: int, made: int) -> tuple[Axis, Axis]:
+        return Axis(self.count, self.step * held, self.times * made), Axis(self.times, 0, made)
+
+
+def _runs(places: Sequence[int]) -> Iterator[_Run]:
+    """The longest runs forwards, one after the other."""
+    alike = [(place, len(list(same))) for place, same in groupby(places)]
+    target = 0
+    while alike:
+        (source, times), count = alike[0], 1
+        step = alike[1][0] - source if len(alike) > 1 else 0
+        while step > 0 and count < len(alike) and alike[count] == (source + count * step, times):
+            count += 1
+        yield _Run(source, target, count, step if count > 1 else 0, times)
+        target += count * times
+        del alike[:count]
+
+
+def _padded(net: Net, op: Op, output: Box, held: Strides, made: Strides) -> Iterator[_Move]:
+    """The input's part of a box, and what is around it: along each axis what comes before and behind."""
+    assert isinstance(op.attributes, Pad)
+    shape, before = net.tensor(op.inputs[0]).shape, op.attributes.before
+    first = [max(start, edge) for start, edge in zip(output.start, before, strict=True)]
+    stop = [min(stop, edge + size) for stop, edge, size in zip(output.stop, before, shape, strict=True)]
+    if any(end <= start for start, end in zip(first, stop, strict=True)):
+        yield from _filled(output, output, made)
+        return
+    inner, whole = Box(tuple(first), tuple(stop)), output
+    yield _Move(0, 0, _place(inner, output, made), _axes(inner.shape, held, made))
+    for axis in range(len(shape)):
+        for start, end in ((whole.start[axis], first[axis]), (stop[axis], whole.stop[axis])):
+            if end > start:
+                yield from _filled(_along(whole, axis, start, end), output, made)
+        whole = _along(whole, axis, first[axis], stop[axis])
+
+
+def _along(box: Box, axis: int, start: int, stop: int) -> Box:
+    starts, stops = ((*ends[:axis], end, *ends[axis + 1 :]) for ends, end in ((box.start, start), (box.stop, stop)))
+    return Box(starts, stops)
+
+
+def _place(box: Box, output: Box, made: Strides) -> int:
+    """The bytes from the first of the output's to that of a box."""
+    return sum((a - b) * stride for a, b, stride in zip(box.start, output.start, made, strict=True))
+
+
+def _filled(box: Box, output: Box, made: Strides) -> Iterator[_Move]:
+    """The constant in a box: in words as far as its elements lie side by side, then the rest."""
+    item, target = made[-1], _place(box, output, made)
+    outer, size = list(zip(box.shape[:-1], made[:-1], strict=True)), box.shape[-1]
+    while outer and outer[-1][1] == size * item:
+        size *= outer.pop()[0]
+    words, rest = divmod(size * item, _WORD) if item < _WORD else (size, 0)
+    axes = tuple(Axis(count, 0, stride) for count, stride in outer)
+    if words:
+        yield _Move(None, 0, target, (*axes, Axis(words, 0, max(item, _WORD))), max(item, _WORD))
+    if rest:
+        yield _Move(None, 0, target + words * _WORD, (*axes, Axis(rest // item, 0, item)))
 
 
 def _axes(shape: Sequence[int], sources: Strides, targets: Strides) -> tuple[Axis, ...]:

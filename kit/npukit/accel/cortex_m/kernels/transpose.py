@@ -49,19 +49,22 @@ def dense_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1 << 12)
-def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False) -> Assembly | None:
+def transposition(axes: tuple[Axis, ...], item: int, *, mapped: bool = False, filling: bool = False) -> Assembly | None:
     """The fastest routine for axes from the outermost of the output inwards; None where none applies.
 
-    r0 is the input, r1 the output. If `mapped`, each byte becomes the one in its place in a table, at r3.
+    r0 is the input, r1 the output. If `mapped`, each byte becomes the one in its place in a table, at r3; if `filling`,
+    the input is a constant, at r3.
     """
     if item > _WORD:
         axes, item = (*axes, Axis(item // _WORD, _WORD, _WORD)), _WORD
     merged = _merged(axes) or (Axis(1, item, item),)
     merged, item = (merged, item) if mapped else _widened(merged, item)
+    kind = _Mapped if mapped else _Along
+    if not any(kind.suits(axis, item) for axis in merged):
+        merged = (*merged, Axis(1, item, item))
     if len(merged) > len(_COUNTERS) + 1:
         return None
-    kind = _Mapped if mapped else _Along
-    found = [_emit(merged, inner, item, kind) for inner, axis in enumerate(merged) if kind.suits(axis, item)]
+    found = [_emit(merged, inner, item, kind, filling) for inner, axis in enumerate(merged) if kind.suits(axis, item)]
     return min(found, key=lambda asm: asm.cycles, default=None)
 
 
@@ -84,9 +87,11 @@ def _widened(axes: tuple[Axis, ...], item: int) -> tuple[tuple[Axis, ...], int]:
     return axes, item
 
 
-def _emit(axes: Sequence[Axis], inner: int, item: int, kind: type[_Along]) -> Assembly:
+def _emit(axes: Sequence[Axis], inner: int, item: int, kind: type[_Along], filling: bool) -> Assembly:
     asm = Assembly()
     asm.emit("push {" + _SAVED.format("lr") + "}")
+    if filling:
+        asm.emit("mov r0, r3")
     along = kind(asm, axes[inner], item)
     along.prepare()
     _emit_loops(along, [axis for place, axis in enumerate(axes) if place != inner], _COUNTERS)
