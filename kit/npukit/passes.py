@@ -17,6 +17,7 @@ from npukit.net.at_link import with_ends_at_link
 from npukit.net.net import Net
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.products import with_transposing_products
+from npukit.net.passes.repeats import with_repeats_as_resizing
 from npukit.net.passes.states import with_states_in_place
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
@@ -51,6 +52,7 @@ SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(n
 """The passes that leave engines open."""
 
 PLACING = (
+    Pass("repeats", lambda net, wanted: with_repeats_as_resizing(net)),
     Pass("products", lambda net, wanted: with_transposing_products(net)),
     Pass("ends", lambda net, wanted: with_ends_at_link(net)),
     Pass("phases", lambda net, wanted: with_phases(net, wanted.engines, wanted.only)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Conv2d, DepthwiseConv2d, Pad, Padding, Reshape, Transpose
+from npukit.net.ops import Conv2d, DepthwiseConv2d, Pad, Padding, Reshape, ResizeNearest, Transpose
 
 
 def fold_padding(net: Net) -> Net:
@@ -38,7 +38,7 @@ def _with_padding(op: Op, pad: Op) -> Op:
 
 
 def merge_moves(net: Net) -> Net:
-    """Transpositions and reshapes that follow each other are one, or none if everything is where it was."""
+    """Transpositions, reshapes and nearest resizes that follow each other are one, or none if all is where it was."""
     made: dict[str, Op] = {}
     same: dict[str, str] = {}
     for op in net.ops:
@@ -53,11 +53,15 @@ def merge_moves(net: Net) -> Net:
 
 def _after(before: Op | None, op: Op) -> Op:
     """Two moves as one."""
-    if before is None or before.kind != op.kind or not isinstance(op.attributes, Reshape | Transpose):
+    if before is None or before.kind != op.kind or not isinstance(op.attributes, Reshape | Transpose | ResizeNearest):
         return op
     if isinstance(op.attributes, Transpose) and isinstance(before.attributes, Transpose):
         axes = tuple(before.attributes.axes[axis] for axis in op.attributes.axes)
         return replace(op, attributes=Transpose(axes), inputs=before.inputs)
+    if isinstance(op.attributes, ResizeNearest) and isinstance(before.attributes, ResizeNearest):
+        rows = tuple(before.attributes.rows[row] for row in op.attributes.rows)
+        columns = tuple(before.attributes.columns[column] for column in op.attributes.columns)
+        return replace(op, attributes=ResizeNearest(rows, columns), inputs=before.inputs)
     return replace(op, inputs=before.inputs)
 
 
