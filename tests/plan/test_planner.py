@@ -121,6 +121,15 @@ def test_the_remedy_it_names_works() -> None:
     assert len(plan_network(wide(128), BOARD, engines(BOARD), max_pes=pes).pes) <= pes
 
 
+def test_the_board_it_names_has_room() -> None:
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(wide(128))
+    (name,) = re.findall(r"--board (\S+): fits, [0-9,]+ bytes of its memory are left", " ".join(refused.value.tries))
+    board = load_board(name)
+    on_core = wide(128).with_ops(tuple(op.placed("cpu") for op in wide(128).ops))
+    assert len(plan_network(on_core, board, engines_of(board)).pes) == 1
+
+
 def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
     b = Builder("tiny")
     x = b.conv(b.input(1, 8, 8, 4), 16, 3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from npukit.accel.engines import AS_ASKED
+from npukit.accel.engines import AS_ASKED, with_core
 from npukit.accel.interface import Engines
-from npukit.board.board import Board
+from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
 from npukit.net.receptive import cuttable_axes
@@ -16,7 +16,7 @@ from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.ir.plan import Compute, PePlan, Plan
 from npukit.plan.predict.memory import crowded_region, missing_bytes, shortfall
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.objectives import QUICK, more_pes
+from npukit.plan.search.objectives import QUICK, more_pes, resident_plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem
@@ -108,6 +108,7 @@ def _remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
         *_more_pes(problem, len(plan.pes)),
         *_streams(problem, plan),
         *_accelerated(problem),
+        *_other_board(problem),
         Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(problem.board, plan):,} bytes"),
     )
 
@@ -130,6 +131,18 @@ def _accelerated(problem: Problem) -> Iterator[Remedy]:
     """A remedy where the user left the accelerators out."""
     if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
         yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
+
+
+def _other_board(problem: Problem) -> Iterator[Remedy]:
+    """The board of one PE with the least memory that holds the network on its core."""
+    ops = tuple(part.placed(CORE) for op in problem.net.ops for part in op.parts)
+    graph = Graph(problem.net.with_ops(ops))
+    others = [board for board in known_boards() if board.noc is None and board.name != problem.board.name]
+    for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
+        plan = resident_plan(Problem(graph, board, with_core({}, board.core.type)))
+        if not missing_bytes(board, plan):
+            yield Remedy(f"--board {board.name}", f"fits, {plan.pes[0].memory.free:,} bytes of its memory are left")
+            break
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
