@@ -17,6 +17,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import WeightTiling
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
@@ -58,6 +59,19 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == sum(len(pe.tiles) for pe in plan.pes)
+
+
+def test_a_frame_whose_largest_tensor_fits_no_pe_is_made_in_bands(tmp_path: Path) -> None:
+    """A bottleneck as in MobileNetV2: what is between its convolutions takes 144 KB on each of two PEs."""
+    engines = with_core(plugins_of(BOARD))
+    b = Builder("expanded")
+    x = b.depthwise(b.conv(b.input(1, 48, 48, 8), 128), stride=2)
+    net = in_overlapping_order(assign_engines(b.net(b.conv(x, 16)), engines), engines)
+    plan = plan_network(net, BOARD, engines, max_pes=2)
+    assert max(buffer.bytes for pe in plan.pes for buffer in pe.buffers) < 128 << 10
+    assert plan.objective == "latency"
+    found = outcome(Example(net, BOARD, plan, engines), tmp_path)
+    assert found.passed, found.mismatches
 
 
 def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

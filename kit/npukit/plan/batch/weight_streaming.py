@@ -11,6 +11,7 @@ from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WeightTiling
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
@@ -98,13 +99,21 @@ def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] 
 
 
 def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Plan]:
-    """Frames of an assignment whose constants do not fit, with weight tiles of several sizes; none if it fits in no
-    way."""
-    fits = False
-    for fetched in (False, True):  # an input that the root cannot hold may lie in DRAM as well
-        for plan in () if fits else _frames_with_streams(problem, assignment, fetched):
+    """Frames of an assignment that does not fit as it is, with weight tiles of several sizes; none if it fits in no
+    way.
+
+    Inputs that the root cannot hold may lie in DRAM as well, and tensors between two ops be made and used in bands.
+    """
+    whole = Batch((assignment,))
+    bands = bands_for(problem.graph, problem.board, assignment)
+    ways = [replace(whole, fetched=False), whole, *([replace(whole, bands=bands)] if bands else [])]
+    for way in ways:
+        fits = False
+        for plan in _frames_with_streams(problem, way):
             fits = True
             yield plan
+        if fits:
+            break
 
 
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
@@ -116,8 +125,8 @@ def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
         return None
 
 
-def _frames_with_streams(problem: Problem, assignment: Assignment, fetched: bool) -> Iterator[Plan]:
-    batches = [Batch((assignment,), tiling=tiling, fetched=fetched) for tiling in TILINGS]
+def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:
+    batches = [replace(wanted, tiling=tiling) for tiling in TILINGS]
     smallest = min(batches, key=lambda batch: batch.tiling.least_bytes)
     first = _fewest_streamed(problem, smallest)
     if first is None:
