@@ -79,13 +79,7 @@ def test_digits_add_on_the_unit_and_the_c_disassembles(tmp_path: Path) -> None:
 
 def test_words_and_instructions_are_the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    from vector16.instructions import (  # pyright: ignore[reportMissingImports]
-        OPCODES,
-        WITH_IMMEDIATE,
-        Instruction,
-        assemble,
-        disassemble,
-    )
+    from vector16.instructions import OPCODES, WITH_IMMEDIATE, Instruction, assemble, disassemble  # pyright: ignore[reportMissingImports]
 
     rng = np.random.default_rng(5)
     program = [

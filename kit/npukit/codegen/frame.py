@@ -13,19 +13,7 @@ from typing import Any, ClassVar, Self
 from npukit.accel.interface import Address, Call, CommandFormat
 from npukit.codegen.names import comment_text
 from npukit.codegen.tir.c_text import function_bodies
-from npukit.codegen.tir.door import (
-    Expr,
-    Function,
-    Local,
-    Parameter,
-    call,
-    define,
-    do,
-    give,
-    if_else,
-    print_c,
-    when,
-)
+from npukit.codegen.tir.door import Expr, Function, Local, Parameter, call, define, do, give, if_else, print_c, when
 
 NAME = "net_run"
 BEGIN, END = "net_begin_layer", "net_end_layer"

@@ -20,14 +20,7 @@ from npukit.measure.on_messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
 from npukit.measure.traffic import estimated_nanojoules, port_cycles
-from npukit.measure.validate import (
-    DEPLOYED,
-    OBSERVED,
-    differing_outputs,
-    read_outputs,
-    run_round,
-    write_inputs,
-)
+from npukit.measure.validate import DEPLOYED, OBSERVED, differing_outputs, read_outputs, run_round, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
 from npukit.plan.ir.plan import Plan

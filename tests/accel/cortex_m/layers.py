@@ -10,18 +10,7 @@ import numpy as np
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Shape
 from npukit.net.net import Net, Op
-from npukit.net.ops import (
-    Add,
-    Attributes,
-    AveragePool,
-    Conv2d,
-    Dense,
-    DepthwiseConv2d,
-    MaxPool,
-    Padding,
-    Pair,
-    Softmax,
-)
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Padding, Pair, Softmax
 from npukit.net.tensor import Quantization, Tensor
 
 Generator = np.random.Generator

@@ -10,16 +10,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from npukit.errors import NpukitError, first_line
-from npukit.net.limits import (
-    NAME_BYTES,
-    NAMES_BYTES,
-    OPERANDS,
-    OPS,
-    TABLES,
-    TENSOR_BYTES,
-    TENSORS,
-    check_shape,
-)
+from npukit.net.limits import NAME_BYTES, NAMES_BYTES, OPERANDS, OPS, TABLES, TENSOR_BYTES, TENSORS, check_shape
 
 VARINT, WIDE, BYTES, NARROW = 0, 1, 2, 5
 """Protobuf's ways to spell a field."""

@@ -24,17 +24,7 @@ from npukit.frontend.tflite.model import (
     custom_kind,
 )
 from npukit.frontend.tflite.sparse import densified
-from npukit.net.limits import (
-    GRAPHS,
-    NAME_BYTES,
-    NAMES_BYTES,
-    OPERANDS,
-    OPS,
-    TENSOR_BYTES,
-    TENSORS,
-    Limit,
-    check_shape,
-)
+from npukit.net.limits import GRAPHS, NAME_BYTES, NAMES_BYTES, OPERANDS, OPS, TENSOR_BYTES, TENSORS, Limit, check_shape
 from npukit.net.tensor import Quantization
 
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError, KeyError)

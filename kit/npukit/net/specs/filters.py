@@ -8,15 +8,7 @@ from npukit.errors import NpukitError
 from npukit.net.matrices import operand_axes, transposed, untransposed
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
-from npukit.net.specs.fields import (
-    AxisRule,
-    InputRule,
-    broadcast_rule,
-    cuttable_but,
-    last_axis,
-    of_window,
-    same_axes,
-)
+from npukit.net.specs.fields import AxisRule, InputRule, broadcast_rule, cuttable_but, last_axis, of_window, same_axes
 from npukit.net.specs.shapes import Shape, images, together, windows
 from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
 

@@ -23,10 +23,7 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
     pointed_row,
     strides,
 )
-from npukit.accel.cortex_m.code.planes import (
-    Group,
-    Tile,
-)
+from npukit.accel.cortex_m.code.planes import Group, Tile
 
 
 def scalars_of(plan: Plan) -> list[int]:

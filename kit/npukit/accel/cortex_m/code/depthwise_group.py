@@ -21,10 +21,7 @@ from npukit.accel.cortex_m.code.depthwise_plan import (
     pointed_row,
     strides,
 )
-from npukit.accel.cortex_m.code.planes import (
-    Group,
-    Tile,
-)
+from npukit.accel.cortex_m.code.planes import Group, Tile
 from npukit.accel.cortex_m.code.taps import products
 from npukit.accel.cortex_m.layout import Order
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from npukit.accel.cortex_m.code.planes import (
-    Group,
-    Tile,
-    WeightPlace,
-)
+from npukit.accel.cortex_m.code.planes import Group, Tile, WeightPlace
 from npukit.accel.cortex_m.layout import Layout, Order
 
 INPUT, OUTPUT = "r6", "r7"

@@ -11,10 +11,7 @@ import numpy as np
 from npukit.accel.cortex_m.code.assembly import BYTE_WORTH
 from npukit.accel.cortex_m.code.depthwise_code import emit, scalars_of
 from npukit.accel.cortex_m.code.depthwise_group import REACH
-from npukit.accel.cortex_m.code.depthwise_plan import (
-    FRAME_BYTES,
-    Plan,
-)
+from npukit.accel.cortex_m.code.depthwise_plan import FRAME_BYTES, Plan
 from npukit.accel.cortex_m.code.planes import (
     RESIDENT_KERNEL,
     RESIDENT_ROWS,
