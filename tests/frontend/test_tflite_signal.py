@@ -181,6 +181,8 @@ def assert_equal(signals: Signals, folder: Path, counts: Callable[[Sequence[np.n
             ),
             "it takes other energies than the 9 of its input",
         ),
+        (lambda: framer(1, 1, 5000, prefill=True), "its result has 5,000 steps to unroll"),
+        (lambda: Signals("SignalDelay", delay_length=1 << 40).random_integers((3,), "int16").gives((3,)), "elements"),
     ],
 )
 def test_an_op_that_reaches_beyond_its_input_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from flatbuffers import flexbuffers
 from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import Options
+from npukit.net.limits import OPERANDS
 from npukit.net.tensor import Quantization
 
 CUSTOM = "custom op"
@@ -61,12 +63,20 @@ class TfliteOp:
 
 
 def options_of(op: TfliteOp) -> dict[str, Any]:
-    """The options of a custom op by name, which are a map of flexbuffers; none if they are something else."""
+    """The numbers among the options of a custom op by name, which are a map of flexbuffers; none if they are not."""
     try:
-        found = flexbuffers.Loads(op.custom) if op.custom else {}
+        return dict(_numbers(flexbuffers.GetRoot(op.custom).AsMap)) if op.custom else {}
     except Exception:  # whatever damaged bytes raise in there
-        found = {}
-    return found if isinstance(found, dict) else {}
+        return {}
+
+
+def _numbers(options: Any) -> Iterator[tuple[str, Any]]:
+    """Whatever else there is is not decoded: a few bytes can claim to be vectors of any length."""
+    OPERANDS.check(len(options), "a custom op")
+    for place in range(len(options)):
+        value = options.Values[place]
+        if value.IsBool or value.IsNumeric:
+            yield options.Keys[place].AsKey, value.Value
 
 
 @dataclass(frozen=True)

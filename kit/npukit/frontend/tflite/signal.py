@@ -16,6 +16,7 @@ from npukit.frontend.given import made_by
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
+from npukit.net.limits import STEPS
 
 GAINS = 125
 """The numbers of a table of gains, for 32 powers of two."""
@@ -177,6 +178,7 @@ def _framer(emitter: Emitter, op: TfliteOp) -> None:
     size, step, length = options["frame_size"], options["frame_step"], emitter.shape(data)[-1]
     if length % step or size < step:
         raise NpukitError(f"frames of {size} every {step} do not suit {length} samples")
+    STEPS.check(length // step, "its result")
     whole = _joined(emitter, op) if op.inputs[1:] else data
     parts = [emitter.emit(_part(whole, begin, begin + size)) for begin in range(0, length, step)]
     frames = emitter.emit(operators.concat(parts, -1))
@@ -202,6 +204,7 @@ def _overlap_add(emitter: Emitter, op: TfliteOp) -> None:
     data, total = (emitter.value(index) for index in op.inputs)
     axis, size, step = len(emitter.shape(data)) - 2, emitter.shape(data)[-1], options_of(op)["frame_step"]
     done, kind = [], emitter.tensor(op.inputs[0]).dtype
+    STEPS.check(emitter.shape(data)[axis], "its input")
     for frame in range(emitter.shape(data)[axis]):
         fresh = emitter.emit(operators.strided_slice(data, [axis], [frame], [frame + 1]))
         total = _sum(emitter, total, emitter.emit(operators.squeeze(fresh, [axis])), kind)
@@ -232,6 +235,7 @@ def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     frames = size // channels
     if size % channels or not 0 < options["stacker_step"] <= frames:
         raise NpukitError(f"it steps by {options['stacker_step']} of {frames} frames")
+    STEPS.check(frames, "its result")
     first = emitter.emit(operators.less(wait, relax.const(np.array(0, np.int32))))
     alike = emitter.emit(operators.concat([data] * frames, 0))
     moved = emitter.emit(operators.concat([emitter.emit(_part(held, channels, size)), data], 0))
