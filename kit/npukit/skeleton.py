@@ -20,11 +20,17 @@ Kind = Literal["accelerator", "board"]
 
 _NAMES = {"accelerator": re.compile(r"[a-z][a-z0-9_]*"), "board": re.compile(r"[a-z][a-z0-9_-]*")}
 _PLACEHOLDER = "NAME"
+MODEL = "small.tflite"
+"""The file of the model that a new accelerator is tried with."""
 
 
 def new_accelerator(name: str, folder: Path) -> list[Path]:
     """Write the skeleton of the accelerator `name` into `folder`, which must not be there or be empty."""
-    return _new("accelerator", name, folder, {CORE, "mac_array", "npukit"})
+    from npukit.small_net import small_tflite
+
+    written = _new("accelerator", name, folder, {CORE, "mac_array", "npukit"})
+    (folder / MODEL).write_bytes(small_tflite())
+    return [*written, folder / MODEL]
 
 
 def new_board(name: str, folder: Path) -> list[Path]:

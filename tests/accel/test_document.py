@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +41,6 @@ def test_every_command_works_in_its_order(tmp_path: Path) -> None:
     for words in commands():
         if words[0] == "cd":
             folder /= words[1]
-            shutil.copy(CHECKOUT / "examples/digits/digits_int8.tflite", folder)
             continue
         if words[0] == "pip" and importlib.util.find_spec("hatchling") is None:
             continue

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers import CHECKOUT
 from npukit.cli.main import app
 from npukit.project.toolchain import COMMON_FLAGS, find_toolchain
 
@@ -27,8 +28,9 @@ def skeleton(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_placeholder_is_left(skeleton: Path) -> None:
-    files = [path for path in skeleton.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    assert len(files) == 11
+    files = [path for path in skeleton.rglob("*") if path.is_file() and path.suffix not in (".pyc", ".tflite")]
+    assert len(files) == 9
+    assert sum(len(path.read_text().splitlines()) for path in files) < 420
     for path in files:
         assert "NAME" not in path.name
         assert "{{" not in path.read_text(), path
@@ -39,8 +41,10 @@ def test_its_c_is_free_of_warnings(skeleton: Path, compiler: str, tmp_path: Path
     (tmp_path / "board.h").write_text(f"#define BOARD_{NAME.upper()}_BASE 0xE5000000U\n")
     command = find_toolchain(compiler).command
     target = ["-mcpu=cortex-m4", "-mthumb"] if compiler == "gcc" else ["-target", "thumb-freestanding-eabi"]
+    (tmp_path / "string.h").write_text("int strcmp(const char *, const char *);\n")
+    folders = [tmp_path, CHECKOUT / "firmware/include", CHECKOUT / "kit/npukit_emulator/core"]
     for source in (skeleton / NAME / "firmware").glob("*.c"):
-        flags = [*target, "-O2", *" ".join(COMMON_FLAGS).split(), f"-I{tmp_path}"]
+        flags = [*target, "-O2", *" ".join(COMMON_FLAGS).split(), *(f"-I{folder}" for folder in folders)]
         done = subprocess.run([*command, *flags, "-c", str(source), "-o", str(tmp_path / "out.o")], capture_output=True)
         assert done.returncode == 0, done.stderr.decode()
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from npukit.accel.filters import tile_filter
 from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.accel.interface import Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense
-from npukit.net.requantize import quantization, requantization
+from npukit.net.requantize import quantization
 
 from .cycles import Figures
 
@@ -72,9 +73,10 @@ class Systolic8x8:
 
     def lower(self, tile: Tile) -> Lowered:
         assert tile.scratch is not None
+        weights, channels = tile_filter(tile)
         constants = (
-            ConstantArray(f"{tile.name}_weights", _weights(tile), 16, "weights [channel / 8][product][8 channels]"),
-            ConstantArray(f"{tile.name}_channels", _channels(tile), 4, "of each channel: bias, multiplier, shift"),
+            ConstantArray(f"{tile.name}_weights", _blocks(weights), 16, "weights [channel / 8][product][8 channels]"),
+            ConstantArray(f"{tile.name}_channels", channels, 4, "of each channel: bias, multiplier, shift"),
             ConstantArray(f"{tile.name}_layer", self._layer(tile), 4, "sizes, strides and limits"),
         )
         places = (tile.inputs[0].address, *(Address(c.symbol) for c in constants), tile.scratch, tile.output.address)
@@ -95,33 +97,10 @@ def padded(count: int) -> int:
     return -(-count // SIDE) * SIDE
 
 
-def _chosen(tile: Tile) -> slice:
-    return slice(tile.output.box.start[-1], tile.output.box.stop[-1])
-
-
-def _filter(tile: Tile) -> np.ndarray:
-    """The tile's weights as [channel][product]."""
-    values = tile.net.constants[tile.op.inputs[1]]
-    return values.reshape(len(values), -1)[_chosen(tile)]
-
-
-def _weights(tile: Tile) -> np.ndarray:
-    weights = _filter(tile)
+def _blocks(weights: np.ndarray) -> np.ndarray:
     room = np.zeros((padded(weights.shape[0]), padded(weights.shape[1])), np.int8)
     room[: weights.shape[0], : weights.shape[1]] = weights
     return np.ascontiguousarray(room.reshape(-1, SIDE, room.shape[1]).transpose(0, 2, 1))
-
-
-def _channels(tile: Tile) -> np.ndarray:
-    """Biases have the input's zero point folded in, so that padding is that zero point."""
-    net, op, chosen = tile.net, tile.op, _chosen(tile)
-    sums = _filter(tile).astype(np.int64).sum(1)
-    given = net.constant(op, 2)
-    biases = (0 if given is None else given[chosen].astype(np.int64)) - quantization(
-        net, op.inputs[0]
-    ).zero_point * sums
-    factors = requantization(net, op)
-    return np.stack([biases, factors.multipliers[chosen], factors.shifts[chosen]], axis=1).astype(np.int32)
 
 
 def _sizes(tile: Tile) -> dict[str, int]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from npukit.accel.filters import rows_and_biases
 from npukit.accel.geometry import window_of
 from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.net.net import Net, Op
-from npukit.net.ops import DepthwiseConv2d, Mean, Sums
+from npukit.net.ops import Mean, Sums
 from npukit.net.requantize import mean_rescaling, multiply_by_quantized_multiplier, requantization
 
 
@@ -71,14 +72,7 @@ def _sums(net: Net, op: Op) -> Filter:
 
 
 def _raw_filter(net: Net, op: Op) -> Filter:
-    values = net.constants[op.inputs[1]]
-    depthwise = op.kind == DepthwiseConv2d.kind
-    weights = values.reshape(-1, values.shape[-1]).T if depthwise else values.reshape(values.shape[0], -1)
-    given = net.constant(op, 2)
-    bias = np.zeros(len(weights), np.int64) if given is None else given.astype(np.int64)
-    quantization = net.tensor(op.inputs[0]).quantization
-    zero = quantization.zero_point if quantization else 0
-    folded = bias - zero * weights.astype(np.int64).sum(1)
+    weights, folded = rows_and_biases(net, op)
     if isinstance(op.attributes, Sums):
         return Filter(weights, folded, np.zeros_like(folded), np.zeros_like(folded))
     scaling = requantization(net, op)

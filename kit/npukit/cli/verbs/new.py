@@ -22,10 +22,10 @@ new = typer.Typer(help="Start something of your own from a working skeleton.", n
 @verb()
 def accelerator(terminal: Terminal, name: Name, output: Output = None) -> None:
     """A plug-in for an accelerator: board file, C driver, stand-in, emulator model, tests. It works as it is."""
-    from npukit.skeleton import new_accelerator
+    from npukit.skeleton import MODEL, new_accelerator
 
     folder = output or Path(name)
-    _tell(terminal, name, folder, new_accelerator(name, folder))
+    _tell(terminal, name, folder, new_accelerator(name, folder), str(folder / MODEL))
 
 
 @new.command(epilog="Example: npukit new board my_board")
@@ -38,6 +38,6 @@ def board(terminal: Terminal, name: Name, output: Output = None) -> None:
     _tell(terminal, name, folder, new_board(name, folder))
 
 
-def _tell(terminal: Terminal, name: str, folder: Path, files: list[Path]) -> None:
+def _tell(terminal: Terminal, name: str, folder: Path, files: list[Path], model: str = "MODEL") -> None:
     terminal.result({"name": name, "folder": str(folder), "files": [str(path) for path in files]})
-    terminal.note(f"wrote {folder}; next: npukit build MODEL --board {folder / name}.toml -o out")
+    terminal.note(f"wrote {folder}; next: npukit build {model} --board {folder / name}.toml -o out")

@@ -1,0 +1,31 @@
+"""The filters of convolutions and dense layers as most hardware has them: rows of weights, words of each channel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npukit.accel.interface import Tile
+from npukit.net.net import Net, Op
+from npukit.net.ops import DepthwiseConv2d
+from npukit.net.requantize import requantization
+
+
+def rows_and_biases(net: Net, op: Op) -> tuple[np.ndarray, np.ndarray]:
+    """Weights as [channel][product], and the biases with the input's zero point folded in: padding is that point."""
+    values = net.constants[op.inputs[1]]
+    depthwise = isinstance(op.attributes, DepthwiseConv2d)
+    weights = values.reshape(-1, values.shape[-1]).T if depthwise else values.reshape(values.shape[0], -1)
+    given = net.constant(op, 2)
+    bias = np.zeros(len(weights), np.int64) if given is None else given.astype(np.int64)
+    quantization = net.tensor(op.inputs[0]).quantization
+    zero = quantization.zero_point if quantization else 0
+    return weights, bias - zero * weights.astype(np.int64).sum(1)
+
+
+def tile_filter(tile: Tile) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of a tile's channels as [channel][product], and int32 words: folded bias, multiplier, shift."""
+    chosen = slice(tile.output.box.start[-1], tile.output.box.stop[-1])
+    weights, biases = rows_and_biases(tile.net, tile.op)
+    factors = requantization(tile.net, tile.op)
+    words = (biases[chosen], factors.multipliers[chosen], factors.shifts[chosen])
+    return np.ascontiguousarray(weights[chosen]), np.stack(words, axis=1).astype(np.int32)
