@@ -108,7 +108,9 @@ def _padding(bundle: Bundle, window: tuple[int, int]) -> ops.Padding:
 def conv2d(bundle: Bundle) -> None:
     groups, depth, window = bundle.pick(1, 3), bundle.extent(1, 5), bundle.pair(1, 3)
     dilation = bundle.pair(1, 2) if max(window) > 1 else (1, 1)
-    _, source = _image(bundle, groups * depth)
+    (_, height, width, _), source = _image(bundle, groups * depth)
+    if (window[0] - 1) * dilation[0] >= height or (window[1] - 1) * dilation[1] >= width:
+        dilation = (1, 1)
     weights = (groups * bundle.extent(1, 4), *window, depth)
     reach = tuple((w - 1) * d + 1 for w, d in zip(window, dilation, strict=True))
     padding = _padding(bundle, (max(reach[0], 2), max(reach[1], 2)))
