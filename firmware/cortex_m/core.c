@@ -1,14 +1,10 @@
-/* Arm's M profile: the vector table, the FPU, a restart. */
+/* Arm's M profile: the vector table, a restart. */
 #include "core.h"
 
 /* Laid out by board/link.ld. */
 extern uint32_t __stack_top[];
 
 void reset_handler(void);
-
-/* Coprocessor Access Control Register. A core without FPU needs none of it. */
-#define CPACR (*(volatile uint32_t *)0xE000ED88U)
-#define CPACR_FULL_FPU (0xFU << 20)
 
 /* Application Interrupt and Reset Control Register. */
 #define AIRCR (*(volatile uint32_t *)0xE000ED0CU)
@@ -18,14 +14,6 @@ enum { AIRCR_RESET = 0x05FA0004 };
 #define DEMCR (*(volatile uint32_t *)0xE000EDFC)
 #define DWT_CTRL (*(volatile uint32_t *)0xE0001000)
 enum { TRACE_ENABLE = 1 << 24, COMPARATORS_SHIFT = 28 };
-
-void core_begin(void)
-{
-#ifdef __ARM_FP
-    CPACR |= CPACR_FULL_FPU;
-    __asm volatile("dsb\n\tisb" ::: "memory");
-#endif
-}
 
 /* QEMU has no watchpoint unit: its registers read as 0. That of silicon has comparators. */
 bool core_is_qemu(void)

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first thing after reset: what code may need before it runs. */
-void core_begin(void);
+/* Coprocessor Access Control Register. */
+#define CPACR (*(volatile uint32_t *)0xE000ED88U)
+#define CPACR_FULL_FPU (0xFU << 20)
 
 /* Whether QEMU pretends to be this core. */
 bool core_is_qemu(void);
@@ -16,6 +17,15 @@ _Noreturn void core_restart(void);
 
 /* What every exception leads to: tell the host which instruction failed and why, then stop. */
 void fault_handler(void);
+
+/* The first thing after reset: what code may need before it runs. A core without FPU needs nothing. */
+static inline void core_begin(void)
+{
+#ifdef __ARM_FP
+    CPACR |= CPACR_FULL_FPU;
+    __asm volatile("dsb\n\tisb" ::: "memory");
+#endif
+}
 
 static inline uint32_t *core_stack_pointer(void)
 {

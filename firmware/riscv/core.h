@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first thing after reset: what code may need before it runs. */
-void core_begin(void);
+#include "csr.h"
 
 /* Whether QEMU pretends to be this core. */
 bool core_is_qemu(void);
@@ -16,6 +15,17 @@ _Noreturn void core_restart(void);
 
 /* What every exception leads to: tell the host which instruction failed and why, then stop. */
 void fault_handler(void);
+
+enum { MSTATUS_FPU_ON = 1 << 13 };
+
+/* The first thing after reset: what code may need before it runs. */
+static inline void core_begin(void)
+{
+    __asm volatile(CSR("csrw mtvec, %0")::"r"((uint32_t)(uintptr_t)fault_handler));
+#ifdef __riscv_flen
+    __asm volatile(CSR("csrs mstatus, %0")::"r"(MSTATUS_FPU_ON));
+#endif
+}
 
 static inline uint32_t *core_stack_pointer(void)
 {

@@ -42,8 +42,8 @@ _BASE_REGISTER_SHIFT = 12
 class BlockCosts:
     """`progress`: instructions and cycles spent before each halfword and at the end, and remarks on what starts there.
 
-    The rest says how the block meets its neighbours, as `struct joint` in core/code.h. A taken branch costs `REFILL`
-    more, which the core adds when the next block does not follow on.
+    The rest says how the block meets its neighbours, as `struct joint` in core/code.h. A taken branch costs
+    `refill_cycles` more, which the core adds when the next block does not follow on.
     """
 
     progress: list[tuple[int, int, int]]
@@ -173,12 +173,13 @@ def _described(
     decoded: capstone.CsInsn, code: bytes, offset: int, loaded: int | None, others: Mapping[str, int]
 ) -> _Instruction:
     cycles, loads = cost(decoded, loaded)
+    other = others.get(str(decoded.insn_name()))
     return _Instruction(
         offset,
         decoded.size,
-        others.get(str(decoded.insn_name()), cycles),
-        loads,
-        cost(decoded, _ANY_OTHER_REGISTER)[0] < cost(decoded, None)[0],
+        cycles if other is None else other,
+        loads if other is None else None,
+        other is None and cost(decoded, _ANY_OTHER_REGISTER)[0] < cost(decoded, None)[0],
         address_registers(decoded),
         accesses_memory(decoded),
         code[offset : offset + decoded.size] in _SEV,

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from npukit_emulator.blocks import BlockCosts, block_costs, core_register
+from npukit_emulator import blocks, riscv
+from npukit_emulator.blocks import BlockCosts, core_register
 from npukit_emulator.compiler import core_library, device_library
-from npukit_emulator.cycles import REFILL
 from npukit_emulator.library import (
     REGISTERS,
     Counters,
@@ -89,13 +89,14 @@ class EmulatedBoard:
     def __init__(
         self, figures: Mapping[str, int], cycles: Mapping[str, int], accelerators: Sequence[Accelerator]
     ) -> None:
-        """`cycles` are those of instructions, by name, that take other than on a Cortex-M4."""
+        """`cycles` are those of instructions, by name, that take other than their architecture's usual core."""
         self._core = load_core(core_library())
         self._unicorn = unicorn_functions()
-        self._decode = Decode(partial(_decode, cycles))
+        costs = riscv.block_costs if figures["riscv"] else blocks.block_costs
+        self._decode = Decode(partial(_decode, partial(costs, others=cycles)))
         self._kept: list[Any] = []
         self._pe_count = _pe_count(figures)
-        array = self._keep(figure_array({**figures, "refill_cycles": REFILL}))
+        array = self._keep(figure_array(figures))
         self._mesh = self._core.mesh_new(array, len(array), ctypes.cast(self._unicorn, ctypes.c_void_p), self._decode)
         if not self._mesh:
             missing = self._core.mesh_missing_figure()
@@ -277,8 +278,10 @@ def _check(complaint: bytes | None) -> None:
         raise CannotStart(complaint.decode())
 
 
-def _decode(cycles: Mapping[str, int], code: Any, size: int, address: int, progress: Any, joint: Any) -> None:
-    costs = block_costs(ctypes.string_at(code, size), address, cycles)
+def _decode(
+    costs_of: Callable[[bytes, int], BlockCosts], code: Any, size: int, address: int, progress: Any, joint: Any
+) -> None:
+    costs = costs_of(ctypes.string_at(code, size), address)
     done = costs.progress
     ctypes.memmove(progress, (Progress * len(done))(*done), ctypes.sizeof(Progress) * len(done))
     joint[0] = _joint(costs)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cycles of each instruction of a Cortex-M4F: Arm 100166 (Cortex-M4 TRM), tables 3-1 and 7-1, without wait states.
 
-Where the TRM gives a range, one value stands for it: DIVIDE, REFILL, BARRIER. The hardware manual of the board repeats
+Where the TRM gives a range, one value stands for it: DIVIDE, BARRIER. The hardware manual of the board repeats
 these rules; both must say the same.
 """
 
@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import capstone
 from capstone import arm_const as arm
-
-REFILL = 1
-"""Cycles to refill the pipeline when the next instruction is not the one behind."""
 
 _DIVIDE = 6
 _BARRIER = 2

@@ -17,10 +17,10 @@ OUT = Path("out")
     [
         ("pe-mesh", [], [], "npukit validate out"),
         ("mps2-an386", ["qemu-system-arm"], [], "npukit validate out"),
-        ("mps2-an386", [], [], "npukit doctor, which says how to get an emulator of this board"),
+        ("mps2-an386", [], [], "npukit validate out --on emulator"),
         ("stm32f4-disco", ["renode"], ["COM3"], "npukit validate out"),
-        ("stm32f4-disco", [], ["COM3"], "npukit flash out, then npukit validate out --on serial"),
-        ("stm32f4-disco", ["qemu-system-arm"], [], "plug the board in, then npukit flash out"),
+        ("nrf52840-dk", [], ["COM3"], "npukit flash out, then npukit validate out --on serial"),
+        ("nrf52840-dk", ["qemu-system-arm"], [], "plug the board in, then npukit flash out"),
     ],
 )
 def test_it_follows_what_is_here(
@@ -35,3 +35,10 @@ def test_without_the_built_in_emulator_another_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr("npukit.cli.next_step.find_spec", lambda name: None)
     monkeypatch.setattr("npukit.cli.next_step.shutil.which", lambda name: name)
     assert next_step(OUT, load_board("pe-mesh")) == "npukit validate out --on renode"
+
+
+def test_without_any_emulator_the_doctor_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("npukit.cli.next_step.find_spec", lambda name: None)
+    monkeypatch.setattr("npukit.cli.next_step.shutil.which", lambda name: None)
+    said = "npukit doctor, which says how to get an emulator of this board"
+    assert next_step(OUT, load_board("mps2-an386")) == said

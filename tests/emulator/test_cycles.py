@@ -9,6 +9,7 @@ import pytest
 
 from emulator.programs import program, run_to_sleep, running, words
 from npukit.board.cores import CORES
+from npukit_emulator import riscv
 from npukit_emulator.blocks import block_costs
 
 P = 1
@@ -119,3 +120,17 @@ def test_cores_differ_in_what_long_products_take(core: str) -> None:
     umull = bytes.fromhex("a1fb0203")
     _, cycles, _ = block_costs(umull, 0, CORES[core].cycles).progress[-1]
     assert cycles == {"cortex-m3": 5, "cortex-m4f": 1}[core]
+
+
+@pytest.mark.parametrize(
+    ("code", "cycles"),
+    [
+        ("03a50500 13068600", 2),  # lw a0, 0(a1); addi a2, a2, 8
+        ("03a50500 13060500", 3),  # lw a0, 0(a1); mv a2, a0
+        ("3305b502 3315b502", 1 + 5),  # mul, mulh
+        ("8841 0a95", 3),  # c.lw a0, 0(a1); c.add a0, sp
+    ],
+)
+def test_instructions_of_risc_v_cost_what_the_manual_of_the_cv32e40p_says(code: str, cycles: int) -> None:
+    instructions, taken, _ = riscv.block_costs(bytes.fromhex(code), 0, {}).progress[-1]
+    assert (instructions, taken) == (2, cycles)

@@ -12,17 +12,32 @@ class Architecture:
     """An instruction set: the things that its cores have alike.
 
     `firmware` is the folder of the firmware with their start-up and their report of a fault. `gcc` is the compiler's
-    program, `qemu` the emulator's, `elf_machine` the number in the header of their images.
+    program, `qemu` the emulator's, `elf_machine` the number in the header of their images. `registers` are those that
+    the built-in emulator tells of, in its order.
     """
 
     firmware: str
     gcc: str
     qemu: str
     elf_machine: int
+    registers: tuple[str, ...]
 
 
-CORTEX_M = Architecture("cortex_m", "arm-none-eabi-gcc", "qemu-system-arm", 40)
-RISC_V = Architecture("riscv", "riscv64-unknown-elf-gcc", "qemu-system-riscv32", 243)
+_ARGUMENTS = tuple(f"a{i}" for i in range(8))
+CORTEX_M = Architecture(
+    firmware="cortex_m",
+    gcc="arm-none-eabi-gcc",
+    qemu="qemu-system-arm",
+    elf_machine=40,
+    registers=(*(f"r{i}" for i in range(13)), "sp", "lr", "pc", "xpsr"),
+)
+RISC_V = Architecture(
+    firmware="riscv",
+    gcc="riscv64-unknown-elf-gcc",
+    qemu="qemu-system-riscv32",
+    elf_machine=243,
+    registers=(*_ARGUMENTS, "t0", "t1", "t2", "s0", "s1", "sp", "ra", "pc", "gp"),
+)
 
 
 Assembly = Literal["none", "moves", "all"]
@@ -36,7 +51,8 @@ class CoreType:
 
     `gcc` and `zig` are the flags that make code for it. What has no kernel in the `assembly` that it runs is C.
     `exception_bytes` are pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn` is
-    Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4.
+    Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4, or, of
+    RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides.
     """
 
     title: str
@@ -47,6 +63,7 @@ class CoreType:
     exception_bytes: int
     unicorn: int
     cycles: Mapping[str, int] = field(default_factory=dict)
+    refill_cycles: int = 1
 
 
 _WITH_FPU, _WITHOUT_FPU = 27 * 4, 9 * 4
@@ -68,6 +85,8 @@ _NO_TABLES = "-fno-jump-tables"
 _RISC_V_ALIKE = f"{_NO_TABLES} -msmall-data-limit=0"
 
 _ARMV6_M = f"-mthumb -mfloat-abi=soft {_NO_TABLES}"
+# Arm DDI 0432, table 3-1, and DDI 0484, table 3-1, with the multiplier of one cycle.
+_ARMV6_M_ACCESSES = dict.fromkeys(("ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "str", "strb", "strh"), 2)
 
 CORES: Mapping[str, CoreType] = {
     "cortex-m0": CoreType(
@@ -78,6 +97,8 @@ CORES: Mapping[str, CoreType] = {
         assembly="none",
         exception_bytes=_WITHOUT_FPU,
         unicorn=7,
+        cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 4, "isb": 4, "mrs": 4, "msr": 4},
+        refill_cycles=2,
     ),
     "cortex-m0plus": CoreType(
         title="Cortex-M0+",
@@ -87,6 +108,7 @@ CORES: Mapping[str, CoreType] = {
         assembly="none",
         exception_bytes=_WITHOUT_FPU,
         unicorn=7,
+        cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 3, "isb": 3, "mrs": 3, "msr": 3},
     ),
     "cortex-m3": CoreType(
         title="Cortex-M3",
@@ -136,6 +158,7 @@ CORES: Mapping[str, CoreType] = {
         assembly="none",
         exception_bytes=0,
         unicorn=1,
+        refill_cycles=2,
     ),
     "rv32imafc": CoreType(
         title="RV32IMAFC",
@@ -145,5 +168,6 @@ CORES: Mapping[str, CoreType] = {
         assembly="none",
         exception_bytes=0,
         unicorn=1,
+        refill_cycles=2,
     ),
 }

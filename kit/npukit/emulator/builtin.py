@@ -12,7 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from npukit.board.board import AcceleratorSlot, Board
+from npukit.board.board import AcceleratorSlot, Board, Memory, Noc
+from npukit.board.cores import RISC_V
 from npukit.board.noc import DRAM
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import explain, in_words
@@ -175,10 +176,11 @@ class Emulator:
 
     def silence(self) -> tuple[str, ...]:
         """The PEs that wait for each other, from the root on; registers of the first and the last; last messages."""
-        assert self._board.noc is not None
-        chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
+        chain, lines = [self._asked], list[str]()
+        if self._board.noc:
+            chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
-        registers = [f"registers of PE {pe}: {in_words(self._registers(pe))}" for pe in ends]
+        registers = [f"registers of PE {pe}: {in_words(self._names, self._registers(pe))}" for pe in ends]
         why = [] if self._outcome == "idle" else [self._patience.told(self._now)]
         return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
@@ -192,8 +194,13 @@ class Emulator:
     def _wait(self, pe: int) -> Wait:
         return Wait(**self._worker.ask("wait", pe=pe)[0])
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the first registers."""
+        return self._board.core.type.architecture.registers
+
     def _registers(self, pe: int) -> list[int]:
-        """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
+        """Those of `_names`, then fpscr and s0-s31 of a Cortex-M."""
         return self._worker.ask("registers", pe=pe)[0]["values"]
 
     def _place(self, pe: int, pc: int) -> str:
@@ -269,7 +276,7 @@ class Emulator:
         return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
-        return explain(fault, self._elf(fault["pe"]), self._worker.ask("notes")[0]["notes"])
+        return explain(fault, self._names, self._elf(fault["pe"]), self._worker.ask("notes")[0]["notes"])
 
     def _elf(self, pe: int) -> Path | None:
         return next((image.elf for image in self._images if pe in image.pes), None)
@@ -282,8 +289,27 @@ class Emulator:
         return NpukitError(f"PE {pe} of board {self._board.name} has no {size} bytes of memory at {address:#010x}")
 
 
+CONSOLES = ("pe_mesh", "mps2_an386", "mps3_an547", "nrf51822", "riscv_virt", "stm32f4")
+"""The C files of boards whose UART and timer the emulator has, in the order of its tables (`core/uart.c`)."""
+_MOST_RECEIVED = 256
+
+
+def _memories(board: Board) -> tuple[Memory, ...]:
+    """The one with the code, and then the others."""
+    code = board.memory_for("code")
+    return (code, *(memory for memory in board.memory if memory != code))
+
+
+def _noc_figures(noc: Noc | None) -> dict[str, int]:
+    """Zeros where there is none."""
+    values = noc.model_dump() if noc else dict.fromkeys(Noc.model_fields, 0)
+    places = {"noc_base": values.pop("base"), "window_base": values.pop("window")}
+    return {**values, **places}
+
+
 def _check(board: Board) -> None:
-    if "emulator" not in board.runs_on or board.noc is None or len(board.memory) != 1 or board.memory[0].origin != 0:
+    known = board.hal in CONSOLES and len(_memories(board)) <= 2
+    if "emulator" not in board.runs_on or not known:
         raise NpukitError(
             f"board {board.name} does not run on the built-in emulator",
             tries=[f"--on {other}" for other in board.runs_on if other != "emulator"],
@@ -292,21 +318,25 @@ def _check(board: Board) -> None:
 
 def _figures(board: Board) -> dict[str, int]:
     """The board's numbers, by the names that the worker's core knows."""
-    assert board.noc is not None
-    noc = board.noc.model_dump()
+    core, memories = board.core.type, _memories(board)
     return {
-        **{name: value for name, value in noc.items() if name not in ("base", "window")},
-        "noc_base": board.noc.base,
-        "window_base": board.noc.window,
+        **_noc_figures(board.noc),
         "clock_hz": board.core.clock_hz,
-        "core_model": board.core.type.unicorn,
+        "core_model": core.unicorn,
+        "refill_cycles": core.refill_cycles,
+        "riscv": core.architecture is RISC_V,
+        "console": CONSOLES.index(board.hal),
+        "receive_bytes": min(board.uart.receive_bytes, _MOST_RECEIVED),
+        "code_base": memories[0].origin,
+        "code_bytes": memories[0].size,
+        "data_base": memories[-1].origin,
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
         "boot_base": board.flash.base if board.flash else 0,
         "boot_window": board.flash.window if board.flash else 0,
         "boot_bytes": board.flash.loader_bytes if board.flash else 0,
         "timer_base": board.timer.base,
-        "sram_bytes": board.memory[0].size,
+        "sram_bytes": sum(memory.size for memory in memories),
         "chip_columns": board.mesh.chips.columns,
         "chip_rows": board.mesh.chips.rows,
         "columns": board.mesh.pes.columns,

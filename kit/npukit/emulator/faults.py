@@ -38,7 +38,6 @@ _KINDS = {
 
 _LR, _PC = 14, 15
 _CALL_BYTES = 2
-_NAMES = (*(f"r{i}" for i in range(13)), "sp", "lr", "pc", "xpsr")
 
 
 class CoreFault(NpukitError):
@@ -49,20 +48,20 @@ class CoreFault(NpukitError):
         self.pe = pe
 
 
-def explain(fault: dict[str, Any], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
-    """The error that names which PE stopped where, and why."""
+def explain(fault: dict[str, Any], names: Sequence[str], elf: Path | None, notes: Sequence[Note]) -> CoreFault:
+    """The error that names which PE stopped where, and why. `names` are those of the registers."""
     pe, registers = fault["pe"], fault["registers"]
     why = _KINDS[fault["kind"]].format(**fault)
     return CoreFault(
         f"PE {pe} stopped at pc {registers[_PC]:#010x}{_place(registers, elf)}: {why}",
         pe,
-        [f"registers: {in_words(registers)}", *last_messages(notes, (pe,))],
+        [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))],
     )
 
 
-def in_words(registers: Sequence[int]) -> str:
-    """r0 to r15 and xpsr; what comes behind them is left out."""
-    return " ".join(f"{name}={value:#x}" for name, value in zip(_NAMES, registers, strict=False))
+def in_words(names: Sequence[str], registers: Sequence[int]) -> str:
+    """The registers that have names; what comes behind them is left out."""
+    return " ".join(f"{name}={value:#x}" for name, value in zip(names, registers, strict=False))
 
 
 def _place(registers: Sequence[int], elf: Path | None) -> str:

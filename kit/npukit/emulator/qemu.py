@@ -36,7 +36,12 @@ class QemuMachine:
         if program is None:
             raise NpukitError(
                 f"{name} is not on PATH",
-                tries=[f"apt install {DEBIAN_PACKAGES[name]}", "brew install qemu", "https://www.qemu.org/download"],
+                tries=[
+                    *(["--on emulator"] if "emulator" in board.runs_on else []),
+                    f"apt install {DEBIAN_PACKAGES[name]}",
+                    "brew install qemu",
+                    "https://www.qemu.org/download",
+                ],
             )
         self._monitor, theirs = socket.socketpair()
         self._heard = False

@@ -39,7 +39,13 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
     return (struct figures){
         WIDE(clock_hz),
         WIDE(baud),
+        NARROW(riscv),
         NARROW(sram_bytes),
+        NARROW(code_base),
+        NARROW(code_bytes),
+        NARROW(data_base),
+        NARROW(console),
+        NARROW(receive_bytes),
         NARROW(chip_columns),
         NARROW(chip_rows),
         NARROW(columns),
@@ -132,8 +138,8 @@ struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct co
     struct image *image = calloc(1, sizeof *image);
     image->before = mesh->images;
     mesh->images = image;
-    image->blocks = malloc(mesh->figures.sram_bytes / 2 * sizeof(struct block *));
-    for (uint32_t i = 0; i < mesh->figures.sram_bytes / 2; i++) {
+    image->blocks = malloc(mesh->figures.code_bytes / 2 * sizeof(struct block *));
+    for (uint32_t i = 0; i < mesh->figures.code_bytes / 2; i++) {
         image->blocks[i] = &unknown_block;
     }
     image->code_low = UINT32_MAX;
@@ -212,6 +218,10 @@ static uint8_t *memory(struct mesh *mesh, uint32_t place, uint32_t address, size
     uint64_t bytes;
     if (!noc_pe_exists(mesh, place)) {
         return NULL;
+    }
+    if (place < mesh->pe_count) {
+        const bool there = is_memory(&mesh->figures, address, count);
+        return there ? mesh->pes[place].sram + place_of(&mesh->figures, address) : NULL;
     }
     uint8_t *start = noc_memory(mesh, place, &bytes);
     return start != NULL && (uint64_t)address + count <= bytes ? start + address : NULL;

@@ -113,7 +113,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     struct block *block = calloc(1, sizeof *block + (size / 2 + 1) * sizeof block->progress[0]);
     block->before = image->learnt;
     image->learnt = block;
-    pe->mesh->decode(pe->sram + address, size, address, block->progress, &block->joint);
+    pe->mesh->decode(pe->sram + (address - pe->code_base), size, address, block->progress, &block->joint);
     block->whole = block->progress[size / 2];
     block->size = (uint16_t)size;
     block->watched = has_remarks(block, SENDS_EVENT | BEFORE_ACCESS);
@@ -123,7 +123,7 @@ static struct block *learn_locked(const struct pe *pe, uint32_t address, uint32_
     set_keys(block);
     image->code_low = address < image->code_low ? address : image->code_low;
     image->code_high = address + size > image->code_high ? address + size : image->code_high;
-    __atomic_store_n(&image->blocks[address / 2], block, __ATOMIC_RELEASE); /* the one before may still be run by another PE: it is kept */
+    __atomic_store_n(&image->blocks[(address - pe->code_base) / 2], block, __ATOMIC_RELEASE); /* the one before may still be run by another PE: it is kept */
     return block;
 }
 
@@ -148,7 +148,7 @@ static void unlock(void)
 static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
 {
     lock();
-    struct block *known = pe->image->blocks[address / 2];
+    struct block *known = pe->image->blocks[(address - pe->code_base) / 2];
     struct block *block = known->size == size ? known : learn_locked(pe, address, size);
     unlock();
     return block;
@@ -196,7 +196,7 @@ static void on_words(uc_engine *core, uint64_t address, uint32_t size, void *use
 static bool hook_at(struct pe *pe, uint32_t address)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
-    uint8_t *byte = &pe->word_hooks[address / 16];
+    uint8_t *byte = &pe->word_hooks[(address - pe->code_base) / 16];
     const uint8_t bit = (uint8_t)(1U << address / 2 % 8);
     uc_hook hook;
     if ((*byte & bit) != 0) {
@@ -212,7 +212,7 @@ static bool hook_words(struct pe *pe, const struct block *block, uint32_t addres
 {
     bool added = false;
     if (pe->word_hooks == NULL) {
-        pe->word_hooks = calloc(pe->mesh->figures.sram_bytes / 16, 1);
+        pe->word_hooks = calloc(pe->mesh->figures.code_bytes / 16, 1);
     }
     for (uint32_t at = 0; at < block->size; at += 2) {
         if ((block->progress[at / 2].remarks & NEEDS_WORDS) != 0) {
@@ -228,7 +228,7 @@ static bool hook_words(struct pe *pe, const struct block *block, uint32_t addres
 
 static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
 {
-    if ((uint64_t)address + size > pe->mesh->figures.sram_bytes) {
+    if ((uint64_t)(address - pe->code_base) + size > pe->mesh->figures.code_bytes) {
         pe_fault(pe, FAULT_FETCH, address);
         return;
     }
@@ -240,7 +240,7 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
         }
         pe->block = &unknown_block; /* the rest became longer than it was: count it as a block of its own */
     }
-    struct block *block = pe->blocks[address / 2];
+    struct block *block = pe->blocks[(address - pe->code_base) / 2];
     if (block->size != size) {
         block = learn(pe, address, size);
     }
@@ -278,7 +278,7 @@ static void on_block(uc_engine *core, uint64_t address, uint32_t size, void *use
         look_closer(pe, (uint32_t)address, size);
         return;
     }
-    const uint64_t place = address / 2;
+    const uint32_t place = ((uint32_t)address - pe->code_base) / 2;
     struct block *block = pe->blocks[place < pe->block_places ? place : 0];
     if (block->keys[pe->fpu] != size && (block != pe->block || block->again != size)) {
         look_closer(pe, (uint32_t)address, size);
@@ -422,8 +422,8 @@ void blocks_forget(struct pe *pe, uint32_t from, uint32_t to)
     if (image == NULL || to <= image->code_low || from >= image->code_high || from >= to) {
         return;
     }
-    const uint32_t first = from / 2 > BLOCK_HALFWORDS ? from / 2 - BLOCK_HALFWORDS : 0;
-    for (uint32_t place = first; place < (to + 1) / 2; place++) {
+    const uint32_t first = (from - pe->code_base) / 2, last = (to - pe->code_base + 1) / 2;
+    for (uint32_t place = first > BLOCK_HALFWORDS ? first - BLOCK_HALFWORDS : 0; place < last; place++) {
         image->blocks[place] = &unknown_block;
     }
     pe->mesh->unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE, 2), (uint64_t)from, (uint64_t)to);

@@ -61,8 +61,11 @@ static bool begin_shared(struct pe *pe)
 
 static bool begin_register(const struct bus_port *port, uint64_t offset, unsigned size)
 {
+    if (port->bytes && size == 1) {
+        return port->shared ? begin_shared(port->pe) : begin(port->pe);
+    }
     const bool narrow = size < 4 && offset % size == 0 && port->narrow != NULL && port->narrow((uint32_t)offset & ~3U);
-    if (!narrow && (size != 4 || offset % 4 != 0)) {
+    if (!narrow && (port->bytes || size != 4 || offset % 4 != 0)) {
         pe_fault(port->pe, FAULT_ACCESS_SIZE, (uint32_t)offset);
         return false;
     }
@@ -73,8 +76,12 @@ static uint64_t on_read(uc_engine *core, uint64_t offset, unsigned size, void *u
 {
     const struct bus_port *port = user;
     (void)core;
+    offset -= port->first;
     if (!begin_register(port, offset, size)) {
         return 0;
+    }
+    if (port->bytes) {
+        return port->read(port->pe, port->device, (uint32_t)offset);
     }
     return port->read(port->pe, port->device, (uint32_t)offset & ~3U) >> 8 * (offset % 4);
 }
@@ -94,12 +101,32 @@ static void on_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t v
 {
     const struct bus_port *port = user;
     (void)core;
+    offset -= port->first;
     if (begin_register(port, offset, size)) {
         blocks_site_stores_to_registers(port->pe);
         port->pe->in_access = true;
-        port->write(port->pe, port->device, (uint32_t)offset & ~3U, merged(port, offset, size, value));
+        if (port->bytes) {
+            port->write(port->pe, port->device, (uint32_t)offset, (uint32_t)value);
+        } else {
+            port->write(port->pe, port->device, (uint32_t)offset & ~3U, merged(port, offset, size, value));
+        }
         port->pe->in_access = false;
     }
+}
+
+static void on_access(uc_engine *core, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
+{
+    (void)core, (void)type, (void)address, (void)size, (void)value, (void)user;
+}
+
+/* Of a RISC-V core Unicorn knows the instruction that accesses registers only if a hook looks there. */
+static bool find_instruction(struct pe *pe, uint64_t from, uint64_t bytes)
+{
+    const struct unicorn *unicorn = pe->mesh->unicorn;
+    const int both = UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE;
+    uc_hook hook;
+    return !pe->mesh->figures.riscv ||
+           unicorn->hook_add(pe->core, &hook, both, (void *)on_access, pe, from, from + bytes - 1) == UC_ERR_OK;
 }
 
 const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port)
@@ -107,9 +134,11 @@ const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_p
     struct bus_port *place = &pe->ports[pe->port_count++];
     *place = port;
     place->pe = pe;
-    const uint64_t bytes = ((uint64_t)size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    const uc_err error = pe->mesh->unicorn->mmio_map(pe->core, base, bytes, on_read, place, on_write, place);
-    return error == UC_ERR_OK ? NULL : "two devices of the board lie at the same address";
+    place->first = (uint32_t)(base % PAGE_BYTES);
+    const uint64_t bytes = ((uint64_t)size + place->first + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    const uc_err error = pe->mesh->unicorn->mmio_map(pe->core, base - place->first, bytes, on_read, place, on_write, place);
+    const bool done = error == UC_ERR_OK && find_instruction(pe, base - place->first, bytes);
+    return done ? NULL : "two devices of the board lie at the same address";
 }
 
 /* ---- the window ---- */

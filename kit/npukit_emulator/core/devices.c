@@ -136,7 +136,7 @@ static const char *attach(struct pe *pe, struct device_host *host, const struct 
     if (complaint != NULL) {
         return complaint;
     }
-    const struct bus_port port = {NULL, host, read_device, write_device, NULL, true};
+    const struct bus_port port = {NULL, host, read_device, write_device, NULL, false, true, 0};
     return bus_attach(pe, accelerator->base, REGISTER_BYTES, port);
 }
 

@@ -301,6 +301,6 @@ const char *dma_attach(struct pe *pe)
 {
     pe->dma = calloc(1, sizeof *pe->dma);
     const uint32_t bytes = FLAGS_AT + 4 * pe->mesh->figures.flags;
-    const struct bus_port port = {NULL, pe->dma, read_dma, write_dma, NULL, true};
+    const struct bus_port port = {NULL, pe->dma, read_dma, write_dma, NULL, false, true, 0};
     return bus_attach(pe, pe->mesh->figures.noc_base, bytes, port);
 }

@@ -215,7 +215,7 @@ const char *flash_attach(struct pe *pe)
     if (error != UC_ERR_OK) {
         return "the flash lies where something else is, or is not made of whole pages";
     }
-    const struct bus_port port = {NULL, flash, read_flash, write_flash, NULL, true};
+    const struct bus_port port = {NULL, flash, read_flash, write_flash, NULL, false, true, 0};
     return bus_attach(pe, figures->base, REGISTER_BYTES, port);
 }
 
@@ -239,7 +239,7 @@ static void write_boot(struct pe *pe, void *device, uint32_t offset, uint32_t va
 const char *boot_attach(struct pe *pe)
 {
     const struct figures *figures = &pe->mesh->figures;
-    const struct bus_port port = {NULL, NULL, read_boot, write_boot, NULL, true};
+    const struct bus_port port = {NULL, NULL, read_boot, write_boot, NULL, false, true, 0};
     if (figures->boot_base == 0) {
         return NULL;
     }

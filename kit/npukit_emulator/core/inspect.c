@@ -38,8 +38,22 @@ size_t mesh_trace_take(struct mesh *mesh, struct trace_record *records, size_t r
     return trace_take(mesh, records, room);
 }
 
+/* Of RISC-V: a0-a7, t0-t2, s0, s1, sp, ra, pc, gp. */
+static void riscv_registers(const struct pe *pe, uint32_t *values)
+{
+    static const int numbers[] = {10, 11, 12, 13, 14, 15, 16, 17, 5, 6, 7, 8, 9, 2, 1, 0, 3};
+    for (int i = 0; i < 17; i++) {
+        values[i] = pe_register(pe, UC_RISCV_REG_X0 + numbers[i]);
+    }
+    values[15] = pe->pc;
+}
+
 static void core_registers(const struct pe *pe, uint32_t *values)
 {
+    if (pe->mesh->figures.riscv) {
+        riscv_registers(pe, values);
+        return;
+    }
     for (int i = 0; i < 13; i++) {
         values[i] = pe_register(pe, UC_ARM_REG_R0 + i);
     }
@@ -80,14 +94,15 @@ void mesh_be_strict(struct mesh *mesh)
 
 void mesh_debug(struct mesh *mesh, uint32_t pe)
 {
-    uint8_t *breakpoints = calloc(mesh->figures.sram_bytes / 2, 1);
+    uint8_t *breakpoints = calloc(mesh->figures.code_bytes / 2, 1);
     mesh->debug = (struct debug){true, pe, breakpoints, true, false, UINT64_MAX};
 }
 
 void mesh_debug_break(struct mesh *mesh, uint32_t address, int on)
 {
-    if (address < mesh->figures.sram_bytes) {
-        mesh->debug.breakpoints[address / 2] = on != 0;
+    const uint32_t place = address - mesh->figures.code_base;
+    if (place < mesh->figures.code_bytes) {
+        mesh->debug.breakpoints[place / 2] = on != 0;
     }
 }
 

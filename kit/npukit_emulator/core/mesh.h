@@ -33,6 +33,10 @@ void port_forget(struct pe *pe, uint64_t before);
 /* timer.c */
 const char *timer_attach(struct pe *pe);
 
+/* stock.c: what a stock board has besides. */
+const char *stock_attach(struct pe *pe);
+void stock_restart(struct pe *pe);
+
 /* uart.c: on the root PE. */
 struct uart {
     struct pe *pe;
@@ -88,7 +92,11 @@ void flash_free(struct mesh *mesh);
 struct figures {
     uint64_t clock_hz, baud;
     uint32_t core_model; /* of Unicorn's */
+    uint32_t riscv; /* whether the core is one of RISC-V */
     uint32_t sram_bytes;
+    uint32_t code_base, code_bytes, data_base; /* the memory with the code, the first of `sram`; another with the rest */
+    uint32_t console; /* uart.c, timer.c: whose registers they have */
+    uint32_t receive_bytes; /* that the UART holds */
     uint32_t chip_columns, chip_rows, columns, rows;
     uint64_t timer_base, noc_base, uart_base, window_base;
     uint64_t boot_base; /* 0: no boot controller */
@@ -170,6 +178,25 @@ struct mesh {
 
 /* What ends a board's time from within. */
 enum end { END_NONE, END_RESTART, END_POWER, END_WATCHDOG };
+
+/* Where in a PE's `sram` an address lies; the end of it, if nowhere. */
+static inline uint32_t place_of(const struct figures *figures, uint32_t address)
+{
+    const uint32_t in_code = address - figures->code_base, in_data = address - figures->data_base;
+    if (in_code < figures->code_bytes) {
+        return in_code;
+    }
+    const bool inside = in_data < figures->sram_bytes - figures->code_bytes;
+    return inside ? figures->code_bytes + in_data : figures->sram_bytes;
+}
+
+/* Whether all these bytes are in one memory. */
+static inline bool is_memory(const struct figures *figures, uint32_t address, uint64_t bytes)
+{
+    const uint32_t place = place_of(figures, address);
+    const uint32_t end = place < figures->code_bytes ? figures->code_bytes : figures->sram_bytes;
+    return place + bytes <= end && place < end;
+}
 
 enum outcome {
     RAN_TO_CYCLE,

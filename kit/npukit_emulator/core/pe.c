@@ -7,9 +7,11 @@
 #include "mesh.h"
 #include "noc.h"
 
-enum { TRANSLATION_BUFFER_BYTES = 1 << 20, PAGE_BYTES = 1 << 10, NOWHERE = 0xFFFFFFF0 };
+enum { TRANSLATION_BUFFER_BYTES = 1 << 20, ARM_PAGE_BYTES = 1 << 10, RISCV_PAGE_BYTES = 1 << 12, NOWHERE = 0xFFFFFFF0 };
 enum { HINT_YIELD = 1, HINT_WFE = 2, HINT_WFI = 3 };
 enum { INTERRUPT_SVC = 2, INTERRUPT_FETCH = 3, INTERRUPT_BREAKPOINT = 7, INTERRUPT_RETURN = 8, SVC_BYTES = 2 };
+
+enum { TRAP_UNDEFINED = 2, TRAP_BREAKPOINT = 3, TRAP_CALL = 11, RISCV_WFI = 0x10500073 };
 
 /* Jumping at or above it returns from an exception. */
 #define FIRST_EXCEPTION_RETURN 0xFF000000U
@@ -28,6 +30,16 @@ uint32_t pe_register(const struct pe *pe, int name)
         pe->mesh->unicorn->reg_read(pe->core, name, &value);
     }
     return value;
+}
+
+uint32_t pe_counter(const struct pe *pe)
+{
+    return pe_register(pe, pe->mesh->figures.riscv ? UC_RISCV_REG_PC : UC_ARM_REG_PC);
+}
+
+uint32_t pe_stack_pointer(const struct pe *pe)
+{
+    return pe_register(pe, pe->mesh->figures.riscv ? UC_RISCV_REG_SP : UC_ARM_REG_SP);
 }
 
 static void write_register(struct pe *pe, int name, uint32_t value)
@@ -94,11 +106,31 @@ static uint32_t interrupt_kind(uint32_t number, uint32_t pc)
     }
 }
 
+/* By mcause. */
+static uint32_t trap_kind(uint32_t cause)
+{
+    switch (cause) {
+    case TRAP_UNDEFINED:
+        return FAULT_UNDEFINED;
+    case TRAP_BREAKPOINT:
+        return FAULT_BREAKPOINT;
+    case TRAP_CALL:
+        return FAULT_SVC;
+    default:
+        return FAULT_OTHER;
+    }
+}
+
 static void on_interrupt(uc_engine *core, uint32_t number, void *user)
 {
     struct pe *pe = user;
     (void)core;
-    const uint32_t pc = pe_register(pe, UC_ARM_REG_PC);
+    const uint32_t pc = pe_counter(pe);
+    if (pe->mesh->figures.riscv) {
+        pe->site = NO_SITE;
+        pe_fault_at(pe, trap_kind(number), pc, 0);
+        return;
+    }
     /* Unicorn says that a handler returns only where an MSR has told it that this is one, as a switch of tasks does. */
     const bool returns = number == INTERRUPT_RETURN || (number == INTERRUPT_FETCH && pc >= FIRST_EXCEPTION_RETURN);
     if (returns && pe->exceptions.active != 0) {
@@ -116,7 +148,7 @@ static bool on_bad_access(uc_engine *core, uc_mem_type type, uint64_t address, i
     (void)core, (void)size, (void)value;
     const bool read = type == UC_MEM_READ_UNMAPPED || type == UC_MEM_READ_PROT;
     const bool fetch = type == UC_MEM_FETCH_UNMAPPED || type == UC_MEM_FETCH_PROT;
-    const bool own_code = type == UC_MEM_WRITE_PROT && address < pe->mesh->figures.sram_bytes;
+    const bool own_code = type == UC_MEM_WRITE_PROT && is_memory(&pe->mesh->figures, (uint32_t)address, 1);
     pe_fault(pe, read ? FAULT_READ : fetch ? FAULT_FETCH : own_code ? FAULT_OWN_CODE : FAULT_WRITE, (uint32_t)address);
     return false;
 }
@@ -127,15 +159,28 @@ void pe_create(struct pe *pe)
     pe->flags = calloc(pe->mesh->figures.flags, sizeof *pe->flags);
 }
 
+static bool map_memories(struct pe *pe)
+{
+    const struct unicorn *unicorn = pe->mesh->unicorn;
+    const struct figures *figures = &pe->mesh->figures;
+    const uint32_t data_bytes = figures->sram_bytes - figures->code_bytes;
+    uint8_t *data = pe->sram + figures->code_bytes;
+    return unicorn->mem_map_ptr(pe->core, figures->code_base, figures->code_bytes, UC_PROT_ALL, pe->sram) == UC_ERR_OK &&
+           (data_bytes == 0 ||
+            unicorn->mem_map_ptr(pe->core, figures->data_base, data_bytes, UC_PROT_ALL, data) == UC_ERR_OK);
+}
+
 static bool open_core(struct pe *pe)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
     uc_hook hook;
+    const bool riscv = pe->mesh->figures.riscv;
     /* With MCLASS in the mode Unicorn would take a Cortex-M33 instead. */
-    return unicorn->open(UC_ARCH_ARM, UC_MODE_THUMB, &pe->core) == UC_ERR_OK &&
+    return unicorn->open(riscv ? UC_ARCH_RISCV : UC_ARCH_ARM, riscv ? UC_MODE_RISCV32 : UC_MODE_THUMB, &pe->core) ==
+               UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_CPU_MODEL, 1), pe->mesh->figures.core_model) == UC_ERR_OK &&
            unicorn->ctl(pe->core, UC_CTL_WRITE(UC_CTL_TCG_BUFFER_SIZE, 1), TRANSLATION_BUFFER_BYTES) == UC_ERR_OK &&
-           unicorn->mem_map_ptr(pe->core, 0, pe->mesh->figures.sram_bytes, UC_PROT_ALL, pe->sram) == UC_ERR_OK &&
+           map_memories(pe) &&
            unicorn->hook_add(pe->core, &hook, UC_HOOK_INTR, (void *)on_interrupt, pe, 1, 0) == UC_ERR_OK &&
            unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_INVALID, (void *)on_bad_access, pe, 1, 0) == UC_ERR_OK;
 }
@@ -144,9 +189,11 @@ static bool open_core(struct pe *pe)
 static bool protect_code(struct pe *pe)
 {
     const struct image *image = pe->image;
-    const uint32_t from = (image->code_from + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    const uint32_t to = image->code_to / PAGE_BYTES * PAGE_BYTES;
-    const uint32_t end = to < pe->mesh->figures.sram_bytes ? to : pe->mesh->figures.sram_bytes;
+    const uint32_t page = pe->mesh->figures.riscv ? RISCV_PAGE_BYTES : ARM_PAGE_BYTES;
+    const uint32_t from = (image->code_from + page - 1) / page * page;
+    const uint32_t to = image->code_to / page * page;
+    const uint32_t last = pe->mesh->figures.code_base + pe->mesh->figures.code_bytes;
+    const uint32_t end = to < last ? to : last;
     return end <= from || pe->mesh->unicorn->mem_protect(pe->core, from, end - from, UC_PROT_READ | UC_PROT_EXEC) ==
                               UC_ERR_OK;
 }
@@ -157,7 +204,8 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     pe->image = image;
     pe->blocks = image->blocks;
     pe->block = &unknown_block;
-    pe->block_places = pe->mesh->figures.sram_bytes / 2;
+    pe->block_places = pe->mesh->figures.code_bytes / 2;
+    pe->code_base = pe->mesh->figures.code_base;
     pe->refill_cycles = pe->mesh->figures.refill_cycles;
     if (!open_core(pe) || !protect_code(pe) || !shadow_watch(pe)) {
         return "Unicorn does not start";
@@ -167,9 +215,12 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     const char *complaint = blocks_watch(pe);
     complaint = complaint ? complaint : system_attach(pe);
     complaint = complaint ? complaint : timer_attach(pe);
-    complaint = complaint ? complaint : dma_attach(pe);
     complaint = complaint ? complaint : devices_attach(pe);
-    complaint = complaint ? complaint : bus_attach_window(pe);
+    if (complaint == NULL && pe->mesh->figures.noc_base != 0) {
+        complaint = dma_attach(pe);
+        complaint = complaint ? complaint : bus_attach_window(pe);
+    }
+    complaint = complaint ? complaint : stock_attach(pe);
     if (complaint == NULL && pe->number == pe->mesh->root) {
         complaint = uart_attach(pe);
     }
@@ -182,16 +233,22 @@ const char *pe_power_up(struct pe *pe, struct image *image)
 static const int registers_zero_at_reset[] = {UC_ARM_REG_IPSR, UC_ARM_REG_CONTROL, UC_ARM_REG_PRIMASK,
                                               UC_ARM_REG_BASEPRI, UC_ARM_REG_FAULTMASK};
 
-/* Let the PE run from its vector table on. */
-void pe_reset(struct pe *pe)
+/* Registers of Arm's at reset. Returns where the vector table says that the program begins. */
+static uint32_t start_arm(struct pe *pe)
 {
-    system_reset(pe);
     for (size_t i = 0; i < sizeof registers_zero_at_reset / sizeof registers_zero_at_reset[0]; i++) {
         write_register(pe, registers_zero_at_reset[i], 0);
     }
     write_register(pe, UC_ARM_REG_SP, word(pe->sram));
     write_register(pe, UC_ARM_REG_LR, UINT32_MAX);
-    pe->pc = word(pe->sram + 4) & ~1U;
+    return word(pe->sram + 4) & ~1U;
+}
+
+/* Let the PE run from its vector table on, or from where its code begins. */
+void pe_reset(struct pe *pe)
+{
+    system_reset(pe);
+    pe->pc = pe->mesh->figures.riscv ? pe->code_base : start_arm(pe);
     pe->expected = pe->pc;
     pe->site = NO_SITE;
     pe->state = PE_RUNNING;
@@ -275,11 +332,15 @@ void pe_set_event(struct pe *pe)
 static uint32_t hint_before(const struct pe *pe, uint32_t pc, uint32_t *bytes)
 {
     *bytes = 2;
-    if (pc < 4 || pc > pe->mesh->figures.sram_bytes) {
+    if (pc - pe->code_base < 4 || pc - pe->code_base > pe->mesh->figures.code_bytes) {
         return 0;
     }
-    const uint32_t last = word(pe->sram + pc - 4) >> 16;
-    const uint32_t one_before = word(pe->sram + pc - 4) & 0xFFFF;
+    const uint8_t *before = pe->sram + (pc - pe->code_base) - 4;
+    if (pe->mesh->figures.riscv) {
+        return word(before) == RISCV_WFI ? HINT_WFE : 0;
+    }
+    const uint32_t last = word(before) >> 16;
+    const uint32_t one_before = word(before) & 0xFFFF;
     if ((last & 0xFF0F) == 0xBF00) {
         return last >> 4 & 0xF;
     }
@@ -295,7 +356,7 @@ static bool came_back(struct pe *pe, uc_err error)
     if (error == UC_ERR_INSN_INVALID && hint == HINT_YIELD) {
         return true;
     }
-    if (error == UC_ERR_INSN_INVALID && hint == HINT_WFE) {
+    if ((error == UC_ERR_INSN_INVALID || pe->mesh->figures.riscv) && hint == HINT_WFE) {
         wait_for_event(pe);
         return pe->state == PE_RUNNING;
     }
@@ -311,8 +372,8 @@ static void run_once(struct pe *pe, uc_err *error)
 {
     pe->stop = STOP_NONE;
     pe->limit = pe->resumes ? 0 : exceptions_limit(pe);
-    *error = pe->mesh->unicorn->emu_start(pe->core, pe->pc | 1, NOWHERE, 0, 0);
-    pe->pc = pe_register(pe, UC_ARM_REG_PC);
+    *error = pe->mesh->unicorn->emu_start(pe->core, pe->mesh->figures.riscv ? pe->pc : pe->pc | 1, NOWHERE, 0, 0);
+    pe->pc = pe_counter(pe);
 }
 
 static bool return_from_exception(struct pe *pe)

@@ -82,7 +82,9 @@ struct bus_port {
     uint32_t (*read)(struct pe *pe, void *device, uint32_t offset);
     void (*write)(struct pe *pe, void *device, uint32_t offset, uint32_t value);
     bool (*narrow)(uint32_t offset); /* which registers take bytes and halfwords; 0: none */
+    bool bytes;  /* registers of a byte each, and no other access */
     bool shared; /* others can change what is read, or see what is written */
+    uint32_t first; /* where in its page the device begins */
 };
 
 /* Cycles in which DMA takes a PE's SRAM port. */
@@ -104,7 +106,7 @@ struct pe {
     uint64_t instructions;
     struct block **blocks; /* of the image */
     struct block *block;   /* that runs */
-    uint32_t block_places;
+    uint32_t block_places, code_base;
     uint32_t refill_cycles;
     uint32_t expected; /* where the block that runs ends: the next one, if no branch is taken */
     uint32_t site;     /* the instruction that runs, if its block is instrumented */
@@ -150,8 +152,9 @@ struct pe {
     struct dma *dma;
     uint32_t *flags;
     uint32_t timer_high[3];
+    uint64_t captured; /* by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
-    struct bus_port ports[DEVICES_PER_PE + 5];
+    struct bus_port ports[DEVICES_PER_PE + 16];
     size_t port_count;
     uint64_t accelerators_busy;
     uint32_t error_count, last_error, last_error_address;
@@ -171,6 +174,8 @@ void pe_needs_barrier(struct pe *pe);
 void pe_kill(struct pe *pe);
 void pe_report_fault(struct pe *pe);
 uint32_t pe_register(const struct pe *pe, int name);
+uint32_t pe_counter(const struct pe *pe);
+uint32_t pe_stack_pointer(const struct pe *pe);
 
 /* blocks.c */
 const char *blocks_watch(struct pe *pe);

@@ -20,7 +20,7 @@ void shadow_create(struct mesh *mesh)
 void shadow_written(const struct pe *pe, uint32_t address, size_t bytes)
 {
     if (pe->written != NULL) {
-        memset(pe->written + address, 1, bytes);
+        memset(pe->written + place_of(&pe->mesh->figures, address), 1, bytes);
     }
 }
 
@@ -34,7 +34,7 @@ static bool in_arena(const struct pe *pe, uint32_t address)
 /* Whether all these bytes have been. */
 bool shadow_is_written(const struct pe *pe, uint32_t address, size_t bytes)
 {
-    return pe->written == NULL || in_arena(pe, address) || memchr(pe->written + address, 0, bytes) == NULL;
+    return pe->written == NULL || in_arena(pe, address) || memchr(pe->written + place_of(&pe->mesh->figures, address), 0, bytes) == NULL;
 }
 
 /* Another PE begins with the same memory. */
@@ -60,7 +60,7 @@ static void on_load(uc_engine *core, uc_mem_type type, uint64_t address, int siz
     struct pe *pe = user;
     (void)core, (void)type, (void)value;
     if (!shadow_is_written(pe, (uint32_t)address, (size_t)size)) {
-        pe_fault_at(pe, FAULT_UNWRITTEN, (uint32_t)address, pe_register(pe, UC_ARM_REG_PC));
+        pe_fault_at(pe, FAULT_UNWRITTEN, (uint32_t)address, pe_counter(pe));
     }
     leave_it_block(pe);
 }
@@ -71,19 +71,26 @@ static void on_store(uc_engine *core, uc_mem_type type, uint64_t address, int si
     const uint32_t from = (uint32_t)address, to = from + (uint32_t)size;
     (void)core, (void)type, (void)value;
     if (watch_is_code(pe->mesh, pe->number, from, to)) {
-        pe_fault_at(pe, FAULT_OWN_CODE, from, pe_register(pe, UC_ARM_REG_PC));
+        pe_fault_at(pe, FAULT_OWN_CODE, from, pe_counter(pe));
         return;
     }
     shadow_written(pe, from, (size_t)size);
     leave_it_block(pe);
 }
 
-bool shadow_watch(struct pe *pe)
+static bool watch_memory(struct pe *pe, uint64_t from, uint32_t bytes)
 {
     const struct unicorn *unicorn = pe->mesh->unicorn;
-    const uint64_t last = pe->mesh->figures.sram_bytes - 1;
+    const uint64_t last = from + bytes - 1;
     uc_hook hook;
-    return pe->written == NULL ||
-           (unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_READ, (void *)on_load, pe, 0, last) == UC_ERR_OK &&
-            unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_WRITE, (void *)on_store, pe, 0, last) == UC_ERR_OK);
+    return unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_READ, (void *)on_load, pe, from, last) == UC_ERR_OK &&
+           unicorn->hook_add(pe->core, &hook, UC_HOOK_MEM_WRITE, (void *)on_store, pe, from, last) == UC_ERR_OK;
+}
+
+bool shadow_watch(struct pe *pe)
+{
+    const struct figures *figures = &pe->mesh->figures;
+    const uint32_t data_bytes = figures->sram_bytes - figures->code_bytes;
+    return pe->written == NULL || (watch_memory(pe, figures->code_base, figures->code_bytes) &&
+                                   (data_bytes == 0 || watch_memory(pe, figures->data_base, data_bytes)));
 }

@@ -44,6 +44,7 @@ enum { FPU_ACCESS_SHIFT = 20, FPU_ACCESS = 0xF, CONFIGURATION_AT_RESET = 0x200 }
 #define ALWAYS_ENABLED ((uint64_t)0xFFFF)
 
 enum { NMI_SET = 31, PENDSV_SET = 28, PENDSV_CLEAR = 27, TICK_SET = 26, TICK_CLEAR = 25, SOME_PENDING = 22 };
+enum { RESET_REQUEST = 4 };
 enum { PENDING_SHIFT = 12, LAST_ACTIVE = 1 << 11 };
 
 static bool is_set(uint32_t value, uint32_t bit)
@@ -294,6 +295,9 @@ static void write_system(struct pe *pe, void *device, uint32_t offset, uint32_t 
     } else {
         write_tick(pe, offset, value);
         write_interrupts(exceptions, offset, value);
+        if (offset == RESET_CONTROL && (value & RESET_REQUEST) != 0) {
+            stock_restart(pe);
+        }
     }
     pe->fpu = (exceptions->coprocessors >> FPU_ACCESS_SHIFT & FPU_ACCESS) == FPU_ACCESS;
     pe->limit = 0; /* so that the block hook looks whether an exception is due */
@@ -309,13 +313,16 @@ static bool is_narrow(uint32_t offset)
 void system_reset(struct pe *pe)
 {
     pe->exceptions = (struct exceptions){
-        .enabled = ALWAYS_ENABLED, .configuration = CONFIGURATION_AT_RESET, .fpu_context = FPU_CONTEXT_AT_RESET};
-    pe->fpu = 0;
+        .enabled = ALWAYS_ENABLED, .vector_table = pe->mesh->figures.code_base, .configuration = CONFIGURATION_AT_RESET, .fpu_context = FPU_CONTEXT_AT_RESET};
+    pe->fpu = pe->mesh->figures.riscv != 0;
 }
 
 const char *system_attach(struct pe *pe)
 {
-    const struct bus_port port = {NULL, &pe->exceptions, read_system, write_system, is_narrow, false};
+    const struct bus_port port = {NULL, &pe->exceptions, read_system, write_system, is_narrow, false, false, 0};
     system_reset(pe);
+    if (pe->mesh->figures.riscv) {
+        return NULL;
+    }
     return bus_attach(pe, SPACE, SPACE_BYTES, port);
 }

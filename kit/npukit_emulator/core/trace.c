@@ -46,7 +46,7 @@ static void on_mark(uc_engine *core, uint64_t address, uint32_t size, void *user
 {
     struct pe *pe = user;
     (void)core, (void)size;
-    if ((pe->marks[address / 16] & mark_bit(address)) == 0) {
+    if ((pe->marks[(address - pe->code_base) / 16] & mark_bit(address)) == 0) {
         return;
     }
     if (pe->stop != STOP_NONE) { /* not yet: the block was left before it began */
@@ -68,10 +68,10 @@ static void look_at(struct pe *pe, uint64_t first, uint64_t last)
 void trace_mark(struct pe *pe, const uint32_t *addresses, size_t count)
 {
     if (pe->marks == NULL) {
-        pe->marks = calloc(pe->mesh->figures.sram_bytes / 16 + 1, 1);
+        pe->marks = calloc(pe->mesh->figures.code_bytes / 16 + 1, 1);
     }
     for (size_t i = 0, first = 0; i < count; i++) {
-        pe->marks[addresses[i] / 16] |= mark_bit(addresses[i]);
+        pe->marks[(addresses[i] - pe->code_base) / 16] |= mark_bit(addresses[i]);
         if (i + 1 == count || addresses[i + 1] - addresses[i] > APART) {
             look_at(pe, addresses[first], addresses[i]);
             first = i + 1;

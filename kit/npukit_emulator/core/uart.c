@@ -5,8 +5,22 @@
 
 #include "mesh.h"
 
-enum { REGISTER_BYTES = 8, DATA = 0, STATUS = 4, BITS_PER_BYTE = 10 };
-enum { READABLE = 1, WRITABLE = 2, LOST = 4 };
+enum { REGISTER_BYTES = 0x1000, BITS_PER_BYTE = 10, LOST = 4 };
+
+/* Where a UART's registers have what matters: the data, whether there is some, whether there is room for more. The others
+ * are of no effect. Whose they are: `console` of the board's figures. */
+static const struct uart_registers {
+    uint32_t receive, send, readable_at, readable, writable_at, writable;
+    bool says_full; /* and not whether there is room */
+    bool bytes;     /* registers of a byte */
+} all_registers[] = {
+    {0, 0, 4, 1, 4, 2, false, false},                 /* pe-mesh */
+    {0, 0, 4, 2, 4, 1, true, false},                  /* Arm's CMSDK, on its MPS2+ */
+    {0, 0, 4, 2, 4, 1, true, false},                  /* on its MPS3 */
+    {0x518, 0x51C, 0x108, 1, 0x11C, 1, false, false}, /* nRF51 */
+    {0, 0, 5, 1, 5, 0x20, false, true},               /* 16550 */
+    {4, 4, 0, 0x20, 0, 0x80, false, false},           /* STM32F4 */
+};
 
 static void on_sent(struct mesh *mesh, void *subject);
 static void on_received(struct mesh *mesh, void *subject);
@@ -33,9 +47,15 @@ static void on_sent(struct mesh *mesh, void *subject)
     }
 }
 
+/* Besides the byte on the line, a stock board's holds one. */
+static uint32_t room_to_send(const struct uart *uart)
+{
+    return uart->pe->mesh->figures.console == 0 ? sizeof uart->sending : 1;
+}
+
 static void write_data(struct uart *uart, uint8_t byte)
 {
-    if (uart->sending_count == sizeof uart->sending) {
+    if (uart->sending_count == room_to_send(uart)) {
         return;
     }
     uart->sending[(uart->sending_first + uart->sending_count) % sizeof uart->sending] = byte;
@@ -56,24 +76,33 @@ static uint8_t read_data(struct uart *uart)
     return byte;
 }
 
-static uint32_t read_status(struct uart *uart)
+static const struct uart_registers *registers_of(const struct uart *uart)
 {
-    const uint32_t status = (uart->received_count > 0 ? READABLE : 0U) |
-                            (uart->sending_count < sizeof uart->sending ? WRITABLE : 0U) | (uart->lost ? LOST : 0U);
+    return &all_registers[uart->pe->mesh->figures.console];
+}
+
+static uint32_t read_status(struct uart *uart, uint32_t offset)
+{
+    const struct uart_registers *registers = registers_of(uart);
+    const bool readable = uart->received_count > 0;
+    const bool writable = (uart->sending_count < room_to_send(uart)) != registers->says_full;
+    const bool lost = uart->lost && registers == &all_registers[0];
     uart->lost = false;
-    return status;
+    return (readable && offset == registers->readable_at ? registers->readable : 0U) |
+           (writable && offset == registers->writable_at ? registers->writable : 0U) | (lost ? LOST : 0U);
 }
 
 static uint32_t read_uart(struct pe *pe, void *device, uint32_t offset)
 {
+    struct uart *uart = device;
     (void)pe;
-    return offset == DATA ? read_data(device) : offset == STATUS ? read_status(device) : 0;
+    return offset == registers_of(uart)->receive ? read_data(uart) : read_status(uart, offset);
 }
 
 static void write_uart(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     (void)pe;
-    if (offset == DATA) {
+    if (offset == registers_of(device)->send) {
         write_data(device, (uint8_t)value);
     }
 }
@@ -89,8 +118,13 @@ static void arrive_next(struct mesh *mesh, uint64_t from)
 static void on_received(struct mesh *mesh, void *subject)
 {
     struct uart *uart = subject;
+    const struct figures *figures = &mesh->figures;
+    if (figures->console != 0 && uart->received_count == figures->receive_bytes) {
+        arrive_next(mesh, mesh->now); /* as in QEMU, a byte for a stock board waits for room */
+        return;
+    }
     const uint8_t byte = uart->to_board[uart->to_board_first++];
-    if (uart->received_count == sizeof uart->received) {
+    if (uart->received_count == uart->pe->mesh->figures.receive_bytes) {
         uart->lost = true;
     } else {
         uart->received[(uart->received_first + uart->received_count) % sizeof uart->received] = byte;
@@ -138,6 +172,6 @@ const char *uart_attach(struct pe *pe)
     struct uart *uart = &pe->mesh->uart;
     uart->pe = pe;
     uart->byte_cycles = BITS_PER_BYTE * figures->clock_hz / figures->baud;
-    const struct bus_port port = {NULL, uart, read_uart, write_uart, NULL, true};
+    const struct bus_port port = {NULL, uart, read_uart, write_uart, NULL, registers_of(uart)->bytes, true, 0};
     return bus_attach(pe, figures->uart_base, REGISTER_BYTES, port);
 }

@@ -49,7 +49,7 @@ static bool debugger_stops(struct pe *pe)
     if (!debug->on || debug->pe != pe->number || blocks_instructions(pe) == debug->resumed_at) {
         return false;
     }
-    return debug->step || debug->breakpoints[pe->site / 2] != 0;
+    return debug->step || debug->breakpoints[(pe->site - pe->code_base) / 2] != 0;
 }
 
 /* The instruction at `site` is next. False if the core stops before it. */
@@ -78,7 +78,7 @@ static bool stack_has_room(struct pe *pe, const struct block *block, uint32_t ad
     if (bottom == 0 || block->joint.stack_bytes == 0) {
         return true;
     }
-    const uint32_t pointer = pe_register(pe, UC_ARM_REG_SP);
+    const uint32_t pointer = pe_stack_pointer(pe);
     if (pointer < bottom || pointer - bottom >= block->joint.stack_bytes) {
         return true; /* below already: a stack of another place, which is not declared */
     }

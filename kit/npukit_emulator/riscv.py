@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Facts of a block of RISC-V instructions: cycles of OpenHW's CV32E40P ("Pipeline Details" of its user manual).
+
+A load that the next instruction uses costs one more. A taken branch or a jump costs what `refill_cycles` says besides
+what stands here; a division takes 3 to 35 by its operands, of which one value stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import capstone
+
+from npukit_emulator.blocks import BlockCosts, Remark
+
+_DIVIDE, _HIGH_PRODUCT, _CONTROL_REGISTER = 35, 5, 4
+_STALL = 1
+_BYTES = (2, 4)
+_CYCLES = {
+    **dict.fromkeys(("div", "divu", "rem", "remu"), _DIVIDE),
+    **dict.fromkeys(("mulh", "mulhu", "mulhsu"), _HIGH_PRODUCT),
+    **dict.fromkeys(("csrrw", "csrrs", "csrrc", "csrrwi", "csrrsi", "csrrci"), _CONTROL_REGISTER),
+    # With the refill that follows, two.
+    **dict.fromkeys(("jal", "j", "jalr", "jr"), 0),
+    **dict.fromkeys(("fdiv.s", "fsqrt.s"), 12),
+}
+_LOADS = frozenset(("lb", "lh", "lw", "lbu", "lhu", "lwsp", "flw", "flwsp"))
+_STORES = frozenset(("sb", "sh", "sw", "swsp", "fsw", "fswsp"))
+_PUSH = ("addi", "addi16sp")
+
+_decoder = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
+
+
+def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCosts:
+    """`others` are the cycles of instructions, by name, that take other than on a CV32E40P."""
+    progress: list[tuple[int, int, int]] = [(0, 0, Remark.NONE)] * (len(code) // 2 + 1)
+    count = cycles = offset = deepest = deepest_at = 0
+    loaded = ""
+    while offset < len(code):
+        size = _BYTES[code[offset] & 3 == 3]
+        name, operands = _read(code[offset : offset + size], address + offset)
+        progress[offset // 2] = (count, cycles, _remark(name))
+        stalls = loaded != "" and loaded in operands
+        count, cycles = count + 1, cycles + others.get(name, _CYCLES.get(name, 1)) + (_STALL if stalls else 0)
+        loaded = operands[0] if name in _LOADS and operands else ""
+        grown = _stack_growth(name, operands)
+        deepest, deepest_at = (grown, offset) if grown > deepest else (deepest, deepest_at)
+        offset += size
+        for halfword in range(offset // 2 - size // 2 + 1, min(offset // 2, len(progress) - 1) + 1):
+            progress[halfword] = (count, cycles, Remark.NONE)
+    return BlockCosts(progress, False, 0, 0, deepest, deepest_at, None, [], True)
+
+
+def _read(code: bytes, address: int) -> tuple[str, list[str]]:
+    """Name, without the mark of a compressed form, and registers and numbers of an instruction."""
+    decoded = next(_decoder.disasm(code, address, 1), None)
+    if decoded is None:
+        return "", []
+    names = decoded.op_str.replace("(", ", ").replace(")", "")
+    return str(decoded.insn_name()).removeprefix("c."), names.split(", ")
+
+
+def _remark(name: str) -> Remark:
+    if name in _STORES:
+        return Remark.STORES
+    return Remark.BARRIER if name == "fence" else Remark.NONE
+
+
+def _stack_growth(name: str, operands: list[str]) -> int:
+    """Bytes by which `addi sp, sp, -n` moves the stack pointer down."""
+    grows = name in _PUSH and operands[0] == "sp" and all(each == "sp" for each in operands[:-1])
+    return max(-int(operands[-1], 0), 0) if grows else 0

@@ -1,0 +1,53 @@
+"""Boards with one core that the built-in emulator has besides the mesh: their restart, and what a fault tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from end_to_end.builds import DIGITS, shared_build
+from npukit import api
+from npukit.board.board import known_boards, load_board
+from npukit.emulator.builtin import CONSOLES, Emulator
+from npukit.emulator.faults import CoreFault
+from npukit.link.session import Session
+from npukit.project.image import Image
+from project.identity import BUILD_ID
+from project.test_on_qemu import built_with
+
+BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards()]) if not board.noc}
+
+
+@pytest.mark.parametrize("core", BOARDS)
+def test_a_network_is_exact_on_a_stock_board_of_each_core(core: str, tmp_path: Path) -> None:
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", BOARDS[core], toolchain="zig")
+    assert api.validate(built.folder, on="emulator", cases=1).passed
+
+
+def test_each_of_them_names_the_registers_that_it_has() -> None:
+    known = {board.hal for board in known_boards() if "emulator" in board.runs_on}
+    assert known == set(CONSOLES)
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "riscv-virt"])
+def test_a_board_starts_again_and_computes(board: str, tmp_path: Path) -> None:
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", board, toolchain="zig")
+    with Emulator(built.board, built.images()) as emulator, Session(emulator, built.build_id) as session:
+        before = session.run()
+        session.reset()
+        assert session.run().cycles == pytest.approx(before.cycles, abs=50)
+
+
+@pytest.mark.parametrize(("board", "register"), [("mps2-an505", "r0="), ("riscv-virt", "a0=")])
+def test_a_load_from_nowhere_names_instruction_and_registers(board: str, register: str, tmp_path: Path) -> None:
+    loop = "for (uint32_t i = 0; i < BYTES; i++"
+    read = (loop, f"*(volatile uint32_t *)0xD0000000;\n    {loop}")
+    built = built_with(tmp_path, "zig", read, board=board)
+    image = Image(built.images[0].elf, (0,))
+    running = Emulator(load_board(board), [image])
+    with running, Session(running, bytes.fromhex(BUILD_ID)) as session, pytest.raises(CoreFault) as caught:
+        session.run()
+    assert "net_run" in caught.value.message
+    assert "a load from address 0xd0000000" in caught.value.message
+    assert any(register in fact for fact in caught.value.facts)
