@@ -20,9 +20,11 @@ BOARDS = {board.core.type.title: board.name for board in reversed([*known_boards
 
 
 @pytest.mark.parametrize("core", BOARDS)
-def test_a_network_is_exact_on_a_stock_board_of_each_core(core: str, tmp_path: Path) -> None:
+def test_a_network_is_exact_and_as_fast_as_predicted_on_each_core(core: str, tmp_path: Path) -> None:
     built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", BOARDS[core], toolchain="zig")
     assert api.validate(built.folder, on="emulator", cases=1).passed
+    found = api.bench(built.folder, on="emulator", frames=1)
+    assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=0.2)
 
 
 def test_each_of_them_names_the_registers_that_it_has() -> None:

@@ -87,10 +87,12 @@ class Cpu:
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
         form = "whole" if isinstance(op.attributes, TvmCode | Lookup) else None
         if isinstance(op.attributes, TvmCode):
-            return Cost(cycles(op.attributes.code), constants, op.attributes.work_bytes, constants_key=form)
+            taken = round(self.core.c_cycles * cycles(op.attributes.code))
+            return Cost(taken, constants, op.attributes.work_bytes, constants_key=form)
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles
         of_outputs = output.elements * (per_output + per_product * _products(net, op))
-        return Cost(round(of_outputs + per_loop * _loops(net, op, output)), constants, constants_key=form)
+        taken = self.core.c_cycles * (of_outputs + per_loop * _loops(net, op, output))
+        return Cost(round(taken), constants, constants_key=form)
 
     def lower(self, tile: Tile) -> Lowered:
         moves = self.kernels.moves.get(tile.op.name)

@@ -52,7 +52,8 @@ class CoreType:
     `gcc` and `zig` are the flags that make code for it. What has no kernel in the `assembly` that it runs is C.
     `exception_bytes` are pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn` is
     Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4, or, of
-    RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides.
+    RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides. Predictions of kernels in C are
+    `c_cycles` times those for a Cortex-M4 (`benchmarks/core/c_costs.py`).
     """
 
     title: str
@@ -64,6 +65,7 @@ class CoreType:
     unicorn: int
     cycles: Mapping[str, int] = field(default_factory=dict)
     refill_cycles: int = 1
+    c_cycles: float = 1
 
 
 _WITH_FPU, _WITHOUT_FPU = 27 * 4, 9 * 4
@@ -99,6 +101,7 @@ CORES: Mapping[str, CoreType] = {
         unicorn=7,
         cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 4, "isb": 4, "mrs": 4, "msr": 4},
         refill_cycles=2,
+        c_cycles=1.62,
     ),
     "cortex-m0plus": CoreType(
         title="Cortex-M0+",
@@ -109,6 +112,8 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=_WITHOUT_FPU,
         unicorn=7,
         cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 3, "isb": 3, "mrs": 3, "msr": 3},
+        # As measured of the Cortex-M0: no board here has this core.
+        c_cycles=1.62,
     ),
     "cortex-m3": CoreType(
         title="Cortex-M3",
@@ -120,6 +125,7 @@ CORES: Mapping[str, CoreType] = {
         unicorn=8,
         # Arm DDI 0337, table 3-1. Long products take 3 to 5 or 4 to 7 by their operands: the most stands for them.
         cycles={"mla": 2, "mls": 2, "smull": 5, "umull": 5, "smlal": 7, "umlal": 7},
+        c_cycles=0.76,
     ),
     "cortex-m4f": CORTEX_M4F,
     "cortex-m7": CoreType(
@@ -159,6 +165,7 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=0,
         unicorn=1,
         refill_cycles=2,
+        c_cycles=0.68,
     ),
     "rv32imafc": CoreType(
         title="RV32IMAFC",
@@ -169,5 +176,6 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=0,
         unicorn=1,
         refill_cycles=2,
+        c_cycles=0.68,
     ),
 }

@@ -123,7 +123,7 @@ def _alone(
     if objective == "throughput" and board.noc:
         return None
     for kernels in _choices(net, board.core.type, objective, preference):
-        known = {**engines, Cpu.name: Cpu(kernels)}
+        known = {**engines, Cpu.name: Cpu(kernels, board.core.type)}
         plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
         if plan:
             return Planned(plan, known, kernels.notes)
@@ -163,7 +163,7 @@ def _on_mesh(
 ) -> Planned:
     """Ops that one PE computes whole, or that only move bytes, have kernels in assembly, if PEs have room for those."""
     alone = core_kernels_alone(net, preference, board.core.type)
-    with_kernels = {**engines, Cpu.name: Cpu(alone)}
+    with_kernels = {**engines, Cpu.name: Cpu(alone, board.core.type)}
     plan = planned(with_kernels)
     fuller = replace(plan, pes=tuple(_with_kernels(net, board, pe, alone) for pe in plan.pes))
     crowded = next((pe.pe for pe in fuller.pes if shortfall(board, pe.memory)), None)

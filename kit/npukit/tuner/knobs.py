@@ -94,7 +94,7 @@ def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     """The alternatives of a frame, or of a batch, whose ops on the core have their kernels in assembly."""
     order = pes_to_use(build.board, build.manifest.options.get("pes"))
     kernels = core_kernels_alone(net, core=build.board.core.type)
-    engines, plan = {**plugins_of(build.board), Cpu.name: Cpu(kernels)}, build.plan()
+    engines, plan = {**plugins_of(build.board), Cpu.name: Cpu(kernels, build.board.core.type)}, build.plan()
     if plan.objective == "throughput":
         return BatchAlternatives(Problem(Graph(net), build.board, engines, order), plan)
     return Alternatives(Problem(Graph(net), build.board, engines, order))
