@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from npukit.project.image import Image
 
 from end_to_end.builds import DIGITS, shared_build
 from npukit import api
@@ -12,7 +13,6 @@ from npukit.board.board import known_boards, load_board
 from npukit.emulator.builtin import CONSOLES, Emulator
 from npukit.emulator.faults import CoreFault
 from npukit.link.session import Session
-from npukit.project.image import Image
 from project.identity import BUILD_ID
 from project.test_on_qemu import built_with
 
