@@ -200,7 +200,7 @@ class Emulator:
         return self._board.core.type.architecture.registers
 
     def _registers(self, pe: int) -> list[int]:
-        """Those of `_names`, then fpscr and s0-s31 of a Cortex-M."""
+        """Registers by `_names`, then fpscr and s0-s31 of a Cortex-M."""
         return self._worker.ask("registers", pe=pe)[0]["values"]
 
     def _place(self, pe: int, pc: int) -> str:
