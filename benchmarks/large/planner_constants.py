@@ -27,7 +27,7 @@ from npukit.plan.search import tries
 from npukit.progress import Silent
 
 TUNED: Mapping[str, tuple[Any, ...]] = {
-    "batch.batch_emitter.FETCH_PARTS": (4, 16),
+    "batch.schedule.FETCH_PARTS": (4, 16),
     "batch.channel_bands.CROWDED": (0.35, 0.7),
     "batch.deferred.DEFERRED": (2, 8),
     "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),

@@ -40,7 +40,7 @@ def planned(net: Net, interleaved: int = 1, micro_batches: int = 2) -> Plan:
 
 def emitted_apart(net: Net, monkeypatch: pytest.MonkeyPatch, interleaved: int, micro_batches: int) -> Plan:
     with monkeypatch.context() as patched:
-        patched.setattr("npukit.plan.batch.batch_emitter.replicas_of", lambda *_: NO_REPLICAS)
+        patched.setattr("npukit.plan.batch.schedule.replicas_of", lambda *_: NO_REPLICAS)
         return planned(net, interleaved, micro_batches)
 
 
@@ -112,7 +112,7 @@ def test_of_the_groups_beside_the_roots_one_is_emitted(
     together = emit_batch(problem, wanted)
     assert together.alike == ((6, 5), (11, 10))
     assert_exact(net, together)
-    monkeypatch.setattr("npukit.plan.batch.batch_emitter.replicas_of", lambda *_: NO_REPLICAS)
+    monkeypatch.setattr("npukit.plan.batch.schedule.replicas_of", lambda *_: NO_REPLICAS)
     apart = emit_batch(problem, wanted)
     assert [pe.pe for pe in together.pes] == [pe.pe for pe in apart.pes]
     for one, other in zip(together.pes, apart.pes, strict=True):

@@ -13,7 +13,6 @@ from itertools import pairwise, takewhile, zip_longest
 
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.net.box import Box
-from npukit.net.net import Op
 from npukit.plan.emit.messages import SIGNAL, Parcel, Traffic, signal
 from npukit.plan.emit.pe_program import Block, use_of
 from npukit.plan.ir.assignment import Tile
@@ -102,37 +101,57 @@ def _cut(box: Box, step: int) -> list[Box]:
 
 
 def weight_tiles_of(
-    op: Op, place: int, micro_batch: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Op, Box], Block]
+    place: int, micro_batch: int, pieces: Sequence[Sequence[Piece]], source_of: Callable[[Box], Block]
 ) -> Iterator[WeightTile]:
     """The weight tiles of the pieces of each tile, in the order of computing: the first of all, the second, ..."""
     for number, same in enumerate(zip_longest(*pieces), 1):
         shared: dict[Block, list[Piece]] = {}
         for piece in filter(None, same):
-            shared.setdefault(source_of(op, piece.box), []).append(piece)
+            shared.setdefault(source_of(piece.box), []).append(piece)
         for source, found in shared.items():
             block = Block(str(Name(source.name, micro_batch, number=number)), source.bytes, source.name)
             yield WeightTile(place, source, block, tuple(found))
 
 
-class Streams:
-    """The weight tiles of a batch, in order, on their way into the programs' memories, each where it finds room."""
+class Residence:
+    """Weight tiles of a batch in the order in which they are used, and which of them have room together.
+
+    `rooms`: for each the bytes that a PE has for it and those before it that are still in use. So many, at `least`,
+    find room even if they are too large. With replica groups, these are those of one of `groups`. The root holds so
+    many `output_bytes` of the batch as well.
+    """
 
     def __init__(
         self,
-        traffic: Traffic,
         rooms: Mapping[WeightTile, int],
         prefetchers: Sequence[int],
         least: int,
+        groups: int,
+        root: int,
         output_bytes: int,
     ) -> None:
-        """`rooms`: for each weight tile the bytes that a PE has for it and those before it that are still in use; in
-        the order in which they are used.
+        self.tiles, self.replaced, self.prefetchers = tuple(rooms), _replaced_by(rooms, least), prefetchers
+        self._groups, self._root, self._output_bytes = groups, root, output_bytes
 
-        So many, at `least`, find room even if they are too large. `output_bytes`: of the batch, which the root holds.
-        """
-        self._traffic, self._feeders, self._output_bytes = traffic, prefetchers, output_bytes
-        self._replaced = _replaced_by(rooms, least)
-        self._waiting = list(rooms)
+    @property
+    def are_listed_apart(self) -> bool:
+        """True if those that do nothing else have room for the descriptors of all."""
+        listed = {use_of(each.block, 1): self.list_bytes(each.pes) for each in self.tiles}
+        return sum(listed.values()) <= sum(map(self.most_listed, self.prefetchers))
+
+    def list_bytes(self, pes: Sequence[int]) -> int:
+        """The bytes of a descriptor for these PEs, and those of replica groups."""
+        return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._groups
+
+    def most_listed(self, pe: int) -> int:
+        return max(MOST_LISTED - (self._output_bytes if pe == self._root else 0), 0)
+
+
+class Streams:
+    """The weight tiles of a batch, in order, on their way into the programs' memories, each where it finds room."""
+
+    def __init__(self, traffic: Traffic, residence: Residence) -> None:
+        self._traffic, self._residence, self._waiting = traffic, residence, list(residence.tiles)
         self._released: set[WeightTile] = set()
         self._open = 0
         self._lists: Counter[int] = Counter()
@@ -153,44 +172,31 @@ class Streams:
     def _ask(self) -> None:
         waiting = list(takewhile(lambda each: each.place <= self._open, self._waiting))
         for each in waiting:
-            if self._replaced[each] <= self._released:
+            if self._residence.replaced[each] <= self._released:
                 self._waiting.remove(each)
                 self._ask_for(each)
 
-    def _feeder(self, pes: Sequence[int]) -> int:
+    def _prefetcher(self, pes: Sequence[int]) -> int:
         """The PE that prefetches least so far, of those that do nothing else and have room, or else of these PEs."""
-        roomy = [pe for pe in self._feeders if self._lists[pe] < self._most_listed(pe)]
+        residence = self._residence
+        roomy = [pe for pe in residence.prefetchers if self._lists[pe] < residence.most_listed(pe)]
         found = min(roomy or pes, key=self._lists.__getitem__)
-        self._lists[found] += self._list_bytes(pes)
+        self._lists[found] += residence.list_bytes(pes)
         return found
-
-    @property
-    def are_listed_apart(self) -> bool:
-        """True if those that do nothing else have room for the descriptors of all."""
-        listed = {use_of(each.block, 1): self._list_bytes(each.pes) for each in self._waiting}
-        return sum(listed.values()) <= sum(map(self._most_listed, self._feeders))
-
-    def _list_bytes(self, pes: Sequence[int]) -> int:
-        """The bytes of a descriptor for these PEs, and those of replica groups."""
-        return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._traffic.alike.count
-
-    def _most_listed(self, pe: int) -> int:
-        root = next(iter(self._traffic.programs))
-        return max(MOST_LISTED - (self._output_bytes if pe == root else 0), 0)
 
     def _ask_for(self, wanted: WeightTile) -> None:
         """Its PEs say that they have room; then the prefetching PE asks."""
         pes = wanted.pes
         use = use_of(wanted.block, 1)
         if use not in self._usual:
-            self._usual[use] = self._feeder(pes)
-        feeder = self._usual[use]
+            self._usual[use] = self._prefetcher(pes)
+        prefetcher = self._usual[use]
         credit = Block(f"credit for {wanted.block.name}", SIGNAL)
-        self._traffic.send([signal(pe, credit, [feeder]) for pe in pes if pe != feeder])
-        self._traffic.wait_for(feeder, credit)
+        self._traffic.send([signal(pe, credit, [prefetcher]) for pe in pes if pe != prefetcher])
+        self._traffic.wait_for(prefetcher, credit)
         parts = -(-wanted.source.bytes // LARGEST)
         to = tuple((pe, wanted.block) for pe in pes)
-        self._traffic.send([Parcel(feeder, "", DRAM, wanted.source, wanted.source.box, to, parts)])
+        self._traffic.send([Parcel(prefetcher, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:

@@ -12,8 +12,9 @@ from math import ceil
 from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.batch_emitter import batch_with_flags, output_bytes
+from npukit.plan.batch.batch_emitter import batch_with_flags
 from npukit.plan.batch.memory_bound import may_fit
+from npukit.plan.batch.schedule import output_bytes
 from npukit.plan.batch.weight_streaming import none_or_all_streamed
 from npukit.plan.batch.weight_tiles import MOST_LISTED
 from npukit.plan.emit.messages import UsualFlags, descriptor_bytes

@@ -14,7 +14,7 @@ from npukit.net.net import CORE
 from npukit.plan.emit.emitter import Emitter
 from npukit.plan.emit.messages import Traffic
 from npukit.plan.emit.pe_program import Block, Held, Program, use_of
-from npukit.plan.emit.regions import Ends, Region
+from npukit.plan.emit.regions import Ends, Region, regions_of
 from npukit.plan.emit.replay import layer_places, likes_of, rows_of, stretches
 from npukit.plan.emit.replicas import with_uses_of_all
 from npukit.plan.ir.assignment import Assignment, useful
@@ -58,7 +58,8 @@ def emit_plan(problem: Problem, assignment: Assignment, objective: str) -> Plan:
 
 def _emitted(problem: Problem, assignment: Assignment, objective: str, *, patient: bool) -> Plan:
     root = problem.board.root_pe
-    emitter = Emitter(problem, {0: useful(problem.graph, assignment)}, Ends(root, root), patient=patient)
+    used, ends = useful(problem.graph, assignment), Ends(root, root)
+    emitter = Emitter(problem, {0: used}, {0: regions_of(problem.graph, used, ends, 0)}, ends, patient=patient)
     emitter.emit_frame(0)
     emitter.end()
     problem.work.done += emitter.traffic.size

@@ -12,7 +12,7 @@ from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Held, Program
-from npukit.plan.emit.regions import Ends, Region, regions_of
+from npukit.plan.emit.regions import Ends, Region, Regions
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.transfers import Transfer, copies_to, transfers_of
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -38,9 +38,9 @@ class Emitter:
         self,
         problem: Problem,
         assignments: Mapping[int, Assignment],
+        regions: Mapping[int, Regions],
         ends: Ends,
         others: Collection[int] = (),
-        between: Collection[str] = (),
         together: int = 1,
         usual_flags: UsualFlags = MappingProxyType({}),
         alike: Replicas = NO_REPLICAS,
@@ -48,15 +48,15 @@ class Emitter:
         low_memory: bool = False,
         patient: bool = False,
     ) -> None:
-        """`assignments` by frame; `others`: PEs that have programs too. Of tensors `between` ops that take turns nobody
-        holds all. `together`: frames of a micro-batch. Of groups that are `alike`, the assignments are those of the
-        first one.
+        """`assignments` and `regions` by frame; `others`: PEs that have programs too. `together`: frames of a
+        micro-batch. Of groups that are `alike`, the assignments are those of the first one.
 
         `low_memory`: where tiles lie when memory is short (`regions_of`). A `patient` PE computes on while what it has
         sent leaves, and holds that until later messages tell that it has arrived.
         """
         self._patient = patient
         self.graph, self.engines, self.assignments, self.ends = problem.graph, problem.engines, assignments, ends
+        self.regions = regions
         every = assignments.values()
         pes = {tile.pe for assignment in every for tiles in assignment.values() for tile in tiles} | set(others)
         self._low_memory = low_memory
@@ -66,10 +66,6 @@ class Emitter:
         """The signal that there is room for a tensor, by frame and tensor."""
         self._costs: dict[tuple[str, Box], Cost] = {}
         self._transfers: dict[tuple[int, str], list[Transfer]] = {}
-        self.regions = {
-            frame: regions_of(problem.graph, assignment, ends, frame, between, low_memory=low_memory)
-            for frame, assignment in assignments.items()
-        }
 
     def emit_frame(self, frame: int) -> None:
         if self.graph.kept:

@@ -1,0 +1,229 @@
+"""The schedule of a batch: everything that is decided of it before a step or a message is emitted.
+
+The root says go; every PE fetches its part of its frame from DRAM, and the outputs come to the root, which ends the
+batch. Each group may take several frames in turn, `micro_batches`, and fetches the next while it computes. In a
+micro-batch it may take several frames together, `interleaved`, op by op: while the tiles of one are on their way it
+computes another.
+Ops at the network's end whose constants take longer to come than to be computed with, as those of dense layers do, are
+done at the batch's end for all micro-batches, so that their constants come once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from itertools import accumulate, product
+
+from npukit.board.noc import DRAM
+from npukit.net.box import Box
+from npukit.net.net import Op
+from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.channel_bands import Turn, between, in_bands, turns_of
+from npukit.plan.batch.deferred import deferred_from
+from npukit.plan.batch.live_bytes import most_held
+from npukit.plan.batch.weight_tiles import (
+    LARGEST_WEIGHT_TILE,
+    MOST_WEIGHT_TILE_BYTES,
+    Piece,
+    Residence,
+    WeightTile,
+    cut_in_weight_tiles,
+    weight_tiles_of,
+)
+from npukit.plan.emit.emitter import command_bytes
+from npukit.plan.emit.pe_program import Block
+from npukit.plan.emit.regions import Ends, Regions, regions_of
+from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
+from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.plan import streamed_name
+from npukit.plan.predict.memory import aligned
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.problem import Problem
+
+FETCH_PARTS = 8
+"""Parts in which a micro-batch's inputs are fetched during the micro-batch before."""
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """One of so many parts of the inputs of some frames."""
+
+    frames: Sequence[int]
+    part: int
+    parts: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the order of a batch: an op's turn, the frames for which it is done then, and what is fetched before.
+
+    Where its constants are streamed, it is done weight tile by weight tile.
+    """
+
+    turn: Turn
+    frames: Sequence[int]
+    fetch: Fetch | None
+    weight_tiles: Sequence[WeightTile]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A batch of which everything is decided: who computes what in which order, and where tensors lie."""
+
+    batch: Batch
+    alike: Replicas
+    """Groups that are not emitted, as they do as one does that is."""
+    frames: Mapping[int, Assignment]
+    """The frames that are emitted."""
+    ends: Ends
+    regions: Mapping[int, Regions]
+    places: Sequence[Place]
+    residence: Residence
+    """Which weight tiles are in memory together."""
+
+
+def scheduled(problem: Problem, wanted: Batch) -> Schedule:
+    """The schedule of a batch: of one of its replica groups, unless their own PEs must fetch weight tiles."""
+    groups = tuple(in_bands(problem.graph, useful(problem.graph, group), wanted.bands) for group in wanted.groups)
+    wanted = replace(wanted, groups=groups)
+    alike = replicas_of(groups, wanted.prefetchers, problem.board.root_pe) if wanted.fetched else NO_REPLICAS
+    schedule = _Scheduler(problem, wanted, alike).schedule()
+    if alike.count > 1 and not schedule.residence.are_listed_apart:
+        return _Scheduler(problem, wanted, NO_REPLICAS).schedule()
+    return schedule
+
+
+class _Scheduler:
+    def __init__(self, problem: Problem, wanted: Batch, alike: Replicas) -> None:
+        self._problem, self._graph, self._batch, self._alike = problem, problem.graph, wanted, alike
+        emitted = (frame for frame in range(wanted.frames) if not alike.is_copied(frame))
+        self._frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in emitted}
+        self._ends = Ends(DRAM if wanted.fetched else problem.board.root_pe, problem.board.root_pe)
+        thin = between(problem.graph, wanted.bands)
+        self._regions = {
+            frame: regions_of(problem.graph, assignment, self._ends, frame, thin, low_memory=wanted.low_memory)
+            for frame, assignment in self._frames.items()
+        }
+        self._deferred = deferred_from(problem, wanted)
+        self._cut = lru_cache(maxsize=None)(self._cut_anew)
+        self._source = lru_cache(maxsize=None)(self._constants_in_dram)
+
+    def schedule(self) -> Schedule:
+        places = list(self._places())
+        rooms = {tile: self._rooms[place.turn.index] for place in places for tile in place.weight_tiles}
+        outputs, least = self._batch.frames * output_bytes(self._graph), 1 if self._batch.low_memory else 2
+        residence = Residence(rooms, self._batch.prefetchers, least, self._alike.count, self._ends.outputs, outputs)
+        return Schedule(self._batch, self._alike, self._frames, self._ends, self._regions, places, residence)
+
+    def _places(self) -> Iterator[Place]:
+        for number, (turn, frames) in enumerate(self._in_order()):
+            later = frames[-1] + self._batch.frames_of_micro_batch < self._batch.frames and turn.last
+            fetch = self._fetch(turn, frames) if later else None
+            yield Place(turn, frames, fetch, tuple(self._weight_tiles(number, turn, frames)))
+
+    def _in_order(self) -> Iterator[tuple[Turn, list[int]]]:
+        """Turns and frames, micro-batch after micro-batch; deferred ops for all of them at the end."""
+        turns, size = turns_of(self._graph, self._batch.bands), self._batch.frames_of_micro_batch
+        eager = [turn for turn in turns if turn.index < self._deferred]
+        for start, turn in product(range(0, self._batch.frames, size), eager):
+            yield turn, [frame for frame in self._frames if start <= frame < start + size]
+        for turn in turns[len(eager) :]:
+            yield turn, list(self._frames)
+
+    def _fetch(self, turn: Turn, frames: Sequence[int]) -> Fetch | None:
+        """Part of the next micro-batch's inputs, every few ops, so that DRAM and DMA have time for the rest."""
+        ops = self._deferred - self._calm
+        parts = min(FETCH_PARTS, ops)
+        part, between_parts = divmod(turn.index - self._calm, ops // parts)
+        if not 0 <= part < parts or between_parts:
+            return None
+        return Fetch([frame + self._batch.frames_of_micro_batch for frame in frames], part, parts)
+
+    def _weight_tiles(self, number: int, turn: Turn, frames: Sequence[int]) -> Iterator[WeightTile]:
+        """The weight tiles of a place in the order in which they are computed."""
+        if turn.op.name in self._batch.streamed:
+            pieces = [
+                [Piece(frame, tile, box) for box in self._cut(turn.index, tile.box)]
+                for frame in frames
+                for tile in turn.tiles(self._frames[frame])
+            ]
+            micro_batch = frames[0] // self._batch.frames_of_micro_batch
+            yield from weight_tiles_of(number, micro_batch, pieces, partial(self._source, turn.index))
+
+    def _cut_anew(self, index: int, box: Box) -> list[Box]:
+        """The boxes that are computed with one weight tile each; the same in every micro-batch."""
+        wanted = min(self._rooms[index] // self._batch.tiling.tiles, MOST_WEIGHT_TILE_BYTES)
+        most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
+        return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
+
+    def _constants_in_dram(self, index: int, box: Box) -> Block:
+        op = self._graph.ops[index]
+        form = self._problem.cost(op, box).constants_key
+        return Block(streamed_name(op.name, box, form), self._size(op, box))
+
+    def _size(self, op: Op, box: Box) -> int:
+        """The constants of a box but for the command, which holds addresses and stays in the image."""
+        return self._problem.cost(op, box).constant_bytes - command_bytes(self._problem.engines[op.engine])
+
+    @cached_property
+    def _calm(self) -> int:
+        """The first op from which on the next micro-batch's inputs have room."""
+        filled = self._batch.tiling.room is not None
+        return min(self._calm_of_pes() if filled else _calm_from(self._graph), self._deferred - 1)
+
+    @cached_property
+    def _rooms(self) -> list[int]:
+        """Bytes for weight tiles while each op is computed."""
+        tiling = self._batch.tiling
+        if tiling.room is None:
+            return [tiling.least_bytes] * len(self._graph.ops)
+        held = self._held(self._calm if self._batch.micro_batches > 1 else None)
+        room = max(tiling.room, max(held) + tiling.least_bytes)
+        return [room - each for each in held]
+
+    def _held(self, fetched_from: int | None) -> list[int]:
+        """Bytes of tensors while each op is computed, on the PE that holds most."""
+        wanted = self._batch
+        return most_held(
+            self._graph,
+            [regions for frame, regions in self._regions.items() if frame < wanted.frames_of_micro_batch],
+            upon(self._graph, self._problem.engines),
+            late=wanted.low_memory,
+            prefetch_distance=wanted.tiling.prefetch_distance,
+            between=between(self._graph, wanted.bands),
+            fetched_from=fetched_from,
+        )
+
+    def _calm_of_pes(self) -> int:
+        """The first op from which on also the next micro-batch's inputs have room where most crowded ops have none
+        left."""
+        held = self._held(None)
+        most = max(held)
+        inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
+        crowded = [index for index, each in enumerate(held) if each + inputs > most]
+        return min(max(crowded, default=-1) + 1, len(held) - 1)
+
+
+def output_bytes(graph: Graph) -> int:
+    """The bytes of the outputs of one frame, which the root holds of each."""
+    return sum(aligned(graph.net.tensor(name).bytes) for name in graph.outputs)
+
+
+def _calm_from(graph: Graph) -> int:
+    """The first op from which on a frame's tensors and the next frame's inputs take no more than the frame's peak."""
+    live = _live_bytes(graph)
+    inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
+    crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
+    return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
+
+
+def _live_bytes(graph: Graph) -> list[int]:
+    """The bytes of the whole tensors that each op reads, makes, or leaves for later."""
+    changes = [0] * (len(graph.ops) + 1)
+    made = [*((0, name) for name in graph.net.inputs), *((index, op.output) for index, op in enumerate(graph.ops))]
+    for index, name in made:
+        changes[index] += graph.net.tensor(name).bytes
+        changes[max(graph.consumers[name], default=index) + 1] -= graph.net.tensor(name).bytes
+    return list(accumulate(changes[:-1]))
