@@ -19,7 +19,7 @@ from npukit.codegen.sources import PeData
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops import Conv2d
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
@@ -116,7 +116,7 @@ def test_pes_whose_data_would_not_fit_together_are_roles_of_their_own() -> None:
 def test_weights_that_several_frames_use_are_counted_once() -> None:
     whole = Box.whole((1, 24, 24, 64))
     groups = tuple({op.name: (Tile(pe, whole),) for op in net().ops} for pe in range(3))
-    plan = emit_batch(Problem(Graph(net()), BOARD, ENGINES), Batch(groups, micro_batches=3))
+    plan = emit_batch(Problem(Graph(net()), BOARD, ENGINES), Batch(groups, Pipeline(micro_batches=3)))
     made = [gather(net(), plan, pe, ENGINES) for pe in plan.pes]
     weights = sum(value.nbytes for value in net().constants.values())
     room = max(program.activation_bytes for program in made) + 2 * weights

@@ -11,8 +11,9 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.net.net import CORE
 from npukit.plan import planner
+from npukit.plan.batch.batch import Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.data_parallel import batch_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.predict import with_predictions
@@ -28,7 +29,7 @@ def two_pairs_and_one(problem: Problem) -> Plan:
     assignment = LatencySearch(problem.on(problem.order[:2]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in problem.graph.ops if op.engine != CORE and len(op.parts[0].inputs) == 3)
     wanted = replace(
-        batch_of(assignment, problem.order, 2), micro_batches=2, streamed=streamed, tiling=WeightTiling(1024)
+        batch_of(assignment, problem.order, 2), pipeline=Pipeline(micro_batches=2), stream=StreamWeights(streamed, 1024)
     )
     return with_predictions(problem.net, problem.board, emit_batch(problem, wanted))
 

@@ -32,9 +32,9 @@ from npukit.net.net import Net, Op, State
 from npukit.net.ops import Add
 from npukit.net.passes.states import with_states_in_place
 from npukit.net.receptive import cuttable_axes
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.core_plan import plan_as_pinned
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
@@ -195,12 +195,12 @@ def _batch(
     low_memory = random.random() < 0.3
     interleaved, micro_batches = random.integers(1, 4, 2).tolist()
     wanted = Batch(
-        tuple(groups), interleaved, micro_batches, streamed, tiling=WeightTiling(1024), low_memory=low_memory
+        tuple(groups), Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), low_memory=low_memory
     )
     try:
         plan = emit_batch(Problem(Graph(net), board, engines), wanted)
     except DoesNotFit:  # its PEs have too few flags for so many frames
-        plan = emit_batch(Problem(Graph(net), board, engines), replace(wanted, interleaved=1, micro_batches=1))
+        plan = emit_batch(Problem(Graph(net), board, engines), replace(wanted, pipeline=Pipeline()))
     assert not missing_bytes(board, plan)
     return plan
 

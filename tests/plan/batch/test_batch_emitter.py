@@ -14,11 +14,11 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_streaming import first_that_fits
-from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WeightTiling
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan, Send
@@ -69,7 +69,7 @@ def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
-    wanted = Batch(groups, interleaved, micro_batches, streamed, prefetchers=prefetchers)
+    wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed), prefetchers=prefetchers)
     assert_exact(net, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
 
 
@@ -105,9 +105,7 @@ def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
     net = b.net(b.conv(b.conv(b.input(1, 7, 7, 16), 48, 3), 32, 3))
     groups = tuple(on_rows(net, (pe, pe + 1)) for pe in (0, 2))
     streamed = frozenset(op.name for op in net.ops)
-    plan = emit_batch(
-        Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups, streamed=streamed, tiling=WeightTiling(4096))
-    )
+    plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), Batch(groups, stream=StreamWeights(streamed, 4096)))
     weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert len({message.source.buffer for message in weight_tiles}) == len(weight_tiles) > len(net.ops)
     assert all(len(message.landings) == 4 for message in weight_tiles)
@@ -116,7 +114,7 @@ def test_tiles_of_other_pixels_share_a_weight_tile() -> None:
 
 def asked_by(net: Net, prefetchers: tuple[int, ...]) -> dict[int, int]:
     """How often each PE asks DRAM for a slice, of two that compute and these."""
-    wanted = Batch((on_rows(net, (0, 1)),), streamed=frozenset(op.name for op in net.ops), tiling=WeightTiling(1024))
+    wanted = Batch((on_rows(net, (0, 1)),), stream=StreamWeights(frozenset(op.name for op in net.ops), 1024))
     plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), replace(wanted, prefetchers=prefetchers))
     assert_exact(net, plan)
     numbers = {pe.pe: [step.message for step in pe.steps if isinstance(step, Send)] for pe in plan.pes}
@@ -154,7 +152,7 @@ def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() 
     whole, cut = activations(Batch((group,))), activations(Batch((group,), bands={wide: 3}))
     assert cut < 0.75 * whole
     streamed = frozenset(op.name for op in net.ops)
-    activations(Batch((group,), 2, 2, streamed, bands={wide: 3}))
+    activations(Batch((group,), Pipeline(2, 2), StreamWeights(streamed), bands={wide: 3}))
 
 
 @settings(max_examples=8, derandomize=True)
@@ -173,7 +171,8 @@ def test_any_bands_compute_what_the_net_computes(data: st.DataObject) -> None:
     assert_exact(
         net,
         emit_batch(
-            Problem(graph, BOARD, engines(BOARD)), Batch((group,), interleaved, micro_batches, streamed, bands=bands)
+            Problem(graph, BOARD, engines(BOARD)),
+            Batch((group,), Pipeline(interleaved, micro_batches), StreamWeights(streamed), bands=bands),
         ),
     )
 

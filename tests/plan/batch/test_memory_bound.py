@@ -12,7 +12,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.memory_bound import may_fit
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.predict.memory import missing_bytes
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
@@ -38,7 +38,7 @@ def rounds(net: Net, size: int) -> list[Batch]:
     graph = Graph(net)
     group = LatencySearch(Problem(graph, BOARD, engines(BOARD), PES[:size]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3)
-    whole = Batch((group,), streamed=streamed, tiling=WeightTiling(2048, 2), prefetchers=(0,))
+    whole = Batch((group,), stream=StreamWeights(streamed, 2048, 2), prefetchers=(0,))
     return [whole, replace(whole, bands=bands_for(graph, BOARD, group))]
 
 

@@ -91,7 +91,7 @@ def test_a_long_net_is_emitted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     emitted: list[int] = []
 
     def noted(problem: Problem, batch: Batch) -> Plan:
-        emitted.append(len(batch.streamed))
+        emitted.append(len(batch.stream.ops))
         return emit_batch(problem, batch)
 
     monkeypatch.setattr(weight_streaming, "emit_batch", noted)

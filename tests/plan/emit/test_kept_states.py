@@ -18,7 +18,7 @@ from npukit.net.reference import evaluate
 from npukit.passes import PLACING, Wanted, run_passes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -99,7 +99,7 @@ def test_states_stay_while_constants_come_from_dram(seed: int, low_memory: bool)
     """A frame with streamed weights is emitted as a batch of one."""
     graph = Graph(NET)
     streamed = frozenset(op.name for op in graph.ops if op.kind == "dense")
-    wanted = Batch((drawn(graph, seed),), 1, 1, streamed, tiling=WeightTiling(1024), low_memory=low_memory)
+    wanted = Batch((drawn(graph, seed),), stream=StreamWeights(streamed, 1024), low_memory=low_memory)
     plan = emit_batch(Problem(graph, BOARD, ENGINES), wanted)
     assert plan.streams
     check(NET, plan, seed)

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.replay import Stretch, likes_of, rows_of, stretches
 from npukit.plan.predict.memory import Lifetime, in_turn, pack
 from npukit.plan.search.layout_search import LatencySearch
@@ -68,7 +69,9 @@ def three_waves() -> tuple[Net, Batch]:
     order = pes_in_order(BOARD)
     assignment = LatencySearch(Problem(Graph(net), BOARD, engines(BOARD), order[1:4]), QUICK, fetched=True).best()
     return net, Batch(
-        (assignment,), micro_batches=3, streamed=frozenset(op.name for op in net.ops if "conv" in op.name)
+        (assignment,),
+        Pipeline(micro_batches=3),
+        StreamWeights(frozenset(op.name for op in net.ops if "conv" in op.name)),
     )
 
 

@@ -10,9 +10,9 @@ import pytest
 from npukit.board.board import load_board
 from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.replicas import NO_REPLICAS, replicas_of
 from npukit.plan.ir.plan import Message, PePlan, Plan, Send
 from npukit.plan.predict.simulate import simulate
@@ -34,7 +34,7 @@ def rows_net() -> Net:
 def planned(net: Net, interleaved: int = 1, micro_batches: int = 2) -> Plan:
     """Three groups of two PEs, and the root, which asks for the constants."""
     groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
-    wanted = Batch(groups, interleaved, micro_batches, streamed, tiling=WeightTiling(1024), prefetchers=(ROOT,))
+    wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), prefetchers=(ROOT,))
     return emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
 
@@ -107,7 +107,7 @@ def test_of_the_groups_beside_the_roots_one_is_emitted(
     interleaved: int, micro_batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = rows_net()
-    wanted = Batch(on_groups(on_rows(net, (1, 0)), 3), interleaved, micro_batches)
+    wanted = Batch(on_groups(on_rows(net, (1, 0)), 3), Pipeline(interleaved, micro_batches))
     problem = Problem(Graph(net), BOARD, engines(BOARD))
     together = emit_batch(problem, wanted)
     assert together.alike == ((6, 5), (11, 10))

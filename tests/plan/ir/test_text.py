@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.allocate import emit_plan
 from npukit.plan.ir.again import runs
 from npukit.plan.ir.parse import parse_plan
@@ -38,8 +38,12 @@ BOARD = load_board("pe-mesh")
 def batch(micro_batches: int, groups: int = 3) -> Plan:
     """Groups of two PEs, and the root, which asks for the constants; predicted."""
     net = rows_net()
-    wanted = Batch(on_groups(on_rows(net, (0, 1)), groups, first=1), micro_batches=micro_batches, prefetchers=(0,))
-    streamed = replace(wanted, streamed=frozenset(op.name for op in net.ops[:2]), tiling=WeightTiling(1024))
+    wanted = Batch(
+        on_groups(on_rows(net, (0, 1)), groups, first=1),
+        pipeline=Pipeline(micro_batches=micro_batches),
+        prefetchers=(0,),
+    )
+    streamed = replace(wanted, stream=StreamWeights(frozenset(op.name for op in net.ops[:2]), 1024))
     return with_predictions(net, BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), streamed))
 
 
@@ -52,7 +56,7 @@ def test_any_batch_reads_back(data: st.DataObject) -> None:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
-    wanted = Batch(groups, interleaved, micro_batches, streamed, prefetchers=prefetchers)
+    wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed), prefetchers=prefetchers)
     plan = with_predictions(net, BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted))
     assert parse_plan(print_plan(plan)) == plan
 

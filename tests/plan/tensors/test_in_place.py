@@ -5,9 +5,9 @@ from __future__ import annotations
 from npukit.accel.engines import assign_engines
 from npukit.board.board import load_board
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -41,9 +41,8 @@ def of_weight_tiles(net: Net, *, low_memory: bool) -> Plan:
     """In slices of few channels."""
     wanted = Batch(
         (in_rows(net),),
-        streamed=frozenset(op.name for op in net.ops),
-        tiling=WeightTiling(1024),
-        micro_batches=2,
+        Pipeline(micro_batches=2),
+        StreamWeights(frozenset(op.name for op in net.ops), 1024),
         low_memory=low_memory,
     )
     plan = emit_batch(Problem(Graph(net), BOARD, ENGINES), wanted)

@@ -37,7 +37,7 @@ def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
     """
     schedule = scheduled(problem, wanted)
     emission = _Emission(problem, schedule, settled)
-    if wanted.micro_batches > 1 and not (settled and schedule.alike.count == len(wanted.groups)):
+    if wanted.pipeline.micro_batches > 1 and not (settled and schedule.alike.count == len(wanted.groups)):
         emission = _Emission(problem, schedule, emission.usual_flags)
     return emission.plan()
 
@@ -88,7 +88,7 @@ class _Emission:
         for frame in self._schedule.places[0].frames:
             self._emitter.bring_inputs(frame)
         for number, place in enumerate(self._schedule.places):
-            self._streams.open(number + self._batch.tiling.prefetch_distance)
+            self._streams.open(number + self._batch.stream.prefetch_distance)
             if place.fetch:
                 for frame in place.fetch.frames:
                     self._emitter.fetch_part(frame, place.fetch.part, place.fetch.parts)

@@ -24,9 +24,9 @@ def deferred_from(problem: Problem, wanted: Batch) -> int:
 
 def _is_deferred(problem: Problem, wanted: Batch, op: Op) -> bool:
     weighs = any(name in problem.net.constants for name in op.inputs)
-    if op.name not in wanted.streamed or not weighs or problem.board.noc is None:
+    if op.name not in wanted.stream.ops or not weighs or problem.board.noc is None:
         return False
     engine, tiles = problem.engines[op.engine], wanted.groups[0][op.name]
     whole = engine.cost(problem.net, op, Box.whole(problem.graph.shape(op.output))).constant_bytes
     computed = max(engine.cost(problem.net, op, tile.box).cycles for tile in tiles)
-    return whole / problem.board.noc.dram_bytes_per_cycle > DEFERRED * wanted.interleaved * computed
+    return whole / problem.board.noc.dram_bytes_per_cycle > DEFERRED * wanted.pipeline.interleaved * computed

@@ -93,13 +93,13 @@ class _WeightTiles:
         if op.engine == CORE:
             return 0, 0
         size, wanted = partial(self._bytes, op), self._wanted
-        if size(box) <= wanted.tiling.tile_bytes:
+        if size(box) <= wanted.stream.tile_bytes:
             return 0, size(box)
-        filled = wanted.tiling.room is not None
+        filled = wanted.stream.room is not None
         small = cut_in_weight_tiles(
-            box, size, wanted.tiling.tile_bytes, (1 if filled else LARGEST_WEIGHT_TILE) * wanted.tiling.tile_bytes
+            box, size, wanted.stream.tile_bytes, (1 if filled else LARGEST_WEIGHT_TILE) * wanted.stream.tile_bytes
         )
-        most = MOST_WEIGHT_TILE_BYTES if filled else wanted.tiling.tile_bytes
+        most = MOST_WEIGHT_TILE_BYTES if filled else wanted.stream.tile_bytes
         large = cut_in_weight_tiles(box, size, most, LARGEST_WEIGHT_TILE * most) if size(box) > most else []
         return len(large), sum(map(size, small[:2]))
 

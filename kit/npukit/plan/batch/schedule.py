@@ -143,7 +143,7 @@ class _Scheduler:
 
     def _weight_tiles(self, number: int, turn: Turn, frames: Sequence[int]) -> Iterator[WeightTile]:
         """The weight tiles of a place in the order in which they are computed."""
-        if turn.op.name in self._batch.streamed:
+        if turn.op.name in self._batch.stream.ops:
             pieces = [
                 [Piece(frame, tile, box) for box in self._cut(turn.index, tile.box)]
                 for frame in frames
@@ -154,7 +154,7 @@ class _Scheduler:
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
         """The boxes that are computed with one weight tile each; the same in every micro-batch."""
-        wanted = min(self._rooms[index] // self._batch.tiling.tiles, MOST_WEIGHT_TILE_BYTES)
+        wanted = min(self._rooms[index] // self._batch.stream.tiles, MOST_WEIGHT_TILE_BYTES)
         most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
 
@@ -170,17 +170,17 @@ class _Scheduler:
     @cached_property
     def _calm(self) -> int:
         """The first op from which on the next micro-batch's inputs have room."""
-        filled = self._batch.tiling.room is not None
+        filled = self._batch.stream.room is not None
         return min(self._calm_of_pes() if filled else _calm_from(self._graph), self._deferred - 1)
 
     @cached_property
     def _rooms(self) -> list[int]:
         """Bytes for weight tiles while each op is computed."""
-        tiling = self._batch.tiling
-        if tiling.room is None:
-            return [tiling.least_bytes] * len(self._graph.ops)
-        held = self._held(self._calm if self._batch.micro_batches > 1 else None)
-        room = max(tiling.room, max(held) + tiling.least_bytes)
+        stream = self._batch.stream
+        if stream.room is None:
+            return [stream.least_bytes] * len(self._graph.ops)
+        held = self._held(self._calm if self._batch.pipeline.micro_batches > 1 else None)
+        room = max(stream.room, max(held) + stream.least_bytes)
         return [room - each for each in held]
 
     def _held(self, fetched_from: int | None) -> list[int]:
@@ -191,7 +191,7 @@ class _Scheduler:
             [regions for frame, regions in self._regions.items() if frame < wanted.frames_of_micro_batch],
             upon(self._graph, self._problem.engines),
             late=wanted.low_memory,
-            prefetch_distance=wanted.tiling.prefetch_distance,
+            prefetch_distance=wanted.stream.prefetch_distance,
             between=between(self._graph, wanted.bands),
             fetched_from=fetched_from,
         )

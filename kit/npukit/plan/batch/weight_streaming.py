@@ -12,7 +12,7 @@ from npukit.net.net import CORE
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, WeightTiling
+from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
@@ -20,7 +20,9 @@ from npukit.plan.predict.predict import with_predictions
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
-TILINGS = tuple(WeightTiling(times * WEIGHT_TILE_BYTES, tiles) for times in (1, 2, 4) for tiles in (3, 2))
+WEIGHT_TILES = tuple(
+    StreamWeights(tile_bytes=times * WEIGHT_TILE_BYTES, tiles=tiles) for times in (1, 2, 4) for tiles in (3, 2)
+)
 """Weight tiles worth trying: few small ones leave more memory, many large ones keep the engines at work."""
 
 SMALLEST = 256
@@ -77,7 +79,7 @@ def fewest(fits: Callable[[int], bool], least: int, most: int, guess: int) -> in
 def _with_streamed(problem: Problem, wanted: Batch, streamed: Sequence[str]) -> Plan | None:
     """The batch with the constants of these ops streamed, if it fits."""
     try:
-        plan = emit_batch(problem, replace(wanted, streamed=frozenset(streamed)))
+        plan = emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed)))
     except DoesNotFit:
         return None
     return None if missing_bytes(problem.board, plan) else plan
@@ -88,7 +90,7 @@ def none_or_all_streamed(problem: Problem, wanted: Batch) -> tuple[Batch, Plan] 
     heaviest = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     least = _least_count(problem, wanted.groups[0], heaviest)
     for count in [len(heaviest)] if least else [0, len(heaviest)]:
-        tried = replace(wanted, streamed=frozenset(heaviest[:count]))
+        tried = replace(wanted, stream=wanted.stream.of(heaviest[:count]))
         try:
             plan = emit_batch(problem, tried)
         except DoesNotFit:
@@ -118,16 +120,16 @@ def frames_with_streams(problem: Problem, assignment: Assignment) -> Iterator[Pl
 
 def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
     """The batch with all constants streamed that can be, whether it fits or not; None if none can."""
-    streamed = frozenset(_heaviest(problem.graph, problem.engines, wanted.groups[0]))
+    streamed = _heaviest(problem.graph, problem.engines, wanted.groups[0])
     try:
-        return emit_batch(problem, replace(wanted, streamed=streamed)) if streamed else None
+        return emit_batch(problem, replace(wanted, stream=wanted.stream.of(streamed))) if streamed else None
     except DoesNotFit:
         return None
 
 
 def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:
-    batches = [replace(wanted, tiling=tiling) for tiling in TILINGS]
-    smallest = min(batches, key=lambda batch: batch.tiling.least_bytes)
+    batches = [replace(wanted, stream=stream) for stream in WEIGHT_TILES]
+    smallest = min(batches, key=lambda batch: batch.stream.least_bytes)
     first = _fewest_streamed(problem, smallest)
     if first is None:
         return

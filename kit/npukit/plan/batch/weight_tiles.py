@@ -7,8 +7,8 @@ prefetching PE that they have room, and multicast to all of them.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile, zip_longest
 
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
@@ -40,12 +40,13 @@ WEIGHT_TILES_IN_MEMORY = 3
 
 
 @dataclass(frozen=True)
-class WeightTiling:
-    """The way in which constants are cut into weight tiles, and how many a PE has room for.
+class StreamWeights:
+    """A strategy: the constants of some ops stay in DRAM and come in weight tiles, of which a PE has room for a few.
 
     Small weight tiles leave more memory for all else; large ones are less often interrupted.
     """
 
+    ops: frozenset[str] = frozenset()
     tile_bytes: int = WEIGHT_TILE_BYTES
     tiles: int = WEIGHT_TILES_IN_MEMORY
     """Weight tiles that have room in a PE together: one in use, others there or arriving."""
@@ -59,6 +60,10 @@ class WeightTiling:
     def least_bytes(self) -> int:
         """The bytes for weight tiles where there is least room."""
         return self.tile_bytes * self.tiles
+
+    def of(self, ops: Iterable[str]) -> StreamWeights:
+        """The same weight tiles of the constants of these ops."""
+        return replace(self, ops=frozenset(ops))
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from functools import cache
 from itertools import product
 
 from npukit.errors import DoesNotFit
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch.weight_streaming import first_that_fits
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.data_parallel import engine_cycles, groups_of
 from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.batch_search.throughput import INTERLEAVED, PRICES, ROUNDS, WEIGHT_TILED, WORTH
@@ -94,9 +94,9 @@ class BatchAlternatives:
         most = len(self._problem.order)
         for pes in (pes for pes in range(1, most + 1) if most // pes * pes >= WELL_USED * most):
             search = LatencySearch(self._problem.on(self._problem.order[:pes]), QUICK, fetched=True)
-            tiling = WEIGHT_TILED[0]
+            stream = WEIGHT_TILED[0]
             for splits in dict.fromkeys(search.best_splits(price) for price in PRICES):
-                yield BatchSpec(pes, splits, 1, 1, tiling.tiles, tiling.tile_bytes)
+                yield BatchSpec(pes, splits, 1, 1, stream.tiles, stream.tile_bytes)
 
     def _busy(self, choice: BatchSpec) -> float:
         return engine_cycles(self._problem, self._batch(choice))
@@ -106,9 +106,8 @@ class BatchAlternatives:
         assignment = self._splits(pes).assignment(order[:pes], choice.splits)
         return Batch(
             tuple(groups_of(assignment, order, pes)),
-            interleaved=choice.interleaved,
-            micro_batches=choice.micro_batches,
-            tiling=WeightTiling(choice.weight_tile_bytes, choice.weight_tiles),
+            pipeline=Pipeline(choice.interleaved, choice.micro_batches),
+            stream=StreamWeights(tile_bytes=choice.weight_tile_bytes, tiles=choice.weight_tiles),
             prefetchers=tuple(order[: len(order) % pes]),
         )
 

@@ -19,7 +19,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch, steady_batch
 from npukit.plan.batch.channel_bands import bands_for, narrowed
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.group_trials import MOST_MICRO_BATCHES, WELL_USED, Trials, Tried
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
@@ -43,7 +43,9 @@ SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 PRICE = 0.06
 """Cycles a byte of constants costs."""
 
-SMALL_TILES, MORE_TILES, LARGE_TILES = (WeightTiling(9 << 10, 2), WeightTiling(9 << 10, 3), WeightTiling(17 << 10, 2))
+SMALL_TILES, MORE_TILES, LARGE_TILES = (
+    StreamWeights(tile_bytes=size << 10, tiles=tiles) for size, tiles in ((9, 2), (9, 3), (17, 2))
+)
 """Weight tiles, those first that leave most memory."""
 
 COMPARED = 2
@@ -167,7 +169,8 @@ class _Replicated:
 
     def _take_other_ways(self, best: Tried) -> None:
         """The best groups with other weight tiles."""
-        wanted = [replace(best.wanted, tiling=tiling) for tiling in OTHER_WAYS if best.wanted.streamed]
+        streamed = best.wanted.stream.ops
+        wanted = [replace(best.wanted, stream=stream.of(streamed)) for stream in OTHER_WAYS if streamed]
         for found in self._each(partial(self._trials.otherwise, best), wanted):
             self._found += found
 
@@ -199,7 +202,7 @@ def closest_frame(problem: Problem) -> Plan:
     room = int(ROOMS[-1] * problem.board.memory_for("activations").size)
     search = LatencySearch(problem, QUICK, fetched=True, room=room, weight_tiles=2)
     assignment = search.best(PRICE)
-    wanted = Batch((assignment,), tiling=SMALL_TILES)
+    wanted = Batch((assignment,), stream=SMALL_TILES)
     plan = most_streamed(problem, wanted) or emit_batch(problem, wanted)
     return with_predictions(problem.net, problem.board, plan)
 
@@ -222,7 +225,7 @@ def _of_size(problem: Problem, size: int, search: LatencySearch, rooms: Sequence
         assignment = of_size.within(int(room * memory) if room else None).best(PRICE)
         bands = bands_for(problem.graph, problem.board, assignment)
         whole = batch_of(assignment, problem.order, size)
-        wanted = replace(whole, bands=bands, tiling=replace(SMALL_TILES, room=0))
+        wanted = replace(whole, bands=bands, stream=replace(SMALL_TILES, room=0))
         if wanted not in found:
             found.append(wanted)
     return found

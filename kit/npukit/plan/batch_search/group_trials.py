@@ -58,13 +58,13 @@ class Tried:
     @property
     def interval(self) -> float:
         """Cycles between frames that this lets expect."""
-        return self.interval_in(self.wanted.micro_batches, 0)
+        return self.interval_in(self.wanted.pipeline.micro_batches, 0)
 
     def interval_in(self, micro_batches: int, settled: float) -> float:
         """The same in so many micro-batches, of which each behind the first takes the `settled` part of it if none is
         known."""
         micro_batch = self.micro_batch or settled * self.cycles
-        cycles = self.cycles + (micro_batches - self.wanted.micro_batches) * micro_batch + self.later
+        cycles = self.cycles + (micro_batches - self.wanted.pipeline.micro_batches) * micro_batch + self.later
         return cycles / (micro_batches * len(self.wanted.groups))
 
 
@@ -96,7 +96,7 @@ class Trials:
 
     def longest(self, tried: Tried, best: float) -> list[Tried]:
         """Trials in more micro-batches, as many as fit, as long as that may be better than the best interval."""
-        two = self.instead(tried, replace(tried.wanted, micro_batches=2)) if tried.free >= SECOND_MICRO_BATCH else None
+        two = self.instead(tried, _in_micro_batches(tried.wanted, 2)) if tried.free >= SECOND_MICRO_BATCH else None
         if two is None:
             return []
         second = tried.free - two.free
@@ -105,7 +105,7 @@ class Trials:
                 break
             if two.free - (micro_batches - 2) * EACH_MICRO_BATCH * second < -NEARLY_FITS:
                 continue
-            longer = self.instead(two, replace(two.wanted, micro_batches=micro_batches))
+            longer = self.instead(two, _in_micro_batches(two.wanted, micro_batches))
             if longer:
                 return [two, longer]
         return [two]
@@ -113,11 +113,11 @@ class Trials:
     def otherwise(self, tried: Tried, least: Batch) -> list[Tried]:
         """The same groups in another batch, and that with as many more micro-batches as one of them holds."""
         found: list[Tried] = []
-        more = least.tiling.least_bytes - tried.wanted.tiling.least_bytes
-        if least.tiling.room is not None and tried.free - more < -NEARLY_FITS:
+        more = least.stream.least_bytes - tried.wanted.stream.least_bytes
+        if least.stream.room is not None and tried.free - more < -NEARLY_FITS:
             return found
-        for micro_batches in range(least.micro_batches, MOST_MICRO_BATCHES + 1):
-            other = self.instead(found[-1] if found else tried, replace(least, micro_batches=micro_batches))
+        for micro_batches in range(least.pipeline.micro_batches, MOST_MICRO_BATCHES + 1):
+            other = self.instead(found[-1] if found else tried, _in_micro_batches(least, micro_batches))
             if other is None:
                 break
             found.append(other)
@@ -127,18 +127,18 @@ class Trials:
         """Another batch of the same groups, if one of them fits, and the root can hold the outputs of all."""
         if not _root_holds_outputs(self._problem, wanted):
             return None
-        as_before = wanted.tiling == tried.wanted.tiling
+        as_before = wanted.stream == tried.wanted.stream
         alone = replace(wanted, groups=_one_of(wanted))
         plan, settled = self._batch_with_flags(alone, tried.settled if as_before else {})
         missing = missing_bytes(self._problem.board, plan)
-        if wanted.micro_batches > 1 and 0 < missing < NEARLY_FITS:  # its own flags may do
+        if wanted.pipeline.micro_batches > 1 and 0 < missing < NEARLY_FITS:  # its own flags may do
             plan, settled = self._batch_with_flags(alone, settled)
         crowded = wanted.prefetchers and _prefetchers_needed(self._problem, wanted, plan) > len(wanted.prefetchers)
         if crowded or missing_bytes(self._problem.board, plan):
             return None
-        cycles, more = self._cycles(plan), wanted.micro_batches - tried.wanted.micro_batches
+        cycles, more = self._cycles(plan), wanted.pipeline.micro_batches - tried.wanted.pipeline.micro_batches
         micro_batch = (cycles - tried.cycles) / more if more and as_before else tried.micro_batch
-        settled = settled if wanted.micro_batches > 1 else {}
+        settled = settled if wanted.pipeline.micro_batches > 1 else {}
         return replace(tried, wanted=wanted, cycles=cycles, free=_free(plan), micro_batch=micro_batch, settled=settled)
 
     def _batch_with_flags(self, alone: Batch, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
@@ -146,6 +146,10 @@ class Trials:
 
     def _cycles(self, plan: Plan) -> int:
         return simulate(self._problem.net, self._problem.board, plan).latency_cycles
+
+
+def _in_micro_batches(wanted: Batch, count: int) -> Batch:
+    return replace(wanted, pipeline=replace(wanted.pipeline, micro_batches=count))
 
 
 def _prefetchers_needed(problem: Problem, wanted: Batch, plan: Plan) -> int:

@@ -13,7 +13,7 @@ from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_streaming import most_streamed
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.batch_search.data_parallel import batch_of
 from npukit.plan.batch_search.group_trials import WELL_USED
 from npukit.plan.emit.regions import Ends, regions_of
@@ -40,7 +40,7 @@ PRICE, MOVES_WEIGH = 0.03, 6.0
 ROOMS = (0.58, 0.52, 0.46, 0.4)
 """Parts of the memory that tensors and weight tiles get, tried."""
 
-LEAST_WEIGHT_TILES = WeightTiling(8 << 10, 1)
+LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=8 << 10, tiles=1)
 """Weight tiles where there is least room."""
 
 
@@ -72,7 +72,7 @@ def _batches(problem: Problem) -> Iterator[Batch]:
         least = _least_bytes(problem, found)
         if least <= memory - STACK_BYTES - FIRMWARE_BYTES:
             rooms = dict.fromkeys(max(int(part * memory), least) for part in ROOMS)
-            yield from (replace(found, tiling=replace(found.tiling, room=room)) for room in rooms)
+            yield from (replace(found, stream=replace(found.stream, room=room)) for room in rooms)
 
 
 def _of_size(problem: Problem, size: int) -> Batch:
@@ -87,7 +87,7 @@ def _of_size(problem: Problem, size: int) -> Batch:
         moves_weigh=MOVES_WEIGH,
     )
     found = batch_of(search.best(PRICE), problem.order, size)
-    return replace(found, tiling=LEAST_WEIGHT_TILES, low_memory=True)
+    return replace(found, stream=LEAST_WEIGHT_TILES, low_memory=True)
 
 
 def _least_bytes(problem: Problem, wanted: Batch) -> int:
@@ -95,4 +95,4 @@ def _least_bytes(problem: Problem, wanted: Batch) -> int:
     graph = problem.graph
     regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, low_memory=True)
     held = most_held(graph, [regions], upon(graph, problem.engines), late=True)
-    return max(held) + wanted.tiling.least_bytes
+    return max(held) + wanted.stream.least_bytes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.weight_streaming import TILINGS, first_that_fits
+from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.weight_streaming import WEIGHT_TILES, first_that_fits
 from npukit.plan.batch_search.data_parallel import closest_frame, engine_cycles, groups_of, replicated_plan
 from npukit.plan.batch_search.low_memory import low_memory_plan
 from npukit.plan.ir.plan import Plan
@@ -24,7 +24,7 @@ INTERLEAVED = (1, 2, 4, 6)
 MICRO_BATCHES = (2, 4)
 """Micro-batches tried of the best batch, once it is found: more of them hide more of its ends."""
 
-WEIGHT_TILED = (TILINGS[0], TILINGS[-1])
+WEIGHT_TILED = (WEIGHT_TILES[0], WEIGHT_TILES[-1])
 
 WORTH = 0.98
 """The factor by which a batch with more frames must shorten the interval: each frame waits for all of its batch."""
@@ -86,18 +86,18 @@ class _Batches:
         slower = engine_cycles(self._problem, wanted) >= interval(self._best)
         if slower and not missing_bytes(self._problem.board, self._best):
             return
-        for tiling in WEIGHT_TILED:
+        for stream in WEIGHT_TILED:
             for interleaved in INTERLEAVED:
-                each = replace(wanted, interleaved=interleaved, tiling=tiling)
+                each = replace(wanted, pipeline=Pipeline(interleaved), stream=stream)
                 plan = first_that_fits(self._problem, each)
-                if plan is None or (tiling != WEIGHT_TILED[0] and not plan.streams):
+                if plan is None or (stream != WEIGHT_TILED[0] and not plan.streams):
                     break
                 yield self._compared(plan, each)
 
     def _in_micro_batches(self, best: Batch) -> Iterator[Plan]:
         """The best batch with more and more micro-batches, as long as they help."""
         for count in MICRO_BATCHES:
-            longer = replace(best, micro_batches=count)
+            longer = replace(best, pipeline=replace(best.pipeline, micro_batches=count))
             plan = first_that_fits(self._problem, longer)
             if plan:
                 yield self._compared(plan, longer)

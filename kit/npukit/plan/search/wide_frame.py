@@ -23,7 +23,7 @@ from npukit.net.net import CORE, Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.live_bytes import most_at_once, most_held
-from npukit.plan.batch.weight_tiles import WeightTiling
+from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.emitter import command_bytes, same_constants
 from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.ir.assignment import Assignment, Tile, useful
@@ -47,10 +47,10 @@ PES_OF_A_PREFETCHER = 32
 """PEs for each that computes nothing and asks for what is streamed. Whoever does both keeps what others wait for behind
 what DRAM has not given yet: MobileNetV1 on 152 PEs took 193,000 cycles instead of 159,000."""
 
-TILING = WeightTiling(9 << 10, 2, prefetch_distance=4)
+WEIGHT_TILES = StreamWeights(tile_bytes=9 << 10, tiles=2, prefetch_distance=4)
 """Weight tiles of streamed constants."""
 
-WINDOW = TILING.least_bytes
+WINDOW = WEIGHT_TILES.least_bytes
 """Bytes of all that have room."""
 
 SMALLEST = 1 << 10
@@ -145,8 +145,7 @@ class WideFrame:
     def _emitted(self, draft: Draft) -> Plan | None:
         wanted = Batch(
             (draft.assignment,),
-            streamed=draft.streamed,
-            tiling=TILING,
+            stream=WEIGHT_TILES.of(draft.streamed),
             prefetchers=self._prefetchers,
         )
         try:
@@ -204,7 +203,7 @@ class _Held:
         """Bytes on the PE that holds most at once."""
         names = [op.name for op in self._problem.graph.ops]
         return max(
-            held + WINDOW * any(name in streamed for name in names[index : index + TILING.prefetch_distance + 1])
+            held + WINDOW * any(name in streamed for name in names[index : index + WEIGHT_TILES.prefetch_distance + 1])
             for index, held in enumerate(self._tensors)
         )
 
@@ -258,7 +257,7 @@ class _Held:
             if op.name not in streamed:
                 continue
             size = max(self._bytes[op.name].values())
-            free = max(free, self._starts[max(index - TILING.prefetch_distance, 0)] + late)
+            free = max(free, self._starts[max(index - WEIGHT_TILES.prefetch_distance, 0)] + late)
             while there and sum(held for held, _ in there) + size > room:
                 free = max(free, there.popleft()[1])
             free += self._given(op.name)
