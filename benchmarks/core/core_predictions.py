@@ -34,6 +34,8 @@ from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.plan.core_plan import Planned, plan_with_kernels
 from npukit.plan.planner import plan_network
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.images.image import Image
@@ -79,7 +81,7 @@ def planned(net: Net, *, plain: bool) -> Planned:
     if plain:
         engines = {"cpu": Cpu()}
         return Planned(plan_network(net, BOARD, engines, max_pes=1), engines, {})
-    return plan_with_kernels(net, BOARD, {"cpu": Cpu()}, "latency", 1)
+    return plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
 
 
 def measured(net: Net, toolchain: str, *, plain: bool) -> Iterator[Measured]:

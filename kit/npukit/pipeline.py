@@ -48,7 +48,9 @@ from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
+from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_to_use
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
@@ -140,7 +142,8 @@ def build_again(build: Build, net: Net, advice: Advice, output: Path, progress: 
     engines, loops = with_core(plugins, build.board.core.type), load_kernels(build.folder)
     prepared = Prepared(net, plugins, engines, build.manifest.model_sha256, kept, loops)
     progress.stage(f"plan for {build.board.name}")
-    planned = plan_with_kernels(net, build.board, engines, options.objective, options.pes, advice)
+    problem = Problem(Graph(net), build.board, engines, max_pes=options.pes)
+    planned = plan_with_kernels(problem, options.objective, advice)
     with new_build_folder(output) as folder:
         compiled = Compiled(prepared, build.board, planned, options, preference=advice.preference)
         fill_folder(folder, compiled, find_toolchain(options.toolchain, build.board.core.type), progress)
@@ -226,16 +229,16 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
 def _planned_net(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
     if options.plan:
         prepared = replace(prepared, net=with_sums(prepared.net, prepared.engines, options.plan))
-        net, engines = prepared.net, prepared.engines
-        planned = plan_as_pinned(net, board, engines, options.plan, options.objective, options.pes)
+        problem = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes)
+        planned = plan_as_pinned(problem, options.plan, options.objective)
         return Compiled(prepared, board, planned, options)
     advised = advice_for(load_database(default_path()), prepared.net, board, options.objective, options.pes)
-    net, engines = prepared.net, prepared.engines
 
     def tell(text: str) -> None:
         progress.stage(f"plan for {board.name}: {text}")
 
-    planned = plan_with_kernels(net, board, engines, options.objective, options.pes, advised, tell)
+    problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, max_pes=options.pes)
+    planned = plan_with_kernels(problem, options.objective, advised)
     return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference))
 
 
@@ -248,7 +251,9 @@ def _or_in_sums(compiled: Compiled) -> Compiled:
         return compiled
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
     try:
-        planned = plan_around(cut.net, board, cut.engines, spread(cut.net, wanted, pes), len(pes))
+        planned = plan_around(
+            Problem(Graph(cut.net), board, cut.engines, max_pes=len(pes)), spread(cut.net, wanted, pes)
+        )
     except DoesNotFit:
         return compiled
     return better(compiled, Compiled(cut, board, planned, options), "sums whole or in parts")

@@ -17,6 +17,8 @@ from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
 from npukit.net.ops import Multiply, Reshape
 from npukit.plan.core_plan import Planned, plan_with_kernels
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import BuiltImage, build_images
 from npukit.project.images.image import Image
@@ -71,7 +73,7 @@ def run_on_emulator(net: Net, folder: Path, compiler: str, objective: str = "lat
 
 
 def _run(net: Net, folder: Path, compiler: str, objective: str, board: Board) -> Ran:
-    planned = plan_with_kernels(net, board, {"cpu": Cpu()}, objective, 1)
+    planned = plan_with_kernels(Problem(Graph(net), board, {"cpu": Cpu()}, max_pes=1), objective)
     sources = generate(net, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
     (image,) = build_images(project, find_toolchain(compiler), folder / "images")

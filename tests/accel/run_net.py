@@ -20,7 +20,9 @@ from npukit.measure.validate import Validation, run_round, validate
 from npukit.net.net import Net
 from npukit.plan.core_plan import plan_with_kernels
 from npukit.plan.ir.plan import Plan
+from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.op_order import in_overlapping_order
+from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.images.image import Image
@@ -49,7 +51,7 @@ def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in
     plugins = plugins_of(board)
     engines = with_core(plugins)
     placed = order(assign_engines(net, engines), engines)
-    planned = plan_with_kernels(placed, board, engines, "latency", 1)
+    planned = plan_with_kernels(Problem(Graph(placed), board, engines, max_pes=1), "latency")
     sources = generate(placed, planned.plan, board, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board, About(net.name, BUILD_ID), folder / "project")
     (image,) = build_images(project, find_toolchain("gcc"), folder / "images")

@@ -27,6 +27,8 @@ from npukit.net.receptive import cuttable_axes
 from npukit.plan.core_plan import Planned, plan_around, plan_with_kernels
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.tensors.boxes import grid, to_boxes
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.images.image import Image
@@ -77,7 +79,7 @@ def run(net: Net, planned: Planned, folder: Path, compiler: str) -> Bench:
 @pytest.mark.parametrize(("seed", "compiler"), first_of([(1, "gcc"), (2, "zig")]))
 def test_random_shapes_are_exact_and_predicted(seed: int, compiler: str, tmp_path: Path) -> None:
     net = transposes(seed, 24)
-    planned = plan_with_kernels(net, BOARD, {"cpu": Cpu()}, "latency", 1)
+    planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
     assert set(planned.kernels.values()) == {"transpose"}
     measured = run(net, planned, tmp_path, compiler)
     assert len(measured.layers) == len(net.ops)
@@ -110,7 +112,7 @@ def cut(net: Net, pes: int) -> dict[str, tuple[Tile, ...]]:
 @pytest.mark.parametrize("pes", [1, 4])
 def test_moves_and_maps_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = moves(3)
-    planned = plan_around(net, BOARD, {"cpu": Cpu()}, cut(net, pes), pes)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
     assert {note for note in planned.kernels.values() if not note.startswith("plain C")} == {
         *("transpose", "slice", "lookup", "resize_nearest", "pad", "concat")
     }

@@ -80,7 +80,7 @@ def test_bytes_that_all_pes_have_are_constants_and_others_are_data() -> None:
     graph = Graph(net())
     (op,) = graph.ops
     boxes = to_boxes(grid(graph.shape(op.output), (1, 4, 1, 1), (1, 1, 1, 1)))
-    rows = plan_with_pins(net(), BOARD, ENGINES, {op.name: tuple(map(Tile, range(4), boxes))}, None)
+    rows = plan_with_pins(Problem(graph, BOARD, ENGINES), {op.name: tuple(map(Tile, range(4), boxes))})
     middle = [program for program in programs(rows) if program.pe in (1, 2)]
     (role,) = roles_of(middle, lambda _: ROOM)
     shared = {member.symbol for member in role.constants.members}

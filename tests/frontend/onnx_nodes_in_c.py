@@ -24,6 +24,8 @@ from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.reference import run_reference
 from npukit.plan.core_plan import plan_with_kernels
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
 from npukit.project.images.image import Image
@@ -108,7 +110,7 @@ def board() -> Board:
 
 
 def _validated(net: Net, cases: Cases, folder: Path) -> Sequence[Mismatch]:
-    planned = plan_with_kernels(net, board(), {"cpu": Cpu()}, "latency", 1)
+    planned = plan_with_kernels(Problem(Graph(net), board(), {"cpu": Cpu()}, max_pes=1), "latency")
     sources = generate(net, planned.plan, board(), planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, board(), About(net.name, BUILD_ID), folder / "project")
     (image,) = build_images(project, find_toolchain(), folder / "images")

@@ -175,7 +175,7 @@ def _pinned(net: Net, board: Board, engines: Mapping[str, Accelerator], assignme
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"ops": pins}, file)
         file.flush()
-        planned = plan_as_pinned(net, board, engines, file.name, "latency", None)
+        planned = plan_as_pinned(Problem(Graph(net), board, engines), file.name, "latency")
     return Example(net, board, planned.plan, planned.engines)
 
 

@@ -18,6 +18,8 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.plan.core_plan import plan_around
 from npukit.plan.ir.assignment import Tile
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
@@ -44,7 +46,7 @@ def test_one_pe_is_enough_where_several_do_not_hold_the_network(monkeypatch: pyt
     def refuse(*net: object, **options: object) -> None:
         raise DoesNotFit("several PEs")
 
-    monkeypatch.setattr("npukit.plan.core_plan.plan_network", refuse)
+    monkeypatch.setattr("npukit.plan.core_plan.best_plan", refuse)
     assert fit(pes=4)["pes_used"] == 1
 
 
@@ -65,7 +67,7 @@ def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:
 
 def test_the_reason_of_each_op_in_c_is_its_own() -> None:
     net, pins = two_ops()
-    planned = plan_around(net, load_board("pe-mesh"), {"cpu": Cpu()}, pins, 2)
+    planned = plan_around(Problem(Graph(net), load_board("pe-mesh"), {"cpu": Cpu()}, max_pes=2), pins)
     shared, alone, product = planned.kernels.values()
     assert shared == "plain C: its kernel in assembly wants the whole op on one PE, and 2 PEs share it"
     assert not alone.startswith("plain C")
@@ -76,6 +78,8 @@ def test_the_reason_of_each_op_in_c_is_its_own() -> None:
 def test_a_pe_without_room_for_kernels_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     net, pins = two_ops()
     monkeypatch.setattr("npukit.plan.core_plan.shortfall", lambda board, memory: 1)
-    shared, alone, _ = plan_around(net, load_board("pe-mesh"), {"cpu": Cpu()}, pins, 2).kernels.values()
+    shared, alone, _ = plan_around(
+        Problem(Graph(net), load_board("pe-mesh"), {"cpu": Cpu()}, max_pes=2), pins
+    ).kernels.values()
     assert "2 PEs share it" in shared
     assert alone == "plain C: PE 0 has no room for the code and constants of kernels in assembly"

@@ -24,6 +24,7 @@ from npukit.plan.k_split import worth_trying
 from npukit.plan.planner import plan_with_pins
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import read_pins, with_sums
 from npukit.progress import Silent
 from oracles.plan_execution import Execution
@@ -66,7 +67,7 @@ def test_any_cut_anywhere_equals_the_whole(data: st.DataObject) -> None:
     inputs = [np.random.default_rng(1).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)]
     (wanted,) = run_reference(net, inputs)
     assert np.array_equal(run_reference(cut, inputs)[0], wanted)
-    plan = plan_with_pins(cut, BOARD, engines(BOARD), random_places(cut, data), None)
+    plan = plan_with_pins(Problem(Graph(cut), BOARD, engines(BOARD)), random_places(cut, data))
     assert np.array_equal(Execution(cut, plan).run(inputs)[0], wanted)
 
 

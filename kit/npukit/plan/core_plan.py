@@ -26,19 +26,17 @@ from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PePlan, Plan
 from npukit.plan.planner import (
+    best_plan,
     closest_plan,
     plan_as_batch,
     plan_as_split,
-    plan_network,
     plan_with_pins,
     resident_on_one_pe,
     sequential,
 )
 from npukit.plan.predict.memory import shortfall, with_code
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
-from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
-from npukit.plan.tensors.problem import Tell, silent
+from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import read_pins
 
 PlannedAs = TypeVar("PlannedAs", bound="HasPlan")
@@ -65,31 +63,22 @@ class Planned:
     kernels: Mapping[str, str]
 
 
-def plan_with_kernels(
-    net: Net,
-    board: Board,
-    engines: Engines,
-    objective: str,
-    max_pes: int | None,
-    advice: Advice = NO_ADVICE,
-    tell: Tell = silent,
-) -> Planned:
+def plan_with_kernels(problem: Problem, objective: str, advice: Advice = NO_ADVICE) -> Planned:
     """The better plan for the objective of the one on one PE and the one on the mesh.
 
     Advice is taken for what is to be fast, where it fits.
     """
-    objective = sequential(net, objective)
+    objective = sequential(problem.net, objective)
     taken = NO_ADVICE if objective == "memory" else advice
-    alone = _alone(net, board, engines, objective, max_pes, taken.preference)
-    if alone and (objective == "memory" or max_pes == 1 or not _can_be_shared(net, board)):
+    alone = _alone(problem, objective, taken.preference)
+    if alone and (objective == "memory" or problem.max_pes == 1 or not _can_be_shared(problem.net, problem.board)):
         return alone
 
-    def planned(known: Engines) -> Plan:
-        advised = _as_advised(net, board, known, objective, max_pes, taken)
-        return advised or plan_network(net, board, known, objective=objective, max_pes=max_pes, tell=tell)
+    def planned(known: Problem) -> Plan:
+        return _as_advised(known, objective, taken) or best_plan(known, objective)
 
     try:
-        shared = _on_mesh(net, board, engines, planned, taken.preference)
+        shared = _on_mesh(problem, planned, taken.preference)
     except DoesNotFit:
         if alone is None:
             raise
@@ -116,61 +105,58 @@ def _can_be_shared(net: Net, board: Board) -> bool:
     return board.pe_count > 1 and any(op.engine != CORE for op in net.ops)
 
 
-def _alone(
-    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, preference: CostPreference
-) -> Planned | None:
+def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
-    if objective == "throughput" and board.noc:
+    if objective == "throughput" and problem.board.noc:
         return None
-    for kernels in _choices(net, board.core.type, objective, preference):
-        known = {**engines, Cpu.name: Cpu(kernels, board.core.type)}
-        plan = _with_code(board, _on_one_pe(net, board, known, objective, max_pes), kernels.code_bytes)
+    for kernels in _choices(problem.net, problem.board.core.type, objective, preference):
+        known = _with_core(problem, kernels)
+        plan = _with_code(problem.board, _on_one_pe(known, objective), kernels.code_bytes)
         if plan:
-            return Planned(plan, known, kernels.notes)
+            return Planned(plan, known.engines, kernels.notes)
     return None
 
 
-def _as_advised(
-    net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None, advice: Advice
-) -> Plan | None:
+def _with_core(problem: Problem, kernels: CoreKernels) -> Problem:
+    return problem.with_engines({**problem.engines, Cpu.name: Cpu(kernels, problem.board.core.type)})
+
+
+def _as_advised(problem: Problem, objective: str, advice: Advice) -> Plan | None:
     """The plan with the mapping that tuning found, if it found one and that fits."""
     if advice.splits and objective == "latency":
-        return plan_as_split(net, board, engines, advice.splits, max_pes)
+        return plan_as_split(problem, advice.splits)
     if advice.batch and objective == "throughput":
-        return plan_as_batch(net, board, engines, advice.batch, max_pes)
+        return plan_as_batch(problem, advice.batch)
     return None
 
 
-def plan_as_pinned(
-    net: Net, board: Board, engines: Engines, source: str, objective: str, max_pes: int | None
-) -> Planned:
+def plan_as_pinned(problem: Problem, source: str, objective: str) -> Planned:
     """The plan as a file or a mapper has it (`plan/user_mapping.py`), which speaks of single frames."""
     if objective != "latency":
         raise NpukitError(
             f"plan {source} says where a frame's ops run, which --objective {objective} would change",
             tries=["--objective latency"],
         )
-    return plan_around(net, board, engines, read_pins(source, Graph(net), board), max_pes)
+    return plan_around(problem, read_pins(source, problem.graph, problem.board))
 
 
-def plan_around(net: Net, board: Board, engines: Engines, pins: Assignment, max_pes: int | None) -> Planned:
+def plan_around(problem: Problem, pins: Assignment) -> Planned:
     """The plan with some ops where they are pinned."""
-    return _on_mesh(net, board, engines, lambda known: plan_with_pins(net, board, known, pins, max_pes))
+    return _on_mesh(problem, lambda known: plan_with_pins(known, pins))
 
 
-def _on_mesh(
-    net: Net, board: Board, engines: Engines, planned: Callable[[Engines], Plan], preference: CostPreference = USUAL
-) -> Planned:
+def _on_mesh(problem: Problem, planned: Callable[[Problem], Plan], preference: CostPreference = USUAL) -> Planned:
     """Ops that one PE computes whole, or that only move bytes, have kernels in assembly, if PEs have room for those."""
+    net, board = problem.net, problem.board
     alone = core_kernels_alone(net, preference, board.core.type)
-    with_kernels = {**engines, Cpu.name: Cpu(alone, board.core.type)}
+    with_kernels = _with_core(problem, alone)
     plan = planned(with_kernels)
     fuller = replace(plan, pes=tuple(_with_kernels(net, board, pe, alone) for pe in plan.pes))
     crowded = next((pe.pe for pe in fuller.pes if shortfall(board, pe.memory)), None)
     if crowded is not None:
-        plain = planned(engines)
-        return Planned(plain, engines, dict(_notes(net, plain, alone, crowded)))
-    return Planned(fuller, with_kernels, dict(_notes(net, fuller, alone)))
+        plain = planned(problem)
+        return Planned(plain, problem.engines, dict(_notes(net, plain, alone, crowded)))
+    return Planned(fuller, with_kernels.engines, dict(_notes(net, fuller, alone)))
 
 
 def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
@@ -213,11 +199,11 @@ def _choices(net: Net, core: CoreType, objective: str, preference: CostPreferenc
         yield choose_core_kernels(net, "memory", core=core)
 
 
-def _on_one_pe(net: Net, board: Board, engines: Engines, objective: str, max_pes: int | None) -> Plan:
+def _on_one_pe(problem: Problem, objective: str) -> Plan:
     """The plan on one PE, or what comes closest; with constants streamed only if there are no other PEs to use."""
-    if len(pes_to_use(board, max_pes)) > 1:
-        return resident_on_one_pe(net, board, engines, objective)
-    return closest_plan(net, board, engines, objective=objective, max_pes=1)
+    if len(problem.order) > 1:
+        return resident_on_one_pe(problem, objective)
+    return closest_plan(problem, objective)
 
 
 def _with_code(board: Board, plan: Plan, code_bytes: int) -> Plan | None:

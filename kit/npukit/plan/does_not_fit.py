@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from npukit.accel.engines import AS_ASKED, with_core
-from npukit.accel.interface import Engines
 from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
@@ -47,18 +46,18 @@ class FitReport:
         return self.missing_bytes == 0
 
 
-def fit_report(net: Net, board: Board, engines: Engines, plan: Plan) -> FitReport:
+def fit_report(problem: Problem, plan: Plan) -> FitReport:
     """The report of `npukit fit` on a plan."""
-    missing = missing_bytes(board, plan)
+    missing = missing_bytes(problem.board, plan)
     if not missing:
         return FitReport(plan, 0, "", ())
-    problem = Problem(Graph(net), board, engines, pes_to_use(board, None))
-    return FitReport(plan, missing, _fault(problem, plan), _remedies(problem, plan))
+    without_limit = problem.on(pes_to_use(problem.board, None))
+    return FitReport(plan, missing, _fault(problem, plan), _remedies(without_limit, plan))
 
 
-def refuse_what_does_not_fit(net: Net, board: Board, engines: Engines, plan: Plan) -> None:
+def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
     """DoesNotFit if the memory of any PE is too small."""
-    report = fit_report(net, board, engines, plan)
+    report = fit_report(problem, plan)
     if not report.fits:
         raise DoesNotFit(report.fault, tries=[f"{remedy.what}: {remedy.effect}" for remedy in report.remedies])
 

@@ -20,8 +20,8 @@ from npukit.plan.search.alternatives import Alternatives
 from npukit.plan.search.objectives import completed_plan, fastest_plan, resident_plan, smallest_plan
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order, pes_to_use
-from npukit.plan.tensors.problem import Problem, Tell, silent
+from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.problem import Problem
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
 
@@ -33,14 +33,15 @@ def plan_network(
     *,
     objective: str = "latency",
     max_pes: int | None = None,
-    tell: Tell = silent,
 ) -> Plan:
-    """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on.
+    """The plan of the net on at most `max_pes` live PEs of the board, each op on the engine it is placed on."""
+    return best_plan(Problem(Graph(net), board, engines, max_pes=max_pes), objective)
 
-    Without a limit all PEs of the root's chip may be used; for throughput the other chips do the same.
-    """
-    plan = closest_plan(net, board, engines, objective=objective, max_pes=max_pes, tell=tell)
-    refuse_what_does_not_fit(net, board, engines, plan)
+
+def best_plan(problem: Problem, objective: str) -> Plan:
+    """The best plan for the objective, if one fits. For throughput other chips do as the root's does."""
+    plan = closest_plan(problem, objective)
+    refuse_what_does_not_fit(problem, plan)
     return plan
 
 
@@ -50,27 +51,19 @@ def sequential(net: Net, objective: str) -> str:
     return "latency" if net.states and objective == "throughput" else objective
 
 
-def closest_plan(
-    net: Net,
-    board: Board,
-    engines: Mapping[str, Accelerator],
-    *,
-    objective: str,
-    max_pes: int | None,
-    tell: Tell = silent,
-) -> Plan:
+def closest_plan(problem: Problem, objective: str) -> Plan:
     """The best plan; if none fits, the one that comes closest."""
     if objective not in OBJECTIVES:
         raise NpukitError(f"objective {objective} is not known", tries=[f"one of: {', '.join(OBJECTIVES)}"])
-    objective = sequential(net, objective)
-    if objective == "throughput" and (chips := _chips_to_fill(board, max_pes)):
-        return _on_each_chip(net, board, engines, chips, tell)
-    return OBJECTIVES[objective](Problem(Graph(net), board, engines, pes_to_use(board, max_pes), tell))
+    objective = sequential(problem.net, objective)
+    if objective == "throughput" and (chips := _chips_to_fill(problem.board, problem.max_pes)):
+        return _on_each_chip(problem, chips)
+    return OBJECTIVES[objective](problem)
 
 
-def resident_on_one_pe(net: Net, board: Board, engines: Mapping[str, Accelerator], objective: str) -> Plan:
+def resident_on_one_pe(problem: Problem, objective: str) -> Plan:
     """The plan on the first PE with all constants there, or what comes closest."""
-    return replace(resident_plan(Problem(Graph(net), board, engines, pes_to_use(board, 1))), objective=objective)
+    return replace(resident_plan(problem.on(problem.order[:1])), objective=objective)
 
 
 def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
@@ -80,36 +73,30 @@ def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
     return filled if len(filled) > 1 and filled[0] == 0 else ()
 
 
-def _on_each_chip(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], chips: tuple[int, ...], tell: Tell
-) -> Plan:
-    one = board_of_one(board, chips)
-    plan = densest_plan(Problem(Graph(net), one, engines, pes_in_order(one), tell))
-    refuse_what_does_not_fit(net, one, engines, plan)
-    return on_chips(board, plan, chips)
+def _on_each_chip(problem: Problem, chips: tuple[int, ...]) -> Plan:
+    board = board_of_one(problem.board, chips)
+    one = replace(problem, board=board, order=pes_in_order(board))
+    plan = densest_plan(one)
+    refuse_what_does_not_fit(one, plan)
+    return on_chips(problem.board, plan, chips)
 
 
-def plan_as_split(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], splits: tuple[Split, ...], max_pes: int | None
-) -> Plan | None:
+def plan_as_split(problem: Problem, splits: tuple[Split, ...]) -> Plan | None:
     """The plan of a frame with the ops split so, or None if they cannot be or it does not fit."""
-    return Alternatives(Problem(Graph(net), board, engines, pes_to_use(board, max_pes))).plan(splits)
+    return Alternatives(problem).plan(splits)
 
 
-def plan_as_batch(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], choice: BatchSpec, max_pes: int | None
-) -> Plan | None:
+def plan_as_batch(problem: Problem, choice: BatchSpec) -> Plan | None:
     """The plan of such a batch, or None if it is none of this net or does not fit."""
-    return BatchAlternatives(Problem(Graph(net), board, engines, pes_to_use(board, max_pes)), None).plan(choice)
+    return BatchAlternatives(problem, None).plan(choice)
 
 
-def plan_with_pins(
-    net: Net, board: Board, engines: Mapping[str, Accelerator], pins: Assignment, max_pes: int | None
-) -> Plan:
-    """The plan with some ops where the user wants them, the others on the PEs of those, or on the first `max_pes`."""
-    order = pes_in_order(board)
+def plan_with_pins(problem: Problem, pins: Assignment) -> Plan:
+    """The plan with some ops where the user wants them, the others on the PEs of those, or on as many as are asked."""
+    order = pes_in_order(problem.board)
     named = {tile.pe for tiles in pins.values() for tile in tiles}
-    free = order[:max_pes] if max_pes else [pe for pe in order if pe in named] or order[:1]
-    plan = completed_plan(Problem(Graph(net), board, engines, free), pins)
-    refuse_what_does_not_fit(net, board, engines, plan)
+    free = order[: problem.max_pes] if problem.max_pes else [pe for pe in order if pe in named] or order[:1]
+    around = problem.on(free)
+    plan = completed_plan(around, pins)
+    refuse_what_does_not_fit(around, plan)
     return plan

@@ -81,7 +81,8 @@ def test_a_state_lies_where_it_was_read() -> None:
 
 
 def test_throughput_of_a_stream_is_that_of_frames_one_by_one() -> None:
-    latency, throughput = (plan_with_kernels(NET, BOARD, ENGINES, each, 4).plan for each in ("latency", "throughput"))
+    problem = Problem(Graph(NET), BOARD, ENGINES, max_pes=4)
+    latency, throughput = (plan_with_kernels(problem, each).plan for each in ("latency", "throughput"))
     assert throughput.frames == 1
     assert [pe.steps for pe in throughput.pes] == [pe.steps for pe in latency.pes]
 

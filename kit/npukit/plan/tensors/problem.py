@@ -10,7 +10,7 @@ from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.pe_order import pes_to_use
 
 Tell = Callable[[str], None]
 """Takes how far a search has come, for whoever waits."""
@@ -29,9 +29,10 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A graph of ops, the board and the engines that run them, and the PEs they may use: all live ones unless given.
+    """A graph of ops, the board and the engines that run them, and the PEs they may use.
 
-    PEs that follow each other in `order` are neighbours on the mesh.
+    PEs that follow each other in `order` are neighbours on the mesh. Unless given they are the first live ones, at most
+    `max_pes`; without a limit, those of the root's chip, and other chips may do the same.
     """
 
     graph: Graph
@@ -40,9 +41,10 @@ class Problem:
     order: Sequence[int] = ()
     tell: Tell = silent
     work: Work = field(default_factory=Work)
+    max_pes: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", tuple(self.order or pes_in_order(self.board)))
+        object.__setattr__(self, "order", tuple(self.order or pes_to_use(self.board, self.max_pes)))
 
     @property
     def net(self) -> Net:
@@ -50,7 +52,10 @@ class Problem:
 
     def on(self, order: Sequence[int]) -> Problem:
         """The same on other PEs."""
-        return replace(self, order=order)
+        return replace(self, order=order, max_pes=len(order))
+
+    def with_engines(self, engines: Engines) -> Problem:
+        return replace(self, engines=engines)
 
     def cost(self, op: Op, box: Box) -> Cost:
         """The cost of a tile of an op on its engine."""
