@@ -21,9 +21,9 @@ from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
 from npukit.net.importer.loops import load_kernels
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN
-from npukit.plan.search.tuned_choices import SPACIOUS, spelled, splits_of, worth_of
+from npukit.plan.search.tuned_choices import MEMORY_RELAXED, spelled, splits_of, worth_of
 from npukit.project.build_folder import GOLDEN, Build
-from npukit.tuner import knobs, loop_searches
+from npukit.tuner import loop_searches, search_space
 from npukit.tuning import VARIABLE, Database, TuningRecord, default_path, load_database
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
@@ -108,7 +108,7 @@ def test_what_cannot_be_tuned_is_named(
     (own.folder / "npukit.json").write_text(json.dumps(told))
     with pytest.raises(NpukitError, match="a mapping of your own"):
         api.tune(own.folder)
-    monkeypatch.setattr("npukit.tuner.session.knobs_of", lambda build, kernels: [])
+    monkeypatch.setattr("npukit.tuner.session.search_space", lambda build, kernels: [])
     with pytest.raises(NpukitError, match="nothing to tune"):
         api.tune(on_core.folder)
     assert not found.exists()
@@ -127,10 +127,12 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
     whole: int, exact: bool, in_float: Build, found: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each kernel alone may be faster and the whole slower."""
-    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
-    monkeypatch.setattr(knobs, "WORTHS", ())
-    layers = [name for knob in knobs.knobs_of(in_float, load_kernels(in_float.folder)) for name in knob.layers]
+    monkeypatch.setattr(search_space, "WORTHS", ())
+    layers = [
+        name for each in search_space.search_space(in_float, load_kernels(in_float.folder)) for name in each.layers
+    ]
     baseline = Trial("cycles", 100, dict.fromkeys(layers, 100), True)
     better = Trial("cycles", 100, dict.fromkeys(layers, 50), exact)
     trials = iter((baseline, better, replace(better, cost=whole)))
@@ -160,11 +162,11 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One kernel fits with no other one that is changed, and its outputs are not those of the build before."""
-    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4),))
+    monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
-    others = knobs.knobs_of(in_float, load_kernels(in_float.folder))
-    odd = others.pop(next(place for place, knob in enumerate(others) if "conv2d" in knob.what))
-    layers = [name for knob in (odd, *others) for name in knob.layers]
+    others = search_space.search_space(in_float, load_kernels(in_float.folder))
+    odd = others.pop(next(place for place, each in enumerate(others) if "conv2d" in each.what))
+    layers = [name for each in (odd, *others) for name in each.layers]
     wrong = copied(in_float, tmp_path / "wrong")
     arrays = dict(np.load(wrong.folder / GOLDEN))
     np.savez(wrong.folder / GOLDEN, **{**arrays, "out0": np.nextafter(arrays["out0"], np.float32(9))})
@@ -192,7 +194,7 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
     assert api.tune(in_float.folder).after == 50
     records = load_database(found).records
     assert records[odd.key].choice == odd.usual
-    assert {records[knob.key].choice for knob in others} == {str(Blocking(0, 4))}
+    assert {records[each.key].choice for each in others} == {str(Blocking(0, 4))}
     assert all(str(Blocking(0, 4)) in record.tried for record in records.values())
 
 
@@ -200,7 +202,7 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model is not asked for: the build folder is enough."""
-    monkeypatch.setattr(knobs, "BLOCKINGS", (Blocking(0, 4, 1, 1, 2),))
+    monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4, 1, 1, 2),))
     monkeypatch.setattr(loop_searches, "TRIALS", 0)
     before = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)
 
@@ -221,7 +223,7 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
 def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_search(
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(knobs, "BLOCKINGS", ())
+    monkeypatch.setattr(search_space, "BLOCKINGS", ())
     monkeypatch.setattr(loop_searches, "TRIALS", 2)
     built = copied(in_float, tmp_path / "out")
     before = api.run(built.folder, inputs=built.folder / GOLDEN)
@@ -239,7 +241,9 @@ def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_se
 
 
 def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: Path, tmp_path: Path) -> None:
-    key = next(knob.key for knob in knobs.knobs_of(in_float, load_kernels(in_float.folder)) if "conv2d" in knob.what)
+    key = next(
+        each.key for each in search_space.search_space(in_float, load_kernels(in_float.folder)) if "conv2d" in each.what
+    )
     Database({key: TuningRecord("conv2d", "tiles 1x3x1x1/7x1x1", 1, 2)}).save(found)
     with pytest.raises(NpukitError, match="is no arrangement of these loops") as caught:
         api.build(FLOAT, output=tmp_path / "out", options=IN_FLOAT)
@@ -249,12 +253,12 @@ def test_a_tiling_that_is_not_of_these_loops_is_refused(in_float: Build, found: 
 def test_an_int8_network_on_the_core_is_never_slower_and_the_next_build_is_the_same(
     on_core: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(knobs, "WORTHS", ("code 0",))
+    monkeypatch.setattr(search_space, "WORTHS", ("code 0",))
     built = copied(on_core, tmp_path / "out")
     tuned = api.tune(built.folder)
-    assert tuned.trials == 2, "another worth of a byte of code, and spacious layouts"
+    assert tuned.trials == 2, "another worth of a byte of code, and memory-relaxed layouts"
     assert tuned.after <= tuned.before
-    assert SPACIOUS in load_database(found).records[tuned_whole(found)].tried
+    assert MEMORY_RELAXED in load_database(found).records[tuned_whole(found)].tried
     following = api.build(INT8, output=tmp_path / "next", options=ON_CORE)
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 
@@ -270,7 +274,7 @@ def test_a_mapping_is_never_slower_and_the_next_build_has_it(
     monkeypatch.setattr("npukit.plan.search.alternatives.WEIGHTS", (1.0,))
     monkeypatch.setattr("npukit.plan.search.neighbours.WIDTH", 2)
     monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
-    monkeypatch.setattr(knobs, "WORTHS", ())
+    monkeypatch.setattr(search_space, "WORTHS", ())
     options = api.Options(pes=4)
     built = api.build(INT8, output=tmp_path / "out", options=options)
     tuned = api.tune(built.folder)
@@ -284,7 +288,7 @@ def test_a_mapping_is_never_slower_and_the_next_build_has_it(
 def test_a_round_is_never_slower_and_the_next_build_has_it(
     found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(knobs, "WORTHS", ())
+    monkeypatch.setattr(search_space, "WORTHS", ())
     monkeypatch.setattr("npukit.tuner.mappings.MEASURED_LAST", 1)
     monkeypatch.setattr("npukit.tuner.mappings.MappingSearch._improved", lambda search: False)
     options = api.Options(pes=2, objective="throughput")
@@ -299,8 +303,8 @@ def test_a_round_is_never_slower_and_the_next_build_has_it(
 def test_findings_of_others_are_merged_and_used_without_a_trial(on_core: Build, found: Path, tmp_path: Path) -> None:
     built = copied(on_core, tmp_path / "out")
     theirs = tmp_path / "theirs.json"
-    keys = {knob.key: knob for knob in knobs.knobs_of(built, {}) if knob.layers}
-    Database({key: TuningRecord(knob.what, "code 0", 1, 2, ("code 0",)) for key, knob in keys.items()}).save(theirs)
+    keys = {each.key: each for each in search_space.search_space(built, {}) if each.layers}
+    Database({key: TuningRecord(each.what, "code 0", 1, 2, ("code 0",)) for key, each in keys.items()}).save(theirs)
     tuned = api.tune(built.folder, budget_seconds=0, merge=[theirs])
     assert tuned.trials == 0
     assert load_database(found).records.keys() == keys.keys()

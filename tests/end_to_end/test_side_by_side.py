@@ -58,7 +58,7 @@ def test_each_is_run_and_timed_by_its_name(folder: Path, tmp_path: Path) -> None
         (scores,) = api.run(folder / name, inputs=tmp_path / "few.npz")
         assert (scores.reshape(10, -1).argmax(1) == cases["labels"][:10]).all()
     for measured in api.bench_networks(folder, frames=1).values():
-        alone, together = measured.alone.interval_cycles, measured.company_interval_cycles
+        alone, together = measured.alone.interval_cycles, measured.coresident_interval_cycles
         assert alone
         assert together
         assert 0.99 * alone < together < 1.2 * alone

@@ -112,12 +112,12 @@ NO_KERNELS = CoreKernels({}, {}, {}, 0)
 class CostPreference:
     """The cost preference of a choice of kernels.
 
-    `code_worth` says of ops by name how many times as much as usual a byte of their code must save. `spacious` takes
-    the fastest layouts though others nearly as fast would save a quarter of the memory.
+    `code_worth` says of ops by name how many times as much as usual a byte of their code must save. `memory_relaxed`
+    takes the fastest layouts though others nearly as fast would save a quarter of the memory.
     """
 
     code_worth: Mapping[str, float] = field(default_factory=dict)
-    spacious: bool = False
+    memory_relaxed: bool = False
 
 
 USUAL = CostPreference()
@@ -144,8 +144,8 @@ def _chosen(net: Net, objective: str, preference: CostPreference) -> tuple[Mappi
     found = core_nodes(net)
     nodes, goal = found.nodes, "memory" if objective == "memory" else "latency"
     worth = {i: preference.code_worth[owner] for i, owner in enumerate(found.owners) if owner in preference.code_worth}
-    spacious = preference.spacious and goal == "latency"
-    choice = choose(nodes, code_worth=worth) if spacious else choose_thriftily(nodes, goal, worth)
+    memory_relaxed = preference.memory_relaxed and goal == "latency"
+    choice = choose(nodes, code_worth=worth) if memory_relaxed else choose_thriftily(nodes, goal, worth)
     zeros = {op.name: quantization(net, op.output).zero_point for op in net.ops if op.name in found.owners}
     refused = {found.owners[call.node]: _refusal(call) for call in choice.calls if not call.kernel}
     return dict(_by_op(found, choice, zeros)), {**found.reasons, **refused}

@@ -30,10 +30,10 @@ class CoresidentBench:
     """A network's figures alone, and between its frames while all the others of the board run theirs."""
 
     alone: Bench
-    company_interval_cycles: int | None
+    coresident_interval_cycles: int | None
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.alone.to_json(), "company_interval_cycles": self.company_interval_cycles}
+        return {**self.alone.to_json(), "coresident_interval_cycles": self.coresident_interval_cycles}
 
 
 def validate_coresident(

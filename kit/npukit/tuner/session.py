@@ -22,19 +22,19 @@ from npukit.parallel import apart
 from npukit.plan.search.tuned_choices import Advice
 from npukit.progress import Progress, Silent
 from npukit.project.build_folder import GOLDEN, Build, replace_build
-from npukit.tuner.knobs import OWN_BATCH, OWN_SPLITS, Knob, Recipe, alternatives_of, knobs_of
 from npukit.tuner.loop_searches import LoopSearches
 from npukit.tuner.mappings import MappingSearch
+from npukit.tuner.search_space import OWN_BATCH, OWN_SPLITS, Parameter, Recipe, alternatives_of, search_space
 from npukit.tuning import Database, TuningRecord, load_database
 
 BuildAgain = Callable[[Build, Net, Advice, Path, Progress], Build]
 Choices = Mapping[str, str]
-"""The choice of each knob, by its key."""
+"""The choice of each parameter, by its key."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """One knob's best."""
+    """One parameter's best."""
 
     name: str
     layers: tuple[str, ...]
@@ -70,8 +70,8 @@ class Tuner:
         if build.manifest.coresident:
             raise NpukitError(f"{build.folder} shares its board with others", tries=["tune a build of it alone"])
         self._build, self._net, self._loops = build, build.net(), _checked_kernels(build)
-        self._knobs = {knob.key: knob for knob in knobs_of(build, self._loops)}
-        if not self._knobs:
+        self._parameters = {parameter.key: parameter for parameter in search_space(build, self._loops)}
+        if not self._parameters:
             raise NpukitError(
                 f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, {_no_mapping(build)}",
                 tries=["npukit build --pes 4", "npukit build --engine cpu"],
@@ -99,27 +99,29 @@ class Tuner:
                 self._learn(baseline, choices, trial)
                 best = min(best, trial.cost) if trial.exact else best
         after = self._finish(baseline)
-        chosen = tuple(self._chosen(knob, baseline) for knob in self._knobs.values())
+        chosen = tuple(self._chosen(parameter, baseline) for parameter in self._parameters.values())
         seconds = round(monotonic() - started, 1)
         return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
 
     def _proposals(self, deadline: float, baseline: Trial) -> Iterator[Choices]:
-        """Proposals not tried yet: the next choice of all knobs that layers measure, at once; then the frame's."""
-        yield from self._together([knob for knob in self._knobs.values() if knob.layers])
+        """Proposals not tried yet: the next choice of all parameters that layers measure, at once; then the frame's."""
+        yield from self._together([parameter for parameter in self._parameters.values() if parameter.layers])
         if self._loops:
             self._searches = LoopSearches(
-                self._loops, lambda key: self._record(self._knobs[key], baseline), baseline.cost
+                self._loops, lambda key: self._record(self._parameters[key], baseline), baseline.cost
             )
             yield from self._searches.proposals(deadline)
-        for knob in (each for each in self._knobs.values() if not each.layers):
-            yield from self._together([knob])
-            if knob.usual in (OWN_SPLITS, OWN_BATCH):
+        for parameter in (each for each in self._parameters.values() if not each.layers):
+            yield from self._together([parameter])
+            if parameter.usual in (OWN_SPLITS, OWN_BATCH):
                 search = MappingSearch(alternatives_of(self._build, self._net), deadline, self._progress)
-                yield from ({knob.key: s} for s in search.proposals() if s not in self._tried_of(knob.key))
+                yield from ({parameter.key: s} for s in search.proposals() if s not in self._tried_of(parameter.key))
 
-    def _together(self, knobs: Sequence[Knob]) -> Iterator[Choices]:
-        for place in range(max((len(knob.choices) for knob in knobs), default=0)):
-            wanted = {knob.key: knob.choices[place] for knob in knobs if place < len(knob.choices)}
+    def _together(self, parameters: Sequence[Parameter]) -> Iterator[Choices]:
+        for place in range(max((len(parameter.choices) for parameter in parameters), default=0)):
+            wanted = {
+                parameter.key: parameter.choices[place] for parameter in parameters if place < len(parameter.choices)
+            }
             fresh = {key: choice for key, choice in wanted.items() if choice not in self._tried_of(key)}
             if fresh:
                 yield fresh
@@ -162,19 +164,19 @@ class Tuner:
 
     def _built(self, choices: Choices, folder: Path) -> Build:
         """The build with these choices, and the best known of the others."""
-        recipe = Recipe({key: choices.get(key) or self._best(knob) for key, knob in self._knobs.items()})
+        recipe = Recipe({key: choices.get(key) or self._best(parameter) for key, parameter in self._parameters.items()})
         net = recipe.net(self._net, self._loops)
-        return self._build_again(self._build, net, recipe.advice(self._knobs.values()), folder, Silent())
+        return self._build_again(self._build, net, recipe.advice(self._parameters.values()), folder, Silent())
 
-    def _best(self, knob: Knob) -> str:
-        return self._database.choice(knob.key) or knob.usual
+    def _best(self, parameter: Parameter) -> str:
+        return self._database.choice(parameter.key) or parameter.usual
 
     def _learn(self, baseline: Trial, choices: Choices, trial: Trial) -> None:
-        """Records a trial's cost for each knob; kept at once, so that nothing is lost when the search is broken off."""
+        """Records a trial's cost for each parameter; kept at once, so that nothing is lost if the search ends."""
         learnt = {}
         for key, choice in choices.items():
-            knob = self._knobs[key]
-            known, cost = self._record(knob, baseline), _cost(knob, trial)
+            parameter = self._parameters[key]
+            known, cost = self._record(parameter, baseline), _cost(parameter, trial)
             best = replace(known, choice=choice, cost=cost) if trial.exact and cost < known.cost else known
             learnt[key] = replace(best, tried=(*known.tried, choice))
             if self._searches and trial.exact:
@@ -185,9 +187,9 @@ class Tuner:
         self._database = database
         self._database.save(self._path)
 
-    def _record(self, knob: Knob, baseline: Trial) -> TuningRecord:
-        cost = _cost(knob, baseline)
-        return self._database.records.get(knob.key) or TuningRecord(knob.what, knob.usual, cost, cost)
+    def _record(self, parameter: Parameter, baseline: Trial) -> TuningRecord:
+        cost = _cost(parameter, baseline)
+        return self._database.records.get(parameter.key) or TuningRecord(parameter.what, parameter.usual, cost, cost)
 
     def _finish(self, baseline: Trial) -> int:
         """All the best together. If that is no gain after all, not exact, or does not fit, nothing stays."""
@@ -204,14 +206,16 @@ class Tuner:
     def _forget(self) -> None:
         """Forgets the choices; what was tried stays known."""
         kept = {
-            key: replace(each, choice=self._knobs[key].usual, cost=each.before) if key in self._knobs else each
+            key: replace(each, choice=self._parameters[key].usual, cost=each.before)
+            if key in self._parameters
+            else each
             for key, each in self._database.records.items()
         }
         self._keep(Database(kept))
 
-    def _chosen(self, knob: Knob, baseline: Trial) -> Chosen:
-        found = self._record(knob, baseline)
-        return Chosen(knob.what, knob.layers, found.choice, _cost(knob, baseline), found.cost)
+    def _chosen(self, parameter: Parameter, baseline: Trial) -> Chosen:
+        found = self._record(parameter, baseline)
+        return Chosen(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
 
 
 def _checked_kernels(build: Build) -> Mapping[str, Kernel]:
@@ -235,5 +239,5 @@ def _no_mapping(build: Build) -> str:
     return "no mesh"
 
 
-def _cost(knob: Knob, trial: Trial) -> int:
-    return sum(trial.layers.get(name, 0) for name in knob.layers) if knob.layers else trial.cost
+def _cost(parameter: Parameter, trial: Trial) -> int:
+    return sum(trial.layers.get(name, 0) for name in parameter.layers) if parameter.layers else trial.cost

@@ -85,7 +85,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
 
 def _network_row(name: str, measured: CoresidentBench) -> tuple[str, ...]:
     alone = measured.alone
-    cycles = (alone.latency_cycles, alone.interval_cycles, measured.company_interval_cycles)
+    cycles = (alone.latency_cycles, alone.interval_cycles, measured.coresident_interval_cycles)
     return name, *map(_number, cycles), f"{alone.instructions:,}", f"{alone.macs_per_cycle or 0:g}"
 
 

@@ -1,6 +1,6 @@
 """The advice of tuning: by kernels and shapes for the core, by whole networks for the PEs of a board.
 
-A tuning record's choice is a text for people: `code 0.25`, `spacious`, `splits 1x2x1x8 1x1x1x16`, or a batch
+A tuning record's choice is a text for people: `code 0.25`, `memory-relaxed`, `splits 1x2x1x8 1x1x1x16`, or a batch
 (`plan/batch/batch_spec.py`).
 """
 
@@ -19,7 +19,7 @@ from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.tuning import Database
 
-CODE, SPACIOUS, SPLITS = "code", "spacious", "splits"
+CODE, MEMORY_RELAXED, SPLITS = "code", "memory-relaxed", "splits"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def advice_of(worth: Mapping[str, float], whole: str) -> Advice:
     """The advice of the worth of a byte of each op's code, and the choice for the whole network."""
     splits = splits_of(whole) if whole.startswith(SPLITS) else ()
     wanted = BatchSpec.parse(whole) if whole.startswith(BATCHES) else None
-    return Advice(CostPreference(worth, spacious=whole == SPACIOUS), splits, wanted)
+    return Advice(CostPreference(worth, memory_relaxed=whole == MEMORY_RELAXED), splits, wanted)
 
 
 def core_ops(net: Net) -> list[Op]:

@@ -18,7 +18,7 @@ from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.search.alternatives import Alternatives
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import (
-    SPACIOUS,
+    MEMORY_RELAXED,
     Advice,
     advice_of,
     core_ops,
@@ -36,13 +36,13 @@ BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 
 """Blockings that are often good and fit most loops; MetaSchedule goes on from there, kernel by kernel."""
 USUAL_CODE, WORTHS = "code 1", ("code 0.25", "code 0")
 """Prices of a byte of code, as multiples of the usual one."""
-THRIFTY = "thrifty"
-"""The layouts of a network on one core that save memory. The alternative is `spacious`."""
+MEMORY_SAVING = "memory-saving"
+"""The layouts of a network on one core that save memory. The alternative is `memory-relaxed`."""
 OWN_SPLITS, OWN_BATCH = "the planner's own splits", "the planner's own batch"
 
 
 @dataclass(frozen=True)
-class Knob:
+class Parameter:
     """One thing to choose. `layers` are those that its choice is measured by; none stands for the whole frame."""
 
     key: str
@@ -52,7 +52,7 @@ class Knob:
     layers: tuple[str, ...] = ()
 
 
-def knobs_of(build: Build, kernels: Mapping[str, Kernel]) -> list[Knob]:
+def search_space(build: Build, kernels: Mapping[str, Kernel]) -> list[Parameter]:
     """The choices of a build with these kernels of TVM's; none if there is nothing to choose."""
     net = build.net()
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
@@ -62,32 +62,32 @@ def knobs_of(build: Build, kernels: Mapping[str, Kernel]) -> list[Knob]:
     return found
 
 
-def _loops(key: str, kernel: Kernel) -> Knob:
-    return Knob(key, kernel.name, str(AS_WRITTEN), tuple(map(str, BLOCKINGS)), kernel.layers)
+def _loops(key: str, kernel: Kernel) -> Parameter:
+    return Parameter(key, kernel.name, str(AS_WRITTEN), tuple(map(str, BLOCKINGS)), kernel.layers)
 
 
-def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterable[Knob]:
-    """Kernels in assembly that occur, one knob for each kind and shape."""
+def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterable[Parameter]:
+    """Kernels in assembly that occur, one parameter for each kind and shape."""
     assembled = {row["name"] for row in summary["ops"] if not (row["kernel"] or "plain C").startswith("plain C")}
     by_key: dict[str, list[Op]] = {}
     for op in core_ops(net):
         if op.name in assembled:
             by_key.setdefault(kernel_key(net, op, board), []).append(op)
     for key, ops in by_key.items():
-        yield Knob(key, kernel_name(net, ops[0], board), USUAL_CODE, WORTHS, tuple(op.name for op in ops))
+        yield Parameter(key, kernel_name(net, ops[0], board), USUAL_CODE, WORTHS, tuple(op.name for op in ops))
 
 
-def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Knob]:
+def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
     """Layouts between kernels, if it is all on one core; the mapping of a frame, if several PEs share it."""
     plan, options = build.plan(), build.manifest.options
     key = network_key(net, build.board, options.get("objective", "latency"), options.get("pes"))
     what = f"{net.name} on {len(plan.pes)} PEs of {build.board.name}"
     if layouts and len(plan.pes) == 1 and all(op.engine == CORE for op in net.ops):
-        yield Knob(key, what.replace(" 1 PEs", " one PE"), THRIFTY, (SPACIOUS,))
+        yield Parameter(key, what.replace(" 1 PEs", " one PE"), MEMORY_SAVING, (MEMORY_RELAXED,))
     if len(plan.pes) > 1 and plan.objective == "latency" and plan.frames == 1 and not plan.streams:
-        yield Knob(key, what, OWN_SPLITS, ())
+        yield Parameter(key, what, OWN_SPLITS, ())
     if 1 < len(plan.pes) <= SMALL_MESH and plan.objective == "throughput" and plan.frames > 1 and len(plan.chips) <= 1:
-        yield Knob(key, f"batches of {what}", OWN_BATCH, ())
+        yield Parameter(key, f"batches of {what}", OWN_BATCH, ())
 
 
 def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
@@ -102,18 +102,18 @@ def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A choice for each knob, by key."""
+    """A choice for each parameter, by key."""
 
     choices: Mapping[str, str]
 
-    def advice(self, knobs: Iterable[Knob]) -> Advice:
+    def advice(self, parameters: Iterable[Parameter]) -> Advice:
         worth: dict[str, float] = {}
         whole = ""
-        for knob in knobs:
-            choice = self.choices[knob.key]
-            if knob.usual == USUAL_CODE:
-                worth |= dict.fromkeys(knob.layers, worth_of(choice))
-            whole = whole if knob.layers else choice
+        for parameter in parameters:
+            choice = self.choices[parameter.key]
+            if parameter.usual == USUAL_CODE:
+                worth |= dict.fromkeys(parameter.layers, worth_of(choice))
+            whole = whole if parameter.layers else choice
         return advice_of({op: each for op, each in worth.items() if each != 1}, whole)
 
     def net(self, net: Net, kernels: Mapping[str, Kernel]) -> Net:
