@@ -45,7 +45,9 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     engines = with_core(plugins_of(BOARD))
     net = in_overlapping_order(assign_engines(bottlenecks(), engines), engines)
     groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
-    wanted = Batch(groups, Pipeline(interleaved=2), StreamWeights(frozenset(op.name for op in net.ops)))
+    wanted = Batch(
+        groups, Pipeline(interleaved=2), StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES)
+    )
     plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
@@ -83,7 +85,9 @@ def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch
         LatencySearch(Problem(Graph(net), BOARD, engines, pes), QUICK, fetched=True) for pes in ((0, 1), (2, 3))
     )
     groups = tuple(search.best() for search in searches)
-    wanted = Batch(groups, Pipeline(micro_batches=3), StreamWeights(frozenset(op.name for op in net.ops)))
+    wanted = Batch(
+        groups, Pipeline(micro_batches=3), StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES)
+    )
     plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
@@ -109,7 +113,7 @@ def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: 
     small = Batch(
         (group,),
         Pipeline(micro_batches=3),
-        StreamWeights(frozenset(op.name for op in net.ops), tiles=2),
+        StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES, 2),
     )
     plan = emit_batch(
         Problem(Graph(net), BOARD, engines), replace(small, stream=replace(small.stream, room=0, prefetch_distance=2))
@@ -136,7 +140,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     net = in_overlapping_order(assign_engines(b.net(b.conv(x, 64)), engines), engines)
     boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, (1, 1, 1, 4), (1, 1, 1, 16))) for op in net.ops}
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
-    wanted = Batch((group,), Pipeline(micro_batches=3), StreamWeights(frozenset(boxes)))
+    wanted = Batch((group,), Pipeline(micro_batches=3), StreamWeights(frozenset(boxes), WEIGHT_TILE_BYTES))
     plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     made = gather(net, plan, plan.pes[1], engines)
     (table,) = [record for record in made.records if record.symbol == TABLE]
