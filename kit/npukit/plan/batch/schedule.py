@@ -81,7 +81,7 @@ class Schedule:
     regions: Mapping[int, Regions]
     places: Sequence[Place]
     residence: Residence
-    """Which weight tiles are in memory together."""
+    """The weight tiles that are in memory together."""
 
 
 def scheduled(problem: Problem, wanted: Batch) -> Schedule:
