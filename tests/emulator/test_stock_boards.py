@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from npukit.project.image import Image
 
 from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.board.board import known_boards, load_board
 from npukit.emulator.builtin import CONSOLES, Emulator
+from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.emulator.faults import CoreFault
+from npukit.errors import NpukitError
 from npukit.link.session import Session
+from npukit.project.images.image import Image
 from project.identity import BUILD_ID
 from project.test_on_qemu import built_with
 
@@ -39,6 +41,11 @@ def test_a_board_starts_again_and_computes(board: str, tmp_path: Path) -> None:
         before = session.run()
         session.reset()
         assert session.run().cycles == pytest.approx(before.cycles, abs=50)
+
+
+def test_a_core_that_gdb_is_not_shown_is_refused() -> None:
+    with pytest.raises(NpukitError, match="shows gdb no RV32IMC"):
+        DebuggedEmulator(load_board("riscv-virt"), [], {}, b"", Debugger(0, 3333))
 
 
 @pytest.mark.parametrize(("board", "register"), [("mps2-an505", "r0="), ("riscv-virt", "a0=")])
