@@ -14,6 +14,7 @@ from onnx_models import Graph, saved
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
+from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import run_reference
 from oracles.onnx_runtime import run_onnx
 
@@ -223,6 +224,16 @@ def test_product_of_activations(tmp_path: Path) -> None:
     graph.node("MatMul", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.02, -3)], "r")
     graph.quantized("r", 0.2, 1, "y")
     compared(graph, tmp_path, a=int8(18, 2, 3, 4, 5), b=int8(19, 2, 3, 5, 6))
+
+
+def test_matrices_of_a_product_are_rows_of_an_image(tmp_path: Path) -> None:
+    """So that PEs may share them, and the rows of each."""
+    graph = Graph()
+    graph.node("MatMul", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.02, -3)], "r")
+    graph.quantized("r", 0.2, 1, "y")
+    net = compared(graph, tmp_path, a=int8(18, 3, 4, 5), b=int8(19, 3, 5, 6))
+    (product,) = (op for op in net.ops if op.kind == "matmul")
+    assert cuttable_axes(net, product) == (1, 2, 3)
 
 
 def test_attention_head(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from npukit.accel.core_moves import LOOSE_BYTES, Moves, moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
+from npukit.accel.core_rows import Rows, rows_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import Call, Choice, Node, choose, choose_thriftily
@@ -91,13 +92,13 @@ class OpKernels:
 
 @dataclass(frozen=True)
 class CoreKernels:
-    """The ops that have kernels, for all of their output, or for any box of it if they only move bytes.
+    """The ops that have kernels, for all of their output, or for any box of it: `moves`, and ops over rows.
 
     `notes` says of every op for the core which those are, or why it has none.
     """
 
     ops: Mapping[str, OpKernels]
-    moves: Mapping[str, Moves]
+    moves: Mapping[str, Moves | Rows]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -128,7 +129,7 @@ def choose_core_kernels(
 ) -> CoreKernels:
     """Chooses kernels and layouts for the ops of a net on the core that together are fast, or small."""
     ops, reasons = _chosen(net, objective, preference) if core.assembly == "all" else ({}, _without_dsp(net, core))
-    moves = {} if core.assembly == "none" else dict(_moves(net))
+    moves = {} if core.assembly == "none" else dict(_moves(net, core))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
     code = {each.name: each.bytes for made in ops.values() for each in made.codes}
     for op in net.ops:
@@ -171,10 +172,11 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
     )
 
 
-def _moves(net: Net) -> Iterator[tuple[str, Moves]]:
-    """The core's ops that move or map bytes alone: the choice of layouts leaves their tensors dense."""
+def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, Moves | Rows]]:
+    """The core's ops that have routines for any box: the choice of layouts leaves their tensors dense."""
     for op in net.ops:
-        if op.engine == CORE and (made := moves_of(net, op)):
+        rows = rows_of(net, op) if core.assembly == "all" else None
+        if op.engine == CORE and (made := moves_of(net, op) or rows):
             yield op.name, made
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Shape
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Padding, Pair, Softmax
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Padding, Pair
 from npukit.net.tensor import Quantization, Tensor
 
 Generator = np.random.Generator
@@ -142,11 +142,6 @@ def add(shape: Shape, scales: tuple[float, float, float], zeros: tuple[int, int,
 def pool(kind: str, shape: Shape, window: Pair, strides: Pair) -> Layer:
     made = {"average": AveragePool, "max": MaxPool}[kind](window, strides)
     return one_op(made, [(shape, 1.0, 0)], ((*windows(shape, window, strides, NO_PADDING), shape[2]), 1.0, 0))
-
-
-def softmax(rows: int, length: int, scale: float) -> Layer:
-    shape = (1, rows, length)
-    return one_op(Softmax(), [(shape, scale, 0)], (shape, 1 / 256, -128))
 
 
 def windows(shape: Shape, window: Pair, strides: Pair, padding: Padding, dilation: Pair = (1, 1)) -> Pair:

@@ -14,8 +14,9 @@ from npukit.accel.cortex_m.kernel import source
 from npukit.accel.cortex_m.network import INPUT, Node, choose, choose_thriftily
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
-from npukit.net.net import CORE
+from npukit.net.net import CORE, Net
 from npukit.net.passes.dead_channels import without_dead_channels
+from npukit.net.reference import evaluate
 
 # Instructions of TensorFlow Lite Micro with CMSIS-NN (benchmarks/core/cortex_m4.py), the share of them that is allowed,
 # and its bytes of RAM: arena and stack.
@@ -28,9 +29,21 @@ PEERS = {
 
 
 @cache
-def nodes(name: str) -> tuple[Node, ...]:
+def network(name: str) -> Net:
     net = without_dead_channels(load_net_from_model(models() / f"{name}.tflite"))
-    return core_nodes(net.with_ops(tuple(op.placed(CORE) for op in net.ops))).nodes
+    return net.with_ops(tuple(op.placed(CORE) for op in net.ops))
+
+
+def nodes(name: str) -> tuple[Node, ...]:
+    return core_nodes(network(name)).nodes
+
+
+def finished(net: Net, values: np.ndarray) -> np.ndarray:
+    """The softmax of what such kernels leave, if it is the last op: that is not one of them."""
+    last = net.ops[-1]
+    if last.kind != "softmax":
+        return values
+    return evaluate(net.alone(last), [values.reshape(net.tensor(last.output).shape)])[last.output].ravel()
 
 
 @pytest.mark.parametrize("objective", ["latency", "memory"])
@@ -42,7 +55,7 @@ def test_a_network_equals_the_golden_outputs(name: str, objective: str):
     for case in (0, 1):
         got, instructions = laboratory.run_network(choice, golden["in0"][case])
         want = golden["out0_tflm" if "out0_tflm" in golden else "out0"][case]
-        np.testing.assert_array_equal(got.view(np.int8), want.ravel())
+        np.testing.assert_array_equal(finished(network(name), got.view(np.int8)), want.ravel())
         assert instructions == choice.instructions
     assert choice.instructions <= (share if objective == "latency" else 0.45) * peer
 

@@ -9,19 +9,7 @@ from functools import cached_property
 from npukit.accel.cortex_m.layout import Layout, Shape
 from npukit.accel.geometry import Window, window_of
 from npukit.net.net import Net, Op
-from npukit.net.ops import (
-    Add,
-    Attributes,
-    AveragePool,
-    Conv2d,
-    Dense,
-    DepthwiseConv2d,
-    MaxPool,
-    Pair,
-    Reshape,
-    Softmax,
-    TvmCode,
-)
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Pair, Reshape, TvmCode
 from npukit.net.requantize import Requantization, quantization, requantization
 from npukit.net.value_ranges import Filter, Range, accumulators, filter_of
 
@@ -160,6 +148,6 @@ def _pool_refusal(net: Net, op: Op) -> str:
 _REFUSALS: Mapping[type[Attributes], Callable[[Net, Op], str]] = {
     **dict.fromkeys((Conv2d, DepthwiseConv2d, Dense), _filter_refusal),
     **dict.fromkeys((AveragePool, MaxPool), _pool_refusal),
-    **dict.fromkeys((Reshape, Softmax), lambda net, op: ""),
+    Reshape: lambda net, op: "",
     Add: _add_refusal,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,7 @@ def _product(walk: Walk, site: Site, bias: Any) -> View:
         raise NpukitError("it adds to the product of two activations before it is quantised")
     first, second = (walk.activation(argument) for argument in site.core.args)
     names = [_matrix(walk, first, lambda size: (1, size)), _matrix(walk, second, lambda size: (size, 1))]
+    names = _as_images(walk, names)
     shapes = [walk.assembly.tensors[name].shape for name in names]
     leading = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
     output = (*leading, shapes[0][-2], shapes[1][-1])
@@ -89,6 +91,16 @@ def _matrix(walk: Walk, view: View, vector: Callable[[int], tuple[int, int]]) ->
     name = walk.assembly.arranged(view, straight(len(view.order)))
     shape = walk.assembly.tensors[name].shape
     return name if len(shape) > 1 else walk.assembly.derive(Reshape(), name, vector(*shape))
+
+
+def _as_images(walk: Walk, names: list[str]) -> list[str]:
+    """Operands with the same leading axes, whose matrices are the rows of one image: PEs may then share them all."""
+    (*leading, _, _), (*others, _, _) = (walk.assembly.tensors[name].shape for name in names)
+    if leading != others or leading[:-1] == [1] or prod(leading) == 1:
+        return names
+    matrices = (walk.assembly.tensors[name].shape[-2:] for name in names)
+    shapes = [(1, prod(leading), *matrix) for matrix in matrices]
+    return [walk.assembly.derive(Reshape(), name, shape) for name, shape in zip(names, shapes, strict=True)]
 
 
 LINEAR = {"matmul": matmul, "nn.conv1d": conv2d, "nn.conv2d": conv2d, "nn.conv2d_transpose": transpose_conv2d}

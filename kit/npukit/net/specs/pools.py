@@ -167,7 +167,7 @@ POOLS = (
         field=_field_of_rows,
         cuttable=cuttable_but(_field_of_rows, last_axis),
         names=names("", "LayerNormalization"),
-        core_cycles=(40, 0, 500),
+        core_cycles=(37, 0, 260),
     ),
     OpSpec(
         ResizeBilinear,

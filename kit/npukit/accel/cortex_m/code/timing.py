@@ -134,6 +134,10 @@ def _narrow_conditional_subtract(operands: tuple[str, ...]) -> bool:
     return operands[0] == operands[1] and _low(operands[0]) and _fits(operands[2], 255, 1)
 
 
+def _narrow_conditional_move(operands: tuple[str, ...]) -> bool:
+    return _narrow_move(operands) or _low(operands[0])
+
+
 def _narrow_compare(operands: tuple[str, ...]) -> bool:
     return not operands[1].startswith("#") or (_low(operands[0]) and _fits(operands[1], 255, 1))
 
@@ -193,6 +197,9 @@ _NARROW = {
     "it": lambda o: True,
     "ite": lambda o: True,
     "itt": lambda o: True,
-    "movgt": _narrow_move,
-    "subs": lambda o: _low(o[0]) and _fits(o[1], 255, 1),
+    **dict.fromkeys(("moveq", "movgt", "movls", "movlt", "movne"), _narrow_conditional_move),
+    "lsrs": lambda o: all(map(_low, o[:2])),
+    "rsbs": lambda o: all(map(_low, o[:2])),
+    "sxtb": lambda o: all(map(_low, o)),
+    "subs": lambda o: len(o) == 2 and _low(o[0]) and _fits(o[1], 255, 1),
 }

@@ -5,53 +5,23 @@ The reciprocal's Newton steps are gemmlowp's, in 64-bit products.
 
 from __future__ import annotations
 
-import numpy as np
-
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
-from npukit.accel.cortex_m.layer import Layer
-from npukit.accel.cortex_m.layout import Layout
-from npukit.net.ops import Softmax
-from npukit.net.reference.softmax import exp_table
-from npukit.net.requantize import quantization
+from npukit.accel.cortex_m.kernels.rows import UNROLLED, Strides, each_row, unrolled
 
 LONGEST = 256
+"""Elements of a row whose sum of exponentials fits 32 bits."""
 ENTRIES = 256
-_UNROLLED = 16
 _SUM_SHIFT = 12
 _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
 
 
-def softmax(layer: Layer, source: Layout, target: Layout) -> Kernel | Refusal:
-    """The softmax of each row."""
-    if not (source.plain and target.plain):
-        return Refusal("softmax by table", "the elements do not lie together in the order of the model")
-    assert isinstance(layer.attributes, Softmax)
-    height, width, length = layer.output_shape
-    if length > LONGEST:
-        return Refusal("softmax by table", f"sums of {length} exponentials leave 32 bits")
-    exponentials = exp_table(quantization(layer.net, layer.op.inputs[0]).scale, layer.attributes.beta)
-    body = _emit(height * width, length)
-    return Kernel(
-        symbol=layer.name,
-        variant="softmax by table",
-        condition=f"rows of {length}",
-        body=body,
-        constants=(Constant(f"{layer.name}_table", exponentials[::-1].astype(np.uint32)),),
-        inputs=(source,),
-        output=target,
-        stack_bytes=36,
-    )
-
-
-def _emit(rows: int, length: int) -> Assembly:
-    """r0 input, r1 output, r2 end of the input, r12 the table; within a row r3 its entry for the value 0."""
+def softmax(rows: int, length: int, strides: Strides) -> Assembly:
+    """r0 input, r1 output, r12 the table, from the least difference on; within a row r3 its entry for the value 0."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
-    if rows > 1:
-        asm.add("r2", "r0", rows * length, "r4")
-    with asm.loop(rows, closing=("cmp r0, r2",)):
+    with each_row(asm, rows, length, strides):
+        asm.comment("r5 the row's largest value")
         _emit_largest(asm, length)
         asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
         asm.add("r3", "r12", 4 * (ENTRIES - 1), "r4")
@@ -64,6 +34,25 @@ def _emit(rows: int, length: int) -> Assembly:
     return asm
 
 
+def _emit_largest(asm: Assembly, length: int) -> None:
+    if length < UNROLLED:
+        asm.emit("mvn r5, #127")
+        _emit_each(asm, length, ("ldrsb r4, [r0, #{}]", "cmp r4, r5", "it gt", "movgt r5, r4"))
+        return
+    asm.emit("mov r5, #0x80808080")
+    unrolled(asm, length, _LANES, lambda first, count: _emit_larger(asm, first + count - _LANES), end="r10", back=True)
+    for bits in (16, 8):
+        asm.emit(f"ror r4, r5, #{bits}", *_LARGER)
+    asm.emit("sxtb r5, r5")
+
+
+def _emit_larger(asm: Assembly, place: int) -> None:
+    """The larger ones of four and four; the last four of a row may be some of those before."""
+    asm.emit(f"ldr r4, [r0, #{place}]", *_LARGER)
+
+
+_LANES = 4
+_LARGER = ("ssub8 r8, r4, r5", "sel r5, r4, r5")
 _SUM = (
     "ldrsb r4, [r0, #{}]",
     "ldr r4, [r3, r4, lsl #2]",
@@ -87,30 +76,10 @@ _RESULT = (
 
 
 def _emit_each(asm: Assembly, length: int, element: tuple[str, ...], *, moves: bool = False) -> None:
-    """The same for every element of the row; afterwards r0 and r1 stand after the row, or at its beginning."""
-    rounds, rest = divmod(length, _UNROLLED)
-    if rounds > 1:
-        asm.emit(f"add r10, r0, #{rounds * _UNROLLED}")
-    if rounds:
-        with asm.loop(rounds, closing=("cmp r0, r10",)):
-            _emit_elements(asm, element, _UNROLLED)
-            asm.emit(f"add r0, r0, #{_UNROLLED}", f"add r1, r1, #{_UNROLLED}")
-    _emit_elements(asm, element, rest)
-    back = rest if moves else -rounds * _UNROLLED
-    asm.add("r0", "r0", back, "r4")
-    asm.add("r1", "r1", back, "r4")
-
-
-def _emit_elements(asm: Assembly, element: tuple[str, ...], count: int) -> None:
-    for index in range(count):
-        asm.emit(*(text.format(index) for text in element))
-
-
-def _emit_largest(asm: Assembly, length: int) -> None:
-    """The largest value of the row in r5."""
-    asm.comment("r5 the row's largest value")
-    asm.emit("mvn r5, #127")
-    _emit_each(asm, length, ("ldrsb r4, [r0, #{}]", "cmp r4, r5", "it gt", "movgt r5, r4"))
+    """The same for every number of the row; afterwards r0 and r1 stand behind it, or where it begins."""
+    unrolled(
+        asm, length, 1, lambda place, _: asm.emit(*(text.format(place) for text in element)), end="r10", back=not moves
+    )
 
 
 def _emit_reciprocal(asm: Assembly) -> None:

@@ -13,12 +13,11 @@ from npukit.accel.cortex_m.kernels.convolution import convolution
 from npukit.accel.cortex_m.kernels.dense import dense
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
 from npukit.accel.cortex_m.kernels.pool import pool
-from npukit.accel.cortex_m.kernels.softmax import softmax
 from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
 from npukit.accel.cortex_m.kernels.winograd import winograd
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout
-from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape, Softmax
+from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape
 
 
 def kernels(
@@ -40,5 +39,3 @@ def kernels(
         case Reshape():
             yield copy_with_border(layer.name, sources[0], target, layer.input_zero)
             yield copy_to_planes(layer.name, sources[0], target, layer.input_zero)
-        case Softmax():
-            yield softmax(layer, sources[0], target)

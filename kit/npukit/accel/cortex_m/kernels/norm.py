@@ -1,0 +1,97 @@
+"""Layer norm and RMS norm: sums in pairs, one over the root by a Newton step, two high products for each number."""
+
+from __future__ import annotations
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.kernels.rows import Strides, each_row, unrolled
+from npukit.net.norms import FRACTION_BITS, headroom
+from npukit.net.ops import Norm
+
+_AT_ONCE = 4
+
+
+def norm(rows: int, length: int, strides: Strides, attributes: Norm, zero: int) -> Assembly:
+    """r0 input, r1 output, r12 a multiplier and an offset for each number of a row; `zero` is the input's."""
+    asm = Assembly()
+    asm.emit("push {r4-r11, lr}")
+    with each_row(asm, rows, length, strides):
+        _emit_sums(asm, length)
+        _emit_spread(asm, length, attributes, zero)
+        _emit_inverse_root(asm)
+        asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
+        asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "lsl r7, r7, r3")
+        asm.constant("r6", length)
+        asm.emit("lsl r6, r6, r3")
+        unrolled(asm, length, 2, lambda first, count: _emit_results(asm, first, count, attributes.shift), end="r3")
+        asm.add("r12", "r12", -8 * length, "r4")
+    asm.emit("pop {r4-r11, pc}")
+    return asm
+
+
+def _emit_sums(asm: Assembly, length: int) -> None:
+    """r7 the sum of the row, r6 that of its squares; r0 stays."""
+    asm.comment("r7 the row's sum, r6 that of its squares")
+    asm.emit("mov r6, #0", "mov r7, #0")
+    asm.constant("r11", 0x00010001)
+    unrolled(asm, length, _AT_ONCE, lambda first, count: _emit_summands(asm, first, count), end="lr", back=True)
+
+
+def _emit_summands(asm: Assembly, first: int, count: int) -> None:
+    if count == _AT_ONCE:
+        asm.emit(f"ldr r4, [r0, #{first}]", "sxtb16 r5, r4", "sxtb16 r4, r4, ror #8")
+        asm.emit(*(f"smlad r7, {pair}, r11, r7" for pair in ("r5", "r4")))
+        asm.emit(*(f"smlad r6, {pair}, {pair}, r6" for pair in ("r5", "r4")))
+        return
+    for place in range(first, first + count):
+        asm.emit(f"ldrsb r4, [r0, #{place}]", "add r7, r7, r4", "smlabb r6, r4, r4, r6")
+
+
+def _emit_spread(asm: Assembly, length: int, attributes: Norm, zero: int) -> None:
+    """r5:r4 the mean square times (1024 n)^2 and epsilon; r7 what is taken off n times a number."""
+    asm.comment("r5:r4 how far the row spreads")
+    asm.constant("r10", length)
+    if not attributes.centred:
+        asm.comment("squares of distances from the zero point: less 2 z sum, plus n z z")
+        asm.constant("r4", -2 * zero)
+        asm.emit("mul r4, r4, r7", "add r6, r6, r4")
+        asm.constant("r4", length * zero * zero)
+        asm.emit("add r6, r6, r4")
+        asm.constant("r7", length * zero)
+    asm.emit("umull r4, r5, r6, r10")
+    if attributes.centred:
+        asm.emit("smull r8, r9, r7, r7", "subs r4, r4, r8", "sbc r5, r5, r9")
+    up = 2 * FRACTION_BITS
+    asm.emit(f"lsl r5, r5, #{up}", f"orr r5, r5, r4, lsr #{32 - up}", f"lsl r4, r4, #{up}")
+    asm.constant("r8", attributes.epsilon)
+    asm.constant("r9", attributes.epsilon >> 32)
+    asm.emit("adds r4, r4, r8", "adc r5, r5, r9")
+
+
+def _emit_inverse_root(asm: Assembly) -> None:
+    """r8 = 2^46 / sqrt of the top 32 bits of r5:r4, as `inverse_root` of the reference; r3 half the zeros before."""
+    asm.comment("r5 its top bits, an even number of zeros before them gone; r3 half of those")
+    asm.emit("mov r3, #0", "cmp r5, #0", "itt eq", "moveq r5, r4", "moveq r3, #16", "clz r8, r5", "lsr r8, r8, #1")
+    asm.emit("lsl r9, r8, #1", "lsl r5, r5, r9", "cmp r3, #0", "it ne", "movne r4, #0", "rsb r9, r9, #32")
+    asm.emit("lsr r4, r4, r9", "orr r5, r5, r4", "add r3, r3, r8")
+    asm.comment("r6 its root, bit by bit")
+    asm.emit("mov r6, #0", "movw r10, #0x8000")
+    with asm.loop(16, closing=("lsrs r10, r10, #1",)):
+        asm.emit("add r8, r6, r10", "mul r9, r8, r8", "cmp r9, r5", "it ls", "movls r6, r8")
+    asm.comment("r10 the root to 15 more bits, r8 one over it: 2^31 / root, and what a Newton step adds")
+    asm.emit("mul r9, r6, r6", "sub r9, r5, r9", "lsl r9, r9, #14", "udiv r9, r9, r6", "add r10, r9, r6, lsl #15")
+    asm.emit("mov r9, #0x80000000", "udiv r8, r9, r6", "lsl r9, r8, #15", "umull r4, r5, r10, r9")
+    asm.emit("mov r11, #0x20000000", "rsbs r4, r4, #0", "sbc r5, r11, r5")
+    asm.emit("lsr r4, r4, #30", "orr r4, r4, r5, lsl #2", "smull r4, r5, r4, r8")
+    asm.emit("lsr r4, r4, #16", "orr r4, r4, r5, lsl #16", "add r8, r9, r4")
+    asm.emit("mvn r9, #0x80000000", "cmp r8, #0", "it lt", "movlt r8, r9")
+
+
+def _emit_results(asm: Assembly, first: int, count: int, shift: int) -> None:
+    """One number, or two."""
+    values, constants = ("r4", "r5")[:count], ("r9", "r10", "r11", "lr")[: 2 * count]
+    asm.emit(*(f"ldrsb {value}, [r0, #{first + i}]" for i, value in enumerate(values)))
+    asm.emit(f"ldmia r12!, {{{', '.join(constants)}}}")
+    for i, value in enumerate(values):
+        asm.emit(f"mul {value}, {value}, r6", f"sub {value}, {value}, r7", f"smmulr {value}, {value}, r8")
+        asm.emit(f"smmla {value}, {value}, {constants[2 * i]}, {constants[2 * i + 1]}")
+        asm.emit(f"ssat {value}, #8, {value}, asr #{shift}", f"strb {value}, [r1, #{first + i}]")

@@ -1,0 +1,48 @@
+"""Loops over the rows of a tensor, and over the numbers of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from npukit.accel.cortex_m.code.assembly import Assembly
+
+Strides = tuple[int, int]
+"""Bytes from row to row of what is read, and of what is written."""
+UNROLLED = 16
+
+
+@contextmanager
+def each_row(asm: Assembly, rows: int, length: int, strides: Strides) -> Iterator[None]:
+    """The code for a row, behind which r0 and r1 stand behind the row; r2 is the end of the input, r4 is spare."""
+    if rows > 1:
+        asm.add("r2", "r0", rows * strides[0], "r4")
+    with asm.loop(rows, closing=("cmp r0, r2",)):
+        yield
+        for register, stride in zip(("r0", "r1"), strides, strict=True):
+            asm.add(register, register, stride - length if rows > 1 else 0, "r4")
+
+
+def unrolled(
+    asm: Assembly, length: int, at_once: int, emit: Callable[[int, int], None], *, end: str, back: bool = False
+) -> None:
+    """Code for so many numbers at a time, given the first's offset and how many it is for, along a row.
+
+    Then r0 and r1 stand behind the row, or, if nothing is written, where they were (`back`). `end` is the register that
+    says where a loop ends.
+    """
+    rounds, rest = divmod(length, UNROLLED)
+    if rounds > 1:
+        asm.emit(f"add {end}, r0, #{rounds * UNROLLED}")
+    if rounds:
+        with asm.loop(rounds, closing=(f"cmp r0, {end}",)):
+            _each(emit, UNROLLED, at_once)
+            asm.emit(f"add r0, r0, #{UNROLLED}", *([] if back else [f"add r1, r1, #{UNROLLED}"]))
+    _each(emit, rest, at_once)
+    asm.add("r0", "r0", -rounds * UNROLLED if back else rest, "r4")
+    asm.add("r1", "r1", 0 if back else rest, "r4")
+
+
+def _each(emit: Callable[[int, int], None], count: int, at_once: int) -> None:
+    for first in range(0, count, at_once):
+        emit(first, min(at_once, count - first))

@@ -1,0 +1,61 @@
+"""Softmax and norms in assembly: exact on every shape and cut, predicted, the same from both assemblers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.cortex_m import laboratory
+from accel.test_core_moves import BOARD, OBSERVED, cut, run
+from codegen.random_ops import Bundle, norm, softmax
+from npukit.accel.core_rows import rows_of
+from npukit.accel.cortex_m.kernel import PROLOGUE
+from npukit.accel.cpu import Cpu
+from npukit.board.board import load_board
+from npukit.net.box import Box
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.net.ops import Softmax
+from npukit.net.tensor import Quantization
+from npukit.plan.core_plan import plan_around, plan_with_kernels
+
+
+def rows(seed: int) -> Net:
+    bundle = Bundle(np.random.default_rng(seed))
+    for make in (softmax, norm) * 8:
+        make(bundle)
+    shares = Quantization((1 / 256,), (-128,))
+    for shape in ((1, 4, 6, 40), (1, 3, 5, 256), (1, 1, 1, 2)):
+        bundle.add(Softmax(), bundle.activation(shape), quantization=shares)
+    return check_net(bundle.net())
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+def test_rows_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
+    net = rows(5)
+    planned = plan_around(net, BOARD, {"cpu": Cpu()}, cut(net, pes), pes)
+    assert {"softmax by table", "norm"} <= set(planned.kernels.values())
+    for layer in run(net, planned, tmp_path, "gcc").layers:
+        assert layer.cycles is not None
+        known = not planned.kernels[layer.name].startswith("plain C")
+        assert pes > 1 or not known or layer.cycles <= 1.15 * layer.predicted_cycles + OBSERVED, layer
+
+
+def test_both_assemblers_make_the_same_bytes() -> None:
+    net = rows(6)
+    for op in net.ops:
+        made = rows_of(net, op)
+        for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)) if made else ():
+            gnu, llvm = (laboratory.object_code(f"{PROLOGUE}{code.assembly}", each) for each in ("gcc", "zig"))
+            assert len(llvm) == code.bytes
+            assert gnu[: len(llvm)] == llvm
+
+
+def test_long_rows_and_other_cores_have_kernels_in_c() -> None:
+    bundle = Bundle(np.random.default_rng(1))
+    bundle.add(Softmax(), bundle.activation((2, 257)), quantization=Quantization((1 / 256,), (-128,)))
+    assert rows_of(bundle.net(), bundle.ops[0]) is None
+    planned = plan_with_kernels(rows(7), load_board("mps2-an385"), {"cpu": Cpu()}, "latency", 1)
+    assert all(note.startswith("plain C") for note in planned.kernels.values())
