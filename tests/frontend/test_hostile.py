@@ -167,6 +167,16 @@ def test_int8_weights_have_no_zero_point(tmp_path: Path) -> None:
     refused(model, tmp_path, "its int8 weights have a zero point other than 0")
 
 
+def test_activations_of_16_bits_have_no_zero_point(tmp_path: Path) -> None:
+    """TFLite wants 0, and its kernels do not look."""
+    model = Model()
+    model.inputs.append(model.tensor("x", (1, 8), 0.05, -3, dtype="int16"))
+    model.constant("w", np.ones((6, 8), np.int8), 0.1, 0)
+    model.tensor("y", (1, 6), 0.1, 2)
+    model.op("FULLY_CONNECTED", ["x", "w"], ["y"], "FullyConnected")
+    refused(model, tmp_path, "'x' has 16 bits and a zero point other than 0")
+
+
 def test_resizing_in_two_ways_at_once(tmp_path: Path) -> None:
     model = one_op("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighbor", AlignCorners=True, HalfPixelCenters=True)
     model.constant("size", np.array([6, 7], np.int32))

@@ -27,11 +27,14 @@ TABLE_STEPS = 512
 
 
 def by_width(wide: Converter, usual: Converter) -> Converter:
-    """The converter of an op whose first activation may have 16 bits."""
+    """The converter of an op whose first activation may have 16 bits, with a zero point of 0 as TFLite has it."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
-        is_wide = emitter.tensor(op.inputs[0]).dtype == "int16" and emitter.tensor(op.outputs[0]).dtype == "int16"
-        (wide if is_wide else usual)(emitter, op)
+        ends = op.inputs[0], op.outputs[0]
+        wide_ends = [index for index in ends if emitter.tensor(index).dtype == "int16"]
+        for index in wide_ends:
+            scale(emitter, index)
+        (wide if len(wide_ends) == len(ends) else usual)(emitter, op)
 
     return convert
 
