@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -134,11 +135,15 @@ def test_the_verb_says_where_the_board_is_until_it_is_stopped(build: Build) -> N
     """A host program of somebody's own: it opens the port, and reads nothing but frames."""
     command = [sys.executable, "-c", "from npukit.cli.main import run; run()", "emulate", str(build.folder), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "kit")}
-    with subprocess.Popen(command, stdout=-1, stderr=subprocess.DEVNULL, text=True, env=environment) as process:
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's job in the background ignores it
+    with subprocess.Popen(command, stdout=-1, stderr=-3, text=True, env=environment, preexec_fn=heard) as process:
         assert process.stdout is not None
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
         assert (told["board"], told["build_id"]) == ("pe-mesh", build.manifest.build_id)
         with closing(open_serial(told["port"], 115_200)) as line, Session(line) as session:
             assert session.device.model == build.manifest.model
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        try:
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
