@@ -10,13 +10,13 @@ enum { CYCLES_TO_SEND = 4 * 10 * (BOARD_CLOCK_HZ / BOARD_UART_BAUD) };
 
 static uint64_t cycles_before; /* up to the clock's value last seen */
 static uint32_t last_value;
-static uint32_t instructions_per_1000_ticks; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
+static uint32_t instructions_per_1024_ticks; /* 0 on silicon, where a tick is a cycle and instructions are not counted */
 
 void clock_begin(void)
 {
     last_value = clock_now();
-    if (BOARD_INSTRUCTIONS_PER_1000_TICKS != 0U && core_is_qemu()) {
-        instructions_per_1000_ticks = BOARD_INSTRUCTIONS_PER_1000_TICKS;
+    if (BOARD_INSTRUCTIONS_PER_1024_TICKS != 0U && core_is_qemu()) {
+        instructions_per_1024_ticks = BOARD_INSTRUCTIONS_PER_1024_TICKS;
     }
 }
 
@@ -32,7 +32,7 @@ uint64_t hal_cycles(void)
 void hal_count(struct hal_counters *counters)
 {
     counters->cycles = hal_cycles();
-    counters->instructions = counters->cycles * instructions_per_1000_ticks / 1000U;
+    counters->instructions = counters->cycles * instructions_per_1024_ticks / 1024U;
     counters->asleep = 0;
 }
 

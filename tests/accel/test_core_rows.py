@@ -20,6 +20,8 @@ from npukit.net.net import Net
 from npukit.net.ops import Softmax
 from npukit.net.tensor import Quantization
 from npukit.plan.core_plan import plan_around, plan_with_kernels
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
 
 def rows(seed: int) -> Net:
@@ -35,7 +37,7 @@ def rows(seed: int) -> Net:
 @pytest.mark.parametrize("pes", [1, 4])
 def test_rows_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = rows(5)
-    planned = plan_around(net, BOARD, {"cpu": Cpu()}, cut(net, pes), pes)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
     assert {"softmax by table", "norm"} <= set(planned.kernels.values())
     for layer in run(net, planned, tmp_path, "gcc").layers:
         assert layer.cycles is not None
@@ -57,5 +59,5 @@ def test_long_rows_and_other_cores_have_kernels_in_c() -> None:
     bundle = Bundle(np.random.default_rng(1))
     bundle.add(Softmax(), bundle.activation((2, 257)), quantization=Quantization((1 / 256,), (-128,)))
     assert rows_of(bundle.net(), bundle.ops[0]) is None
-    planned = plan_with_kernels(rows(7), load_board("mps2-an385"), {"cpu": Cpu()}, "latency", 1)
+    planned = plan_with_kernels(Problem(Graph(rows(7)), load_board("mps2-an385"), {"cpu": Cpu()}, max_pes=1), "latency")
     assert all(note.startswith("plain C") for note in planned.kernels.values())

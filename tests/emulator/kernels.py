@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.cortex_m import layers, reference, test_convolution, test_dense, test_depthwise, test_softmax, test_winograd
+from accel.cortex_m import layers, reference, test_convolution, test_dense, test_depthwise, test_winograd
 from npukit.accel.cortex_m.code.block_shape import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.add import add
@@ -34,7 +34,7 @@ def cases() -> dict[str, dict[str, Case]]:
     groups = {
         "convolutions": (_convolutions,),
         "Winograd and depthwise": (_winograds, _depthwises),
-        "the rest": (_denses, _adds, _softmaxes, _pools, _copies),
+        "the rest": (_denses, _adds, _pools, _copies),
     }
     return {
         group: {name: case for make in makers for name, case in make(np.random.default_rng(3))}
@@ -103,14 +103,6 @@ def _adds(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
         layouts = [Layout(Order.PIXELS, layer.input_shape, border) for border in ((1, 1, 1, 1), NO_PADDING, NO_PADDING)]
         operands = (layouts[0].pack(x, zeros[0]), layouts[1].pack(y, zeros[1]))
         yield f"add {zeros}", Case(_made(add(layer, *layouts)), operands, reference.add(layer, x, y), zeros[2])
-
-
-def _softmaxes(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
-    for rows, length in ((1, 12), (3, 7)):
-        x = rng.integers(-128, 128, (rows, length)).astype(np.int8)
-        kernel = _made(test_softmax.kernel_for(rows, length, 0.1))
-        expected = test_softmax.expected(x, 0.1).reshape(1, rows, length)
-        yield f"softmax {rows}x{length}", Case(kernel, (x.view(np.uint8).ravel(),), expected)
 
 
 def _pools(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:

@@ -207,7 +207,7 @@ def test_what_renode_cannot_be_is_said(board: Board) -> None:
     assert refusal.message == "there is no Renode model of the accelerator dream"
     other = objection(load_board("mps2-an386"), [Image(Path("x"), (0,))])
     assert other is not None
-    assert other.tries == ("--on qemu",)
+    assert other.tries == ("--on qemu", "--on emulator")
     assert objection(board, [Image(Path("x"), tuple(range(MOST_PES)))]) is None
 
 
