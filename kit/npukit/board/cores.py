@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 
@@ -90,6 +90,16 @@ _ARMV6_M = f"-mthumb -mfloat-abi=soft {_NO_TABLES}"
 # Arm DDI 0432, table 3-1, and DDI 0484, table 3-1, with the multiplier of one cycle.
 _ARMV6_M_ACCESSES = dict.fromkeys(("ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "str", "strb", "strh"), 2)
 
+_CORTEX_M33 = CoreType(
+    title="Cortex-M33",
+    architecture=CORTEX_M,
+    gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
+    zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
+    assembly="all",
+    exception_bytes=_WITH_FPU,
+    unicorn=11,
+)
+
 CORES: Mapping[str, CoreType] = {
     "cortex-m0": CoreType(
         title="Cortex-M0",
@@ -137,25 +147,9 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=_WITH_FPU,
         unicorn=10,
     ),
-    "cortex-m33": CoreType(
-        title="Cortex-M33",
-        architecture=CORTEX_M,
-        gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
-        zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
-        assembly="all",
-        exception_bytes=_WITH_FPU,
-        unicorn=11,
-    ),
+    "cortex-m33": _CORTEX_M33,
     # Its code is that of a Cortex-M33: capstone, which reads the code for the stack's bound, knows no Armv8.1-M.
-    "cortex-m55": CoreType(
-        title="Cortex-M55",
-        architecture=CORTEX_M,
-        gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
-        zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
-        assembly="all",
-        exception_bytes=_WITH_FPU,
-        unicorn=11,
-    ),
+    "cortex-m55": replace(_CORTEX_M33, title="Cortex-M55"),
     "rv32imc": CoreType(
         title="RV32IMC",
         architecture=RISC_V,
