@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def table_of_rooms(page: str) -> tuple[str, ...]:
 
 ROOMS = table_of_rooms("architecture.md")
 PLAN_ROOMS = table_of_rooms("planner.md")
+LARGEST_ROOM = 20
 FRONT_DOOR = {"api", "pipeline"}
 """what calls the rooms: only the command line calls it"""
 
@@ -40,6 +42,11 @@ def imported(module: Path) -> Iterator[str]:
 @pytest.mark.parametrize(("table", "house"), [(ROOMS, PACKAGE), (PLAN_ROOMS, PACKAGE / "plan")])
 def test_every_room_stands_in_the_table_once(table: tuple[str, ...], house: Path):
     assert sorted(table) == sorted(path.parent.name for path in house.glob("*/__init__.py"))
+
+
+def test_no_room_has_more_modules_than_one_can_look_over():
+    rooms = Counter(path.parent for path in PACKAGE.rglob("*.py"))
+    assert not {room: count for room, count in rooms.items() if count > LARGEST_ROOM}
 
 
 @pytest.mark.parametrize("room", PLAN_ROOMS)

@@ -13,8 +13,8 @@ from npukit.accel.interface import Engines
 from npukit.accel.phases import with_phases
 from npukit.dump import dumped
 from npukit.errors import NpukitError
-from npukit.net.at_link import with_ends_at_link
 from npukit.net.net import Net
+from npukit.net.passes.at_link import with_ends_at_link
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.products import with_transposing_products
 from npukit.net.passes.repeats import with_repeats_as_resizing

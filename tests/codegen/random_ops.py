@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from npukit.net import ops
-from npukit.net.matrices import untransposed
 from npukit.net.net import Net, Op
 from npukit.net.norms import norm_constants
 from npukit.net.specs.table import output_shape
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization, Tensor, untransposed
 
 Shape = tuple[int, ...]
 

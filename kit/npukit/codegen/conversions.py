@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 
 from npukit.codegen.names import c_float
-from npukit.net.at_link import AS_IT_ARRIVES, swapped
 from npukit.net.net import Net, Op
 from npukit.net.ops import Dequantize, Quantize, Transpose
+from npukit.net.passes.at_link import AS_IT_ARRIVES, swapped
 from npukit.net.reference.interpreter import run_reference
 from npukit.net.requantize import quantization
 

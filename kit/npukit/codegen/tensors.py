@@ -13,9 +13,9 @@ from npukit.codegen.names import c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
 from npukit.net.arrangement import ONCE, Repeat
-from npukit.net.at_link import conversions_of, held
 from npukit.net.box import Box
 from npukit.net.net import Net
+from npukit.net.passes.at_link import conversions_of, held
 from npukit.net.text import print_tensor
 from npukit.plan.ir.names import in_frame, is_named
 from npukit.plan.ir.plan import Buffer, Plan, View

@@ -17,9 +17,9 @@ from npukit.errors import NpukitError, extra_packages
 from npukit.frontend.given import ops_of
 from npukit.frontend.pytorch.program import import_pytorch, save_program
 from npukit.frontend.shapes import InputShapes
+from npukit.frontend.tflite.custom import by_users
 from npukit.frontend.tflite.emit import emit_module
 from npukit.frontend.tflite.file import is_tflite, read_tflite
-from npukit.frontend.tflite.given import by_users
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.importer import net_from_relax
 from npukit.net.limits import FILE_BYTES

@@ -6,6 +6,7 @@ then they share their weights, biases and tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -16,7 +17,19 @@ from tvm import relax
 
 from npukit.frontend.places import place
 from npukit.net.limits import STEPS
-from npukit.net.names import alike
+
+_ALIKE = "alike_"
+
+
+def alike(what: str) -> str:
+    """The name of a value; all values of that name, whatever number is added to it, are to have one scale."""
+    return f"{_ALIKE}{what}_"
+
+
+def group(name: str) -> str | None:
+    """The group of values that are to have one scale."""
+    return re.sub(r"[_\d]*$", "", name) if name.startswith(_ALIKE) else None
+
 
 operators: Any = relax.op
 _layers = count()

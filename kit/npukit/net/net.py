@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npukit.net.ops import Attributes, TvmCode
+from npukit.net.ops import Attributes, Matmul, TvmCode
 from npukit.net.tensor import Tensor
 
 CORE = "cpu"
@@ -147,3 +147,9 @@ class Net:
         tensors = {name: self.tensors[name] for name in names if name in self.tensors}
         constants = {name: self.constants[name] for name in names if name in self.constants}
         return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants)
+
+
+def operand_axes(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The transpositions of both inputs of a product."""
+    assert isinstance(op.attributes, Matmul)
+    return op.attributes.first, op.attributes.second

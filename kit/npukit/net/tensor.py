@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -45,3 +47,16 @@ class Tensor:
     @property
     def bytes(self) -> int:
         return self.elements * np.dtype(self.dtype).itemsize
+
+
+Each = TypeVar("Each")
+
+
+def transposed(values: Sequence[Each], axes: Sequence[int]) -> tuple[Each, ...]:
+    """One value for each axis of a tensor, for the axes of its transpose; without `axes` as they are."""
+    return tuple(values[axis] for axis in axes) if axes else tuple(values)
+
+
+def untransposed(values: Sequence[Each], axes: Sequence[int]) -> tuple[Each, ...]:
+    """One value for each axis of a tensor, given those for the axes of its transpose."""
+    return tuple(values[axes.index(axis)] for axis in range(len(axes))) if axes else tuple(values)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from npukit.frontend.recurrent import group
 from npukit.net.importer.expressions import callee
-from npukit.net.names import group
 from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
 from npukit.net.tensor import Quantization
 from npukit.quantize.function import count_reads, variables

@@ -13,10 +13,10 @@ from npukit.accel.interface import Address, ConstantArray, Field, Operand, Tile
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.packing import pack_parameters, parameter_bytes
 from npukit.net.box import Box
-from npukit.net.matrices import operand_axes, transposed, untransposed
-from npukit.net.net import Net, Op
+from npukit.net.net import Net, Op, operand_axes
 from npukit.net.ops import Matmul
 from npukit.net.requantize import matmul_rescaling
+from npukit.net.tensor import transposed, untransposed
 
 Fields = tuple[tuple[str, Field], ...]
 

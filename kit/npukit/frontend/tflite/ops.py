@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from npukit.frontend.tflite import elementwise, further, linear, movement, recurrent, wide, wide_linear
-from npukit.frontend.tflite.detection import DETECTION
+from npukit.frontend.tflite.custom import DETECTION
 from npukit.frontend.tflite.elementwise import Converter, binary, clip, pool, unary
 from npukit.frontend.tflite.emit import operators
 from npukit.frontend.tflite.further import of_truth, reduction
 from npukit.frontend.tflite.model import custom_kind
+from npukit.frontend.tflite.recurrent import svdf
 from npukit.frontend.tflite.signal import SIGNAL
-from npukit.frontend.tflite.svdf import svdf
 from npukit.frontend.tflite.wide import by_width
 
 CONVERTERS: Mapping[str, Converter] = {

@@ -11,9 +11,8 @@ import numpy as np
 from tvm import relax, tirx, topi
 
 from npukit.frontend.tflite.emit import Emitter
-from npukit.frontend.tflite.fixed_point import clamped, multipliers, requantized, requantized_long, select, te
 from npukit.frontend.tflite.model import TfliteOp
-from npukit.frontend.tflite.wide import limits
+from npukit.frontend.tflite.wide import clamped, limits, multipliers, requantized, requantized_long, select, te
 from npukit.frontend.tflite.windows import dilation_of, padding_of, strides_of, window_of
 
 Pair = tuple[int, int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -180,3 +181,25 @@ def _reshaped(inner: IntegerConstant, shape: tuple[int, ...]) -> IntegerConstant
     if len(given.scales) != inner.value.size or not places:
         return None
     return IntegerConstant(inner.value.reshape(shape), Quantization(given.scales, given.zero_points, places[0]))
+
+
+CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+TRANSPOSED = ("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")
+
+
+def macs_of(call: Any) -> int:
+    """Padding included; 0 for what is no product of matrices or windows."""
+    name = callee(call)
+    if name == "matmul":
+        return prod(shape_of(call)) * shape_of(call.args[0])[-1]
+    if name in CONVOLUTIONS:
+        return prod(shape_of(call)) * _per_channel(call, "O")
+    if name in TRANSPOSED:
+        return prod(shape_of(call.args[0])) * _per_channel(call, "I")
+    return 0
+
+
+def _per_channel(call: Any, letter: str) -> int:
+    """The weights of one channel."""
+    layout = str(call.attrs.kernel_layout)
+    return prod(size for axis, size in zip(layout, shape_of(call.args[1]), strict=True) if axis != letter)

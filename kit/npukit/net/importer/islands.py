@@ -21,10 +21,17 @@ from tvm.ir import Call, Constant, GlobalVar
 from npukit.errors import NpukitError, first_line
 from npukit.net.c_function import C_TYPES
 from npukit.net.importer.assembly import View, straight
-from npukit.net.importer.expressions import callee, constant_value, dtype_of, quantization_of, resolve, shape_of
+from npukit.net.importer.expressions import (
+    callee,
+    constant_value,
+    dtype_of,
+    macs_of,
+    quantization_of,
+    resolve,
+    shape_of,
+)
 from npukit.net.importer.given import is_given, operands_of
 from npukit.net.importer.lowering import ISLAND, code_of
-from npukit.net.importer.products import macs_of
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.tensor import Quantization, Tensor

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import Order, View, straight
 from npukit.net.importer.expressions import callee, resolve, shape_of
-from npukit.net.importer.resize import resize
+from npukit.net.importer.images import resize
 from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
 
 if TYPE_CHECKING:

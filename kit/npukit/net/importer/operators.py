@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from npukit.net.importer import elementwise, linear, pooling, reduction, unary
+from npukit.net.importer import elementwise, images, linear, reduction, unary
 from npukit.net.importer.assembly import View
 from npukit.net.importer.site import Site
 
@@ -21,10 +21,10 @@ OPERATORS: Mapping[str, Callable[[Walk, Site], View]] = {
     "mean": reduction.mean,
     "minimum": elementwise.minimum,
     "multiply": elementwise.multiply,
-    "nn.avg_pool1d": pooling.average_pool,
-    "nn.avg_pool2d": pooling.average_pool,
-    "nn.max_pool1d": pooling.max_pool,
-    "nn.max_pool2d": pooling.max_pool,
+    "nn.avg_pool1d": images.average_pool,
+    "nn.avg_pool2d": images.average_pool,
+    "nn.max_pool1d": images.max_pool,
+    "nn.max_pool2d": images.max_pool,
     "nn.layer_norm": reduction.layer_norm,
     "nn.prelu": elementwise.prelu,
     "nn.softmax": elementwise.softmax,

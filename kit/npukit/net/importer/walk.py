@@ -16,6 +16,7 @@ from npukit.net.check import check_net
 from npukit.net.importer import unary
 from npukit.net.importer.assembly import Assembly, Order, View, straight
 from npukit.net.importer.expressions import (
+    CONVOLUTIONS,
     IntegerConstant,
     callee,
     dtype_of,
@@ -30,7 +31,6 @@ from npukit.net.importer.islands import Islands
 from npukit.net.importer.linear import LINEAR
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.operators import OPERATORS
-from npukit.net.importer.products import CONVOLUTIONS
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net

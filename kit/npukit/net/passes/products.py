@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from npukit.net.matrices import transposed
 from npukit.net.net import Net, Op
 from npukit.net.ops import Matmul, Transpose
 from npukit.net.passes.simplify import without_unread
+from npukit.net.tensor import transposed
 
 
 def with_transposing_products(net: Net) -> Net:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from npukit.net.matrices import operand_axes
-from npukit.net.net import Net, Op
+from npukit.net.net import Net, Op, operand_axes
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
 from npukit.net.reference.window import merge_cases, padded, split_cases, taps
 from npukit.net.requantize import (

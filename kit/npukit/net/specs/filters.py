@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from npukit.errors import NpukitError
-from npukit.net.matrices import operand_axes, transposed, untransposed
-from npukit.net.net import Net, Op
+from npukit.net.net import Net, Op, operand_axes
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Matmul, Sums, Total, TransposeConv2d
 from npukit.net.specs.fields import AxisRule, InputRule, broadcast_rule, cuttable_but, last_axis, of_window, same_axes
 from npukit.net.specs.shapes import Shape, images, together, windows
 from npukit.net.specs.spec import MANY, Example, OpSpec, Scales, names
+from npukit.net.tensor import transposed, untransposed
 
 _KERNEL = "constant w: int8[4,1,1,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]"
 _DEPTHWISE = "constant w: int8[1,1,1,4] scale 1.0 zero 0 = [1, 1, 1, 1]"

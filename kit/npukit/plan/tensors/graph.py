@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from npukit.net.at_link import inside
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.net.passes.at_link import inside
 from npukit.net.receptive import input_rules, needs, needs_of_many
 from npukit.net.specs.fields import InputRule
 from npukit.plan.tensors.boxes import Boxes, from_boxes, to_boxes

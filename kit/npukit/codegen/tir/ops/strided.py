@@ -13,7 +13,7 @@ from npukit.accel.cpu import operand_box
 from npukit.accel.interface import Operand, Tile
 from npukit.codegen.tir.door import Array, Expr, loop
 from npukit.net.box import Box
-from npukit.net.matrices import transposed
+from npukit.net.tensor import transposed
 
 Shape = tuple[int, ...]
 

@@ -9,9 +9,10 @@ from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.layout import Layout
 from npukit.codegen.tir.ops.pixels import each_pixel
 from npukit.codegen.tir.ops.strided import Strided, each_position
-from npukit.net.matrices import operand_axes, untransposed
+from npukit.net.net import operand_axes
 from npukit.net.ops import Matmul, TransposeConv2d
 from npukit.net.requantize import matmul_rescaling, quantization
+from npukit.net.tensor import untransposed
 
 
 def transpose_conv2d(tile: Tile, source: Array, weights: Array, *rest: Array) -> None:

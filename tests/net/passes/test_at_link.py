@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npukit.net.at_link import conversions_of, inside, swapped, with_ends_at_link, without_link
 from npukit.net.net import LINK, Net
 from npukit.net.parse import parse_net
+from npukit.net.passes.at_link import conversions_of, inside, swapped, with_ends_at_link, without_link
 from npukit.net.reference import run_reference
 
 MIDDLE = "op m: int8[1,2,2,4] scale 0.5 zero 3 = maximum(q, q)\n"

@@ -1,4 +1,4 @@
-"""Resizing: each output row and column is told from which input rows and columns it comes."""
+"""Pools and resizing of images: windows, and the input rows and columns of each output row and column."""
 
 from __future__ import annotations
 
@@ -9,9 +9,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.importer.assembly import View, layout_order
+from npukit.net.importer.assembly import Order, View, layout_order
 from npukit.net.importer.expressions import shape_of
-from npukit.net.ops import ResizeBilinear, ResizeNearest
+from npukit.net.importer.linear import padding, pair
+from npukit.net.importer.site import Site
+from npukit.net.ops import AveragePool, MaxPool, Padding, Pair, ResizeBilinear, ResizeNearest
+
+if TYPE_CHECKING:
+    from npukit.net.importer.walk import Walk
+
+
+def average_pool(walk: Walk, site: Site) -> View:
+    if bool(site.core.attrs.count_include_pad) and any(site.core.attrs.padding):
+        raise NpukitError("it averages over its padding, which npukit does not compute in int8 yet")
+    return _pool(walk, site, AveragePool)
+
+
+def max_pool(walk: Walk, site: Site) -> View:
+    return _pool(walk, site, MaxPool)
+
+
+def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> View:
+    """Quantised as its input; another quantisation of the result is a step of its own."""
+    attributes = site.core.attrs
+    if any(int(step) != 1 for step in attributes.dilation):
+        raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
+    layout = str(attributes.layout)
+    order, data = layout_order(layout), walk.assembly.image(walk.activation(site.core.args[0]), layout)
+    tensor = walk.assembly.tensors[data]
+    assert tensor.quantization is not None
+    inner = site if tensor.quantization == site.quantization else site.quantized(tensor.quantization)
+    window, strides = pair(attributes.pool_size), pair(attributes.strides)
+    pads = _filled(tensor.shape[1:3], order, site, window, strides, padding(attributes.padding))
+    pooled = walk.add_image(inner, kind(window, strides, pads, inner.clamp), [data], order)
+    return pooled if inner is site else walk.settled(pooled, site)
+
+
+def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strides: Pair, given: Padding) -> Padding:
+    """Padding at the end as far as the last windows reach, which is further than stated where sizes round up."""
+    made = ([1] if len(order) == 3 else []) + [site.shape[axis] for axis in order[1:-1]]
+    ends = [(made[axis] - 1) * strides[axis] + window[axis] - size[axis] - given[axis] for axis in (0, 1)]
+    return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])
+
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
