@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +23,18 @@ from npukit.cli.next_step import next_step
 from npukit.errors import NpukitError
 from npukit.net.net import fuse
 from npukit.net.reference.interpreter import run_reference
+from npukit.project.build_folder import Build
 from npukit.quantize.models import load_model
 
 EXAMPLE = CHECKOUT / "examples/accelerators/ethos_u"
 BOARD = str(EXAMPLE / "ethos_u.toml")
 MAGIC, STOP = 0x554F4854, 0xFFFF0000
 
-with_vela = pytest.mark.skipif(not shutil.which("vela"), reason="Vela (ethos-u-vela) is not here")
+with_vela = pytest.mark.skipif(find_spec("ethosu") is None, reason="Vela (ethos-u-vela) is not here")
 
 
 def blob_of(folder: Path) -> bytes:
-    """The blob as the C of a library has it."""
+    """The blob as the C of a library, or of a build, has it."""
     text = (folder / "constants.c").read_text()
     values = text.split("_blob = {\n", 1)[1].split("}", 1)[0].replace("\n", "").split(",")
     return bytes(int(value) for value in values if value.strip())
@@ -50,6 +52,16 @@ def test_a_network_is_one_op_and_goes_into_a_library_with_its_stream(tmp_path: P
     assert start % 16 == weights % 16 == 0
     assert struct.unpack_from("<I", blob, start + size - 4) == (STOP,)
     assert {path.name for path in (tmp_path / "lib/drivers").iterdir()} >= {"ethos_u.c", "ethos_u.h", "accelerator.h"}
+    assert offsets_in_the_arena(built) == [struct.unpack_from("<I", blob, at)[0] for at in (24, 32)]
+
+
+def offsets_in_the_arena(built: Build) -> list[int]:
+    """Those of the one op's inputs, then of its output."""
+    (pe,) = built.plan().pes
+    (step,) = pe.computes()
+    arena = pe.buffer(step.scratch or "")
+    places = [pe.buffer(view.buffer) for view in (*step.inputs, step.output)]
+    return [place.offset - arena.offset for place in places]
 
 
 @with_vela
@@ -66,19 +78,17 @@ def test_only_hardware_can_validate_it_which_is_said(tmp_path: Path) -> None:
 
 @with_vela
 @pytest.mark.parametrize("name", first_of(["kws_ref_model", "ad01_int8", "pretrainedResnet_quant", "vww_96_int8"]))
-def test_mlperf_tiny_networks_are_planned_and_lowered(name: str) -> None:
-    board = load_board(BOARD)
-    engines = engines_of(board)
-    net = assign_engines(load_model(models() / f"{name}.tflite").net, engines)
-    assert [op.engine for op in net.ops if op.kind != "softmax"] == ["ethos_u"]
+def test_mlperf_tiny_networks_become_images(name: str, tmp_path: Path) -> None:
+    built = build(models() / f"{name}.tflite", tmp_path / "out", BOARD)
+    assert [op["engine"] for op in built.manifest.summary["ops"] if op["op"] != "softmax"] == ["ethos_u"]
+    (image,) = built.manifest.images
+    assert blob_of(built.folder / "project/net") in (built.folder / image.elf).read_bytes()
 
 
 def test_without_vela_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = tmp_path / "python"
-    python.symlink_to(sys.executable)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['ethosu'] = None\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(python))
     net = load_model(DIGITS / "digits_int8.tflite").net
     with pytest.raises(NpukitError, match="Vela is not here: pip install ethos-u-vela"):
         assign_engines(net, engines_of(load_board(BOARD)))

@@ -18,9 +18,10 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.accel.network_compiler import Compiled, NetworkCompiler, Refused
 from npukit.accel.subgraph_file import subgraph_text
-from npukit.board.board import load_board
+from npukit.board.board import Board, load_board
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, fuse
+from npukit.plan.ir.plan import Compute, PePlan, View
 from plan.networks import Builder
 
 EXAMPLE = CHECKOUT / "examples/accelerators/graphnpu"
@@ -201,3 +202,54 @@ def test_the_model_refuses_what_is_no_blob(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", in0=inputs)
     with pytest.raises(NpukitError, match="3"):
         api.validate(built.folder, inputs=tmp_path / "in.npz")
+
+
+# --- operands in its arena
+
+BEHIND = """
+import itertools, json, math, pathlib, subprocess, sys
+here = pathlib.Path(__file__).parent
+subprocess.run([sys.executable, here / "graphnpuc.py", *sys.argv[1:]], check=True)
+answer = json.loads(pathlib.Path(sys.argv[2]).read_text())
+told = json.loads(pathlib.Path(sys.argv[1]).read_text())
+if "blob" in answer:
+    sizes = [answer["scratch_bytes"], *(math.prod(told["tensors"][name]["shape"]) for name in told["inputs"]), 120]
+    *answer["arena"], answer["scratch_bytes"] = itertools.accumulate(-(-size // 16) * 16 for size in sizes)
+pathlib.Path(sys.argv[2]).write_text(json.dumps(answer))
+"""
+"""A compiler whose operands lie behind its own scratch memory, one after the other."""
+
+
+@pytest.fixture
+def behind(tmp_path: Path) -> Board:
+    shutil.copytree(EXAMPLE / "graphnpu", tmp_path / "graphnpu")
+    plugin = tmp_path / "graphnpu/plugin.py"
+    plugin.write_text(plugin.read_text().replace("graphnpuc.py", "behind.py"))
+    (tmp_path / "graphnpu/behind.py").write_text(BEHIND)
+    shutil.copy(BOARD, tmp_path / "board.toml")
+    return load_board(str(tmp_path / "board.toml"))
+
+
+def test_operands_lie_in_the_arena(behind: Board, tmp_path: Path) -> None:
+    b = Builder("alone", seed=6)
+    x, y = b.input(1, 9, 7, 5), b.input(1, 5, 4, 6)
+    ran = run_net(b.net(b.add(b.conv(b.depthwise(x), 6, (3, 2), 2), y)), behind, tmp_path / "ran")
+    assert ran.validation.passed, ran.validation.mismatches
+    (pe,) = ran.plan.pes
+    (step,) = pe.computes()
+    first, second, result = (_distance(pe, step, view) for view in (*step.inputs, step.output))
+    assert first >= 16
+    assert (second, result, pe.buffer(step.scratch or "").bytes) == (first + 320, first + 448, first + 576)
+
+
+def test_what_others_need_meanwhile_lies_elsewhere(behind: Board, tmp_path: Path) -> None:
+    """What the second op reads is an output too, and lies where the first op wants it or in no arena."""
+    ran = run_net(branches(), behind, tmp_path / "ran")
+    assert ran.validation.passed, ran.validation.mismatches
+    (pe,) = ran.plan.pes
+    *_, last = pe.computes()
+    assert not 0 <= _distance(pe, last, last.inputs[0]) < pe.buffer(last.scratch or "").bytes
+
+
+def _distance(pe: PePlan, step: Compute, view: View) -> int:
+    return pe.buffer(view.buffer).offset - pe.buffer(step.scratch or "").offset

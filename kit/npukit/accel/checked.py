@@ -55,7 +55,7 @@ class Checked:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cost = self._ask(op, "cost", lambda: self._plugin.cost(net, op, output))
-        fault = _fault_of_cost(cost)
+        fault = _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)]))
         if fault:
             raise self._wrong(op, f"says for {output} {fault}")
         return cost
@@ -155,6 +155,17 @@ def _fault_of_cost(cost: Any) -> str | None:
         if not isinstance(value, int | np.integer) or value < 0:
             return f"{what} = {value!r}"
     return None
+
+
+def _fault_of_arena(cost: Cost, inputs: int) -> str | None:
+    if cost.arena and len(cost.arena) != inputs + 1:
+        return f"an arena for {len(cost.arena)} operands, the op has {inputs + 1}"
+    outside = [place for place in cost.arena if place % ARENA_STEP or not 0 <= place < cost.scratch_bytes]
+    return f"an operand at {outside[0]} of {cost.scratch_bytes} bytes" if outside else None
+
+
+ARENA_STEP = 16
+"""Bytes by which everything in a PE's memory is aligned."""
 
 
 def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterator[str]:

@@ -73,6 +73,8 @@ class Cost:
     `constants_key`: tiles of an op, or of ops that differ only in where their activations come from, that span the
     same channels (the last axis) and have equal keys have the same constants, but for their commands; None promises
     nothing.
+    `arena`: offsets in the scratch memory, multiples of 16, for each input, then for the output. The plan puts there
+    what nothing else needs meanwhile; the driver copies the rest, and may overwrite all of it.
     """
 
     cycles: int
@@ -83,6 +85,7 @@ class Cost:
     may_overwrite: tuple[int, ...] = ()
     aliases: tuple[int, ...] = ()
     constants_key: str | None = None
+    arena: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ class Compiled(BaseModel):
     blob: Annotated[bytes, BeforeValidator(_decoded)] = Field(min_length=1)
     cycles: int = Field(ge=0)
     scratch_bytes: int = Field(default=0, ge=0)
+    arena: list[int] = []
+    """Offsets in the scratch memory where the inputs, in the subgraph's order, and the output would best lie."""
 
 
 class Refused(BaseModel):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,10 @@ def main() -> None:
 
 
 def _compiled(options: list[str], source: Path, folder: Path) -> dict[str, Any]:
-    vela = shutil.which("vela", path=f"{Path(sys.executable).parent}:") or shutil.which("vela")
-    if vela is None:
+    if find_spec("ethosu") is None:
         sys.exit("Vela is not here: pip install ethos-u-vela")
-    command = [vela, str(source), *options, "--output-dir", str(folder), "--output-format", "raw"]
+    vela = [sys.executable, "-m", "ethosu.vela"]
+    command = [*vela, str(source), *options, "--output-dir", str(folder), "--output-format", "raw"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit((done.stderr or done.stdout)[-400:])
@@ -47,8 +47,12 @@ def _compiled(options: list[str], source: Path, folder: Path) -> dict[str, Any]:
         found = {key: arrays[key] for key in arrays.files if not key.endswith("_quantization")}
     if len(found["input_offset"]) + len(found["output_offset"]) > ENDS:
         return {"refusal": f"the driver has room for {ENDS} inputs and outputs"}
-    blob = base64.b64encode(_blob(found)).decode()
-    return {"blob": blob, "cycles": round(float(summary["cycles_total"])), "scratch_bytes": int(found["scratch_size"])}
+    return {
+        "blob": base64.b64encode(_blob(found)).decode(),
+        "cycles": round(float(summary["cycles_total"])),
+        "scratch_bytes": int(found["scratch_size"]),
+        "arena": [offset for offset, _ in _ends(found)],
+    }
 
 
 def _warning(said: str) -> str:
@@ -59,18 +63,22 @@ def _blob(found: dict[str, np.ndarray]) -> bytes:
     """The header's words, the command stream, the weights."""
     stream, weights = _stream(found["cmd_data"].tobytes()), found["weight_data"].tobytes()
     start = 4 * HEADER_WORDS
-    behind = start + _up(len(stream))
-    ends = [
+    behind, ends = start + _up(len(stream)), _ends(found)
+    inputs = len(found["input_offset"])
+    words = [MAGIC, start, len(stream), behind, inputs, len(ends) - inputs, *(word for end in ends for word in end)]
+    header = struct.pack(f"<{HEADER_WORDS}I", *words, *[0] * (HEADER_WORDS - len(words)))
+    return header + stream.ljust(_up(len(stream)), b"\0") + weights.ljust(_up(len(weights)), b"\0")
+
+
+def _ends(found: dict[str, np.ndarray]) -> list[tuple[int, int]]:
+    """Offset in the arena and bytes of each input, then of the output."""
+    return [
         (int(offset), int(np.prod(shape)) * int(size))
         for side in ("input", "output")
         for offset, shape, size in zip(
             found[f"{side}_offset"], found[f"{side}_shape"], found[f"{side}_elem_size"], strict=True
         )
     ]
-    inputs = len(found["input_offset"])
-    words = [MAGIC, start, len(stream), behind, inputs, len(ends) - inputs, *(word for end in ends for word in end)]
-    header = struct.pack(f"<{HEADER_WORDS}I", *words, *[0] * (HEADER_WORDS - len(words)))
-    return header + stream.ljust(_up(len(stream)), b"\0") + weights.ljust(_up(len(weights)), b"\0")
 
 
 def _stream(payload: bytes) -> bytes:

@@ -110,10 +110,11 @@ def handed_on(count: int, heirs: Mapping[int, int]) -> list[list[int]]:
 
 
 def joined(lifetimes: Sequence[Lifetime]) -> Lifetime:
-    """One lifetime for bytes that are handed on from one to the next."""
+    """One lifetime for bytes that several things have, in turn or together."""
     if len(lifetimes) == 1:
         return lifetimes[0]
-    return Lifetime(max(life.bytes for life in lifetimes), lifetimes[0].first, lifetimes[-1].last)
+    first, last = min(life.first for life in lifetimes), max(life.last for life in lifetimes)
+    return Lifetime(max(life.bytes for life in lifetimes), first, last)
 
 
 def aligned(size: int) -> int:

@@ -52,6 +52,14 @@ static void put(volatile uint32_t place[2], const void *address)
     place[1] = 0;
 }
 
+/* Most operands lie in the arena already. */
+static void copy(void *to, const void *from, uint32_t bytes)
+{
+    if (to != from) {
+        memcpy(to, from, bytes);
+    }
+}
+
 static void reset(void)
 {
     ETHOS_U->reset = 0; /* not secure, user: what the streams need; whatever is written resets */
@@ -67,7 +75,7 @@ int32_t ethos_u_start(const uint8_t *blob, void *arena, void *output, void *firs
         return BAD_BLOB;
     }
     for (uint32_t i = 0; i < header->inputs; i++) {
-        memcpy((uint8_t *)arena + header->ends[i].offset, inputs[i], header->ends[i].bytes);
+        copy((uint8_t *)arena + header->ends[i].offset, inputs[i], header->ends[i].bytes);
     }
     const struct end end = header->ends[header->inputs];
     result.from = (const uint8_t *)arena + end.offset;
@@ -92,7 +100,7 @@ int32_t ethos_u_wait(void)
     }
     accelerator_after();
     ETHOS_U->command = CLEAR_INTERRUPT;
-    memcpy(result.output, result.from, result.bytes);
+    copy(result.output, result.from, result.bytes);
     result.bytes = 0; /* there may be nothing to wait for the next time */
     return (int32_t)(status & (BUS_ERROR | PARSE_ERROR));
 }

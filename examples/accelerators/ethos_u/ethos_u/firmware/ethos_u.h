@@ -4,11 +4,12 @@
 
 #include <stdint.h>
 
-/* Copies the inputs into the arena and starts. `arena` is the scratch memory that Vela has planned. */
+/* Starts, with the inputs in the arena: those that lie elsewhere are copied. `arena` is the scratch memory that Vela has
+ * planned. */
 int32_t ethos_u_start(const uint8_t *blob, void *arena, void *output, void *first, void *second, void *third,
                       void *fourth);
 
-/* Waits until it is done, and copies the output out of the arena. 0, or the bits of STATUS that say what is wrong. */
+/* Waits until it is done, and copies the output if it shall lie elsewhere. 0, or the bits of STATUS that say what is wrong. */
 int32_t ethos_u_wait(void);
 
 #endif

@@ -1,0 +1,196 @@
+"""The places of a PE's buffers: what lies where in its memory, from which step to which."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from npukit.accel.interface import Cost
+from npukit.net.arrangement import Arrangement
+from npukit.plan.emit.pe_program import Block, Held, Program, use_of
+from npukit.plan.emit.regions import Region
+from npukit.plan.ir.names import in_order
+from npukit.plan.ir.plan import Buffer, Compute
+from npukit.plan.predict.memory import Lifetime, extent, handed_on, in_turn, joined, pack
+from npukit.plan.tensors.graph import Graph, reshaped_box
+
+
+def placed(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buffer], int]:
+    """Every buffer of a PE, and the bytes of all of them; with the frames of a micro-batch, every micro-batch's in the
+    same place."""
+    needs = _BufferNeeds()
+    scratch: list[tuple[Held, Lifetime]] = []
+    for step, cost in program.costs:
+        compute = program.steps[step]
+        assert isinstance(compute, Compute)
+        needs.note(compute, cost)
+        if compute.scratch:
+            scratch.append((Block(compute.scratch, cost.scratch_bytes), _while_it_runs(program, step, cost)))
+    used = ((held, Lifetime(needs.bytes(graph, held), use.first, use.last)) for held, use in program.uses.items())
+    wanted = [*used, *scratch]
+    lifetimes = [life for _, life in wanted]
+    ways = [(_packed_in_waves(wanted, units, frames), saved) for units, saved in _ways(graph, program, wanted)]
+    offsets, _ = min(ways, key=lambda way: extent(lifetimes, way[0]) - way[1])
+    buffers: list[Buffer] = []
+    for (held, life), offset in zip(wanted, offsets, strict=True):
+        shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
+        buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
+    return in_order(buffers), extent(lifetimes, offsets)
+
+
+Unit = Mapping[int, int]
+"""The numbers of things that lie together, each with its distance from where the unit begins."""
+
+
+def _ways(graph: Graph, program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> Iterator[tuple[list[Unit], int]]:
+    """The units in which all things may be packed: operands in arenas, else nothing in the place of another but states,
+    else all that may be. With it the bytes that need no copy then, each of which is worth one of memory."""
+    kept, names = _kept(program, wanted), _named(graph, wanted)
+    shares = {i: o for i, o in _shares(program, wanted, names).items() if i not in kept and o not in kept.values()}
+    arenas = _arenas(program, wanted, names, {*kept, *kept.values()})
+    inside = {index for arena in arenas for index in arena}
+    if arenas:
+        apart = {i: o for i, o in shares.items() if inside.isdisjoint((i, o))}
+        rest = [unit for unit in _chains(wanted, {**apart, **kept}) if inside.isdisjoint(unit)]
+        yield [*arenas, *rest], sum(wanted[index][1].bytes for arena in arenas for index in [*arena][1:])
+    yield _chains(wanted, kept), 0
+    if shares:
+        yield _chains(wanted, {**shares, **kept}), 0
+
+
+def _chains(wanted: Sequence[tuple[Held, Lifetime]], shares: Mapping[int, int]) -> list[Unit]:
+    return [dict.fromkeys(unit, 0) for unit in handed_on(len(wanted), shares)]
+
+
+def _packed_in_waves(
+    wanted: Sequence[tuple[Held, Lifetime]], units: Sequence[Unit], frames: int | None
+) -> tuple[int, ...]:
+    """Offsets: units stay together; with the frames of a micro-batch, things of the same use in the same place in every
+    micro-batch, if no two are there at once."""
+    lives = [joined([wanted[index][1] for index in unit]) for unit in units]
+    used: dict[object, list[int]] = {}
+    for number, unit in enumerate(units):
+        use = tuple(use_of(wanted[index][0], frames) for index in unit) if frames else number
+        used.setdefault(use, []).append(number)
+    homes: list[tuple[Lifetime, list[int]]] = []
+    for same in used.values():
+        together = in_turn([lives[number] for number in same])
+        homes += [(together, same)] if together else [(lives[number], [number]) for number in same]
+    offsets = [0] * len(wanted)
+    for offset, (_, same) in zip(_packed(tuple(life for life, _ in homes)), homes, strict=True):
+        for index, distance in (placed for number in same for placed in units[number].items()):
+            offsets[index] = offset + distance
+    return tuple(offsets)
+
+
+@lru_cache(maxsize=1024)
+def _packed(lifetimes: tuple[Lifetime, ...]) -> tuple[int, ...]:
+    """PEs that do the same on other frames have the same lifetimes."""
+    return pack(lifetimes)
+
+
+def _kept(program: Program, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[int, int]:
+    """The buffers of states, each with that of what becomes of it, which has the same place."""
+    indices = {held: index for index, (held, _) in enumerate(wanted)}
+    found = {indices[state]: indices[made] for state, made in program.kept.items()}
+    assert all(wanted[i][1].last < wanted[o][1].first for i, o in found.items()), "a state is written while it is read"
+    return found
+
+
+def _named(graph: Graph, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[str, int]:
+    """The things that buffers show, by the buffers' names."""
+    named: dict[str, int] = {}
+    for index, (held, _) in enumerate(wanted):
+        names = (
+            [held.name]
+            if isinstance(held, Block)
+            else [held.named(n) for n in (held.tensor, *graph.views(held.tensor))]
+        )
+        named |= dict.fromkeys(names, index)
+    return named
+
+
+def _shares(program: Program, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int]) -> dict[int, int]:
+    """The buffers that an op reads last, each with the one that it may write in the same place."""
+    indices = {held: index for index, (held, _) in enumerate(wanted)}
+    pairs = [(indices[source], indices[target]) for source, target in program.upon.items()]
+    found = {i: o for i, o in pairs if wanted[i][1].bytes == wanted[o][1].bytes and _ends_first(wanted, i, o)}
+    for step, cost in program.costs:
+        compute = program.steps[step]
+        assert isinstance(compute, Compute)
+        output = named[compute.output.buffer]
+        for i in (named[compute.inputs[i].buffer] for i in cost.may_overwrite):
+            if wanted[i][1].last == step == wanted[output][1].first and output not in found.values():
+                found.setdefault(i, output)
+    return found
+
+
+def _arenas(
+    program: Program, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int], elsewhere: Collection[int]
+) -> list[Unit]:
+    """Scratch memory with the operands that lie in it: inputs that nothing reads later, the output. No thing lies in
+    two."""
+    found: list[Unit] = []
+    taken = set(elsewhere)
+    for step, cost in program.costs:
+        compute = program.steps[step]
+        assert isinstance(compute, Compute)
+        if cost.arena and compute.scratch:
+            home = named[compute.scratch]
+            operands = [named[view.buffer] for view in (*compute.inputs, compute.output)]
+            places = dict(zip(operands, cost.arena, strict=True))
+            within = {i: at for i, at in places.items() if i not in taken and _may_lie_in(wanted, home, i, at)}
+            found += [{home: 0, **within}] if within else []
+            taken |= within.keys()
+    return found
+
+
+def _may_lie_in(wanted: Sequence[tuple[Held, Lifetime]], home: int, operand: int, distance: int) -> bool:
+    """True if a thing ends with the scratch memory, or begins with it, and fits into it at this distance."""
+    life, arena = wanted[operand][1], wanted[home][1]
+    return (life.last <= arena.last or life.first >= arena.first) and distance + life.bytes <= arena.bytes
+
+
+def _ends_first(wanted: Sequence[tuple[Held, Lifetime]], one: int, other: int) -> bool:
+    return wanted[one][1].first < wanted[other][1].first and wanted[one][1].last <= wanted[other][1].last
+
+
+def _while_it_runs(program: Program, step: int, cost: Cost) -> Lifetime:
+    return Lifetime(cost.scratch_bytes, step, program.scratch_until.get(step, step))
+
+
+class _BufferNeeds:
+    """Needs of engines in buffers, by name: an arrangement of what they write, room behind what they read."""
+
+    def __init__(self) -> None:
+        self.arrangements: dict[str, Arrangement] = {}
+        self._room: dict[str, int] = {}
+
+    def note(self, step: Compute, cost: Cost) -> None:
+        if cost.arrangement:
+            self.arrangements[step.output.buffer] = cost.arrangement
+        for view in step.inputs:
+            self._room[view.buffer] = max(self._room.get(view.buffer, 0), cost.reads_beyond)
+
+    def bytes(self, graph: Graph, held: Held) -> int:
+        if isinstance(held, Block):
+            return held.bytes
+        arrangement = self.arrangements.get(held.name)
+        size = arrangement.bytes if arrangement else held.box.elements * graph.element_bytes(held.tensor)
+        names = (held.tensor, *graph.views(held.tensor))
+        return size + max(self._room.get(held.named(name), 0) for name in names)
+
+
+def _raw(block: Block, life: Lifetime, offset: int) -> Buffer:
+    """Memory that is no tensor."""
+    return Buffer(block.name, "", block.box, life.bytes, offset, life.first, life.last)
+
+
+def _shown(graph: Graph, region: Region, life: Lifetime, offset: int) -> Iterator[Buffer]:
+    """A region as a buffer, and its reshapes on the same bytes."""
+    shape = graph.shape(region.tensor)
+    for name in (region.tensor, *graph.views(region.tensor)):
+        box = reshaped_box(region.box, shape, graph.shape(name))
+        if box.elements == region.box.elements:
+            yield Buffer(region.named(name), name, box, life.bytes, offset, life.first, life.last)
