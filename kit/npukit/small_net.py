@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npukit.accel.tflite_file import subgraph_tflite
+from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.net.net import Net, Op, fuse
 from npukit.net.ops import Conv2d, Dense, MaxPool, Reshape, Softmax
 from npukit.net.tensor import Quantization, Tensor

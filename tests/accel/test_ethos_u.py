@@ -17,7 +17,7 @@ from frontend.tflite_models import run_micro
 from helpers import CHECKOUT, first_of, models
 from npukit import api
 from npukit.accel.engines import assign_engines, engines_of
-from npukit.accel.network_compiler import Compiled, NetworkCompiler
+from npukit.accel.subgraphs.compiler import Compiled, NetworkCompiler
 from npukit.board.board import load_board
 from npukit.cli.next_step import next_step
 from npukit.errors import NpukitError

@@ -16,8 +16,8 @@ from accel.run_net import run_net
 from end_to_end.builds import DIGITS, build
 from helpers import CHECKOUT
 from npukit import api
-from npukit.accel.network_compiler import Compiled, NetworkCompiler, Refused
-from npukit.accel.subgraph_file import subgraph_text
+from npukit.accel.subgraphs.compiler import Compiled, NetworkCompiler, Refused
+from npukit.accel.subgraphs.json_file import subgraph_text
 from npukit.board.board import Board, load_board
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, fuse

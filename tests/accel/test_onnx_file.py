@@ -10,8 +10,8 @@ import pytest
 
 from accel.subgraph_nets import IMAGE, NETS, PLAIN, one_op, whole
 from end_to_end.builds import DIGITS
-from npukit.accel.onnx_file import ONNX_KINDS, subgraph_onnx
-from npukit.accel.tflite_file import TFLITE_KINDS
+from npukit.accel.subgraphs.onnx_file import ONNX_KINDS, subgraph_onnx
+from npukit.accel.subgraphs.tflite_file import TFLITE_KINDS
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Slice

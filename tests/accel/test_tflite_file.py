@@ -11,7 +11,7 @@ from accel.subgraph_nets import IMAGE, NETS, PLAIN, one_op, whole
 from end_to_end.builds import DIGITS
 from frontend.tflite_models import run_litert, run_micro
 from helpers import first_of, models
-from npukit.accel.tflite_file import TFLITE_KINDS, subgraph_tflite
+from npukit.accel.subgraphs.tflite_file import TFLITE_KINDS, subgraph_tflite
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, AveragePool, Slice

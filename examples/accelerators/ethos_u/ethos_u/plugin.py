@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from npukit.accel.network_compiler import NetworkCompiler
-from npukit.accel.network_plugin import NetworkPlugin
-from npukit.accel.tflite_file import TFLITE_KINDS
+from npukit.accel.subgraphs.compiler import NetworkCompiler
+from npukit.accel.subgraphs.plugin import NetworkPlugin
+from npukit.accel.subgraphs.tflite_file import TFLITE_KINDS
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.net.net import Net, Op
 

@@ -12,7 +12,7 @@ import numpy as np
 import tflite
 
 from npukit.accel.geometry import Window, window_of
-from npukit.accel.tflite_writer import Model, Writer
+from npukit.accel.subgraphs.tflite_writer import Model, Writer
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from npukit.accel.interface import Abilities, Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
-from npukit.accel.network_compiler import Compiled, NetworkCompiler, Refused
+from npukit.accel.subgraphs.compiler import Compiled, NetworkCompiler, Refused
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
@@ -24,7 +24,7 @@ class NetworkPlugin:
     version: str
     inputs = 4
     alignment = 16
-    """Of the blob."""
+    """The alignment of the blob."""
     commands: CommandFormat | None = None
     model: Path | None = None
 
@@ -37,7 +37,7 @@ class NetworkPlugin:
         raise NotImplementedError
 
     def refusal(self, net: Net, op: Op) -> str | None:
-        """What can be said of an op without the compiler; of a subgraph, the compiler's own reason."""
+        """The reason of an op alone, without the compiler; of a subgraph that of the compiler."""
         if op.parts == (op,):
             return self.refusal_of_one(net, op)
         inputs = len(set(net.activations(op)))

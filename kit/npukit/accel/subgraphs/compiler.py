@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from npukit.accel.onnx_file import subgraph_onnx
-from npukit.accel.subgraph_file import subgraph_text
-from npukit.accel.tflite_file import subgraph_tflite
+from npukit.accel.subgraphs.json_file import subgraph_text
+from npukit.accel.subgraphs.onnx_file import subgraph_onnx
+from npukit.accel.subgraphs.tflite_file import subgraph_tflite
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 

@@ -1,0 +1,1 @@
+"""Vendors' network compilers: whole subgraphs go out as files, blobs come back."""
