@@ -19,6 +19,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             "docs/concepts",
             "docs/commands",
             "docs/models",
+            "docs/preprocessing",
             "docs/states",
             "docs/compatibility",
             "docs/mesh",

@@ -56,3 +56,18 @@ def test_floats_in_and_the_class_out(tmp_path: Path) -> None:
     assert found.passed, found.mismatches
     assert found.accuracy is not None
     assert found.accuracy > 0.95
+
+
+@pytest.mark.parametrize(
+    "sensor",
+    [
+        "uint8 colour=YUYV size=18x20 crop=16x16 resize=area scale=0.0039",
+        "int16 features=log_mel mels=8 window=64 hop=40 new=1",
+    ],
+)
+def test_a_camera_and_a_microphone(sensor: str, tmp_path: Path) -> None:
+    """Steps in front of the network, on several PEs and from frame to frame, equal to the reference's bits."""
+    options = api.Options(pes=2, preprocess=(sensor,))
+    api.build(DIGITS / "digits_int8.tflite", output=tmp_path / "out", options=options)
+    found = api.validate(tmp_path / "out", cases=4)
+    assert found.passed, found.mismatches

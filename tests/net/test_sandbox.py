@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from npukit.errors import NpukitError
-from npukit.net.c_function import check_code
+from npukit.net.c_code.function import check_code
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode

@@ -29,7 +29,7 @@ from npukit.board.board import Board
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
 from npukit.net.box import Box
-from npukit.net.c_function import cycles
+from npukit.net.c_code.function import cycles
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import (
     Add,

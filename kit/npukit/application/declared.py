@@ -22,6 +22,17 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+def _sides(value: Any) -> Any:
+    """Numbers as `96x128` or `96x128+12+16` has them."""
+    return [int(each) for each in re.split("[x+]", value)] if _SIDES.fullmatch(str(value)) else value
+
+
+_SIDES = re.compile(r"[0-9]{1,6}x[0-9]{1,6}([+][0-9]{1,6}[+][0-9]{1,6})?")
+Colours = Literal[
+    "GREY", "RGB", "BGR", "RGBA", "BGRA", "YUV", "YUYV", "UYVY", "NV12", "NV21", "I420", "RGGB", "BGGR", "GRBG", "GBRG"
+]
+Whole = Annotated[int, Field(ge=0, le=1 << 16)]
+Pair = tuple[Annotated[Whole, Field(ge=1)], Annotated[Whole, Field(ge=1)]]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Numbers = Annotated[tuple[Finite, ...], BeforeValidator(_listed), Field(min_length=1)]
@@ -32,10 +43,43 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SensorInput(_Part):
+class Camera(_Part):
+    """An image as a camera gives it: bytes of the `colour`, rows and columns of the `size`.
+
+    The part `crop` of it is brought to the model's size by `resize`, in the colours that the model `sees`.
+    """
+
+    colour: Colours | None = None
+    size: Annotated[Pair | None, BeforeValidator(_sides)] = None
+    crop: Annotated[Pair | tuple[Whole, Whole, Whole, Whole] | None, BeforeValidator(_sides)] = None
+    """Rows and columns, perhaps with the first row and column; else the middle."""
+    resize: Literal["bilinear", "nearest", "area"] = "bilinear"
+    sees: Literal["RGB", "BGR", "YUV", "GREY"] | None = None
+    """The model's colours: RGB or grey, by its channels, if nothing else is said."""
+
+
+class Microphone(_Part):
+    """Sound as samples of 16 bits: `features` of windows, each `hop` samples behind the one before.
+
+    With `new` a frame brings the samples of so many windows, and the network keeps the rest of what it needs.
+    """
+
+    features: Literal["log_mel", "mfcc"] | None = None
+    rate: Positive = 16000
+    window: Annotated[int, Field(ge=2, le=1 << 15)] = 480
+    hop: Annotated[int, Field(ge=1, le=1 << 15)] = 320
+    mels: Annotated[int, Field(ge=1, le=512)] = 40
+    """Channels of the filter bank; of `log_mel` as many as the model takes."""
+    low: Finite = 125.0
+    high: Finite = 7500.0
+    new: Annotated[int | None, Field(ge=1)] = None
+
+
+class SensorInput(Camera, Microphone):
     """The application's input: the model sees (value * scale - mean) / std.
 
-    `mean` and `std` are one number, or one a channel. Without a type, it gives what the model takes.
+    `mean` and `std` are one number, or one a channel. Without a type, it gives what the model takes. The value is what
+    the sensor gives, or what a camera's steps or a microphone's make of it.
     """
 
     input: str = ""
@@ -52,10 +96,26 @@ class SensorInput(_Part):
         """True if the model sees the numbers as they are given."""
         return (self.scale, self.mean, self.std) == (1.0, (0.0,), (1.0,))
 
+    @property
+    def of_camera(self) -> bool:
+        """True if steps of an image come first."""
+        return not self.model_fields_set.isdisjoint(Camera.model_fields)
+
     @model_validator(mode="after")
     def _numbers_need_a_type(self) -> SensorInput:
         if self.type is None and not self.is_plain:
             raise ValueError("scale, mean and std need the type that the sensor gives")
+        return self
+
+    @model_validator(mode="after")
+    def _steps_suit(self) -> SensorInput:
+        sound = self.model_fields_set & {*Microphone.model_fields} - {"features"}
+        if sound and self.features is None:
+            raise ValueError(f"{min(sound)} is of features=log_mel or features=mfcc, which is not there")
+        if self.of_camera and (self.type != "uint8" or self.features or self.layout):
+            raise ValueError("a camera gives uint8, pixel by pixel: without features and without layout")
+        if self.features and (self.type != "int16" or self.layout):
+            raise ValueError("features are of int16, and have no layout")
         return self
 
 

@@ -8,8 +8,8 @@ from itertools import count
 
 import numpy as np
 
-from npukit.net.net import Net, Op
-from npukit.net.ops import Attributes, Reshape, Transpose
+from npukit.net.net import Net, Op, State
+from npukit.net.ops import Attributes, Reshape, Slice, Transpose, TvmCode
 from npukit.net.passes.simplify import moves_nothing
 from npukit.net.specs.table import output_shape
 from npukit.net.tensor import Quantization, Tensor
@@ -33,8 +33,9 @@ class Draft:
         self.tensors, self.constants = dict(self.net.tensors), dict(self.net.constants)
 
     def new_name(self, kind: str) -> str:
+        taken = {op.name for op in (*self.before, *self.net.ops, *self.after)}
         names = (f"{kind}_{number}" for number in count())
-        return next(name for name in names if name not in self.tensors)
+        return next(name for name in names if name not in self.tensors and name not in taken)
 
     def op(
         self,
@@ -46,7 +47,7 @@ class Draft:
         output: str = "",
     ) -> str:
         """Add an op at `place`, `before` or `after`; its output, a new tensor or the one given."""
-        name = self.new_name(attributes.kind)
+        name = output if isinstance(attributes, TvmCode) else self.new_name(attributes.kind)
         if not output:
             output = name
             self.tensors[output] = Tensor(output, (), dtype, quantization)
@@ -66,10 +67,33 @@ class Draft:
         attributes = Reshape() if moves_nothing(axes, given.shape) else Transpose(axes)
         return self.op(place, attributes, (source,), None, output=output)
 
-    def constant(self, name: str, value: np.ndarray) -> str:
+    def reshaped(self, source: str, shape: tuple[int, ...]) -> str:
+        """The same bytes, before the net's, under another shape."""
+        given = self.tensors[source]
+        if given.shape == shape:
+            return source
+        output = self.new_name(Reshape.kind)
+        self.tensors[output] = replace(given, name=output, shape=shape)
+        return self.op(self.before, Reshape(), (source,), None, output=output)
+
+    def sliced(self, source: str, axis: int, begin: int, end: int) -> str:
+        """The part of a tensor, before the net's, from `begin` to before `end`."""
+        given = self.tensors[source]
+        if (begin, end) == (0, given.shape[axis]):
+            return source
+        first, last = [0] * len(given.shape), list(given.shape)
+        first[axis], last[axis] = begin, end
+        attributes = Slice(tuple(first), tuple(last), (1,) * len(last))
+        return self.op(self.before, attributes, (source,), given.quantization, given.dtype)
+
+    def constant(self, name: str, value: np.ndarray, quantization: Quantization | None = None) -> str:
         self.constants[name] = value
-        self.tensors[name] = Tensor(name, value.shape, str(value.dtype))
+        self.tensors[name] = Tensor(name, value.shape, str(value.dtype), quantization)
         return name
+
+    def state(self, name: str, becomes: str, initial: np.ndarray) -> None:
+        """A tensor that the net keeps from frame to frame."""
+        self.net = replace(self.net, states=(*self.net.states, State(name, becomes, initial)))
 
     def renamed(self, names: Mapping[str, str]) -> None:
         """Tensors of the net under other names."""

@@ -9,8 +9,11 @@ import numpy as np
 
 from npukit.application.declared import Layout, SensorInput
 from npukit.application.draft import Axes, Draft
+from npukit.application.images import LOWEST
+from npukit.application.sounds import with_windows_kept
+from npukit.application.steps import has_steps, seen_by_steps, steps_alone, with_steps
 from npukit.errors import NpukitError
-from npukit.net.ops import Lookup, Quantize, Requantize
+from npukit.net.ops import Lookup, Quantize, Requantize, Reshape
 from npukit.net.tables import quantised
 from npukit.net.tensor import Quantization, Tensor
 
@@ -36,8 +39,25 @@ def sensor_axes(declared: SensorInput, shape: Sequence[int], layout: Layout) -> 
     return tuple(layout.index(axis) for axis in declared.layout)
 
 
-def real_numbers(declared: SensorInput, values: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray:
+def sensor_shape(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
+    """The shape of what the sensor gives for a model's input of a shape."""
+    if not has_steps(declared):
+        return tuple(shape[axis] for axis in sensor_axes(declared, shape, layout))
+    net = steps_alone(declared, _made(declared, shape, layout)[1])
+    return net.tensor(net.inputs[0]).shape
+
+
+def _made(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tuple[SensorInput, tuple[int, ...]]:
+    """A declaration of what the steps of a sensor make, an image with channels last, and its shape."""
+    plain = declared.model_copy(update={"layout": "NHWC"}) if declared.of_camera and len(shape) == 4 else declared
+    return plain, tuple(shape[axis] for axis in sensor_axes(plain, shape, layout))
+
+
+def real_numbers(declared: SensorInput, values: np.ndarray, shape: tuple[int, ...], layout: Layout) -> np.ndarray:
     """The model's view of the sensor's values, which have a leading axis of cases, in the model's layout."""
+    if has_steps(declared):
+        declared, made = _made(declared, shape, layout)
+        values = seen_by_steps(declared, values, made)
     axes = sensor_axes(declared, shape, layout)
     given = values.reshape(len(values), *(shape[axis] for axis in axes)).astype(np.float32)
     mean, std = (_by_channel(declared, numbers, given.shape[1:], layout) for numbers in (declared.mean, declared.std))
@@ -66,22 +86,58 @@ def with_inputs(draft: Draft, declared: Sequence[SensorInput], layout: Layout) -
 
 def _convert(draft: Draft, declared: SensorInput, name: str, inner: str, layout: Layout) -> None:
     wanted = draft.tensors[inner]
-    axes = sensor_axes(declared, wanted.shape, layout)
-    shape = tuple(wanted.shape[axis] for axis in axes)
     if declared.type is None:
-        draft.tensors[name] = replace(wanted, name=name, shape=shape)
+        axes = sensor_axes(declared, wanted.shape, layout)
+        draft.tensors[name] = replace(wanted, name=name, shape=tuple(wanted.shape[axis] for axis in axes))
         draft.moved(draft.before, name, tuple(map(int, np.argsort(axes))), inner)
         return
-    meaning = None if declared.type == "float32" else Quantization((declared.scale,), (0,))
-    draft.tensors[name] = Tensor(name, shape, declared.type, meaning)
     integers = _int8(draft, inner)
-    if axes == tuple(range(len(shape))):
-        _quantised(draft, declared, name, integers, layout, integers)
+    source, declared = _sensed(draft, declared, name, integers, layout)
+    axes = sensor_axes(declared, wanted.shape, layout)
+    if declared.new and draft.tensors[source].elements != wanted.elements:
+        made = _quantised(draft, declared, source, integers, layout, "")
+        with_windows_kept(draft, made, integers, _silent(draft, source, integers))
+    elif axes == tuple(range(len(wanted.shape))):
+        _quantised(draft, declared, source, integers, layout, integers)
     else:
-        made = _quantised(draft, declared, name, integers, layout, "")
+        made = _quantised(draft, declared, source, integers, layout, "")
         draft.moved(draft.before, made, tuple(map(int, np.argsort(axes))), integers)
     if integers != inner:
         draft.op(draft.before, Requantize(), (integers,), None, output=inner)
+
+
+def _sensed(draft: Draft, declared: SensorInput, name: str, like: str, layout: Layout) -> tuple[str, SensorInput]:
+    """The tensor to quantise as `like`, of what the sensor gives, which becomes the tensor `name`."""
+    declared, made = _made(declared, draft.tensors[like].shape, layout)
+    if has_steps(declared):
+        same = declared.of_camera and _is_same(draft, declared, like, made, layout)
+        source = with_steps(draft, declared, name, made, _meaning(draft, like).scale if same else declared.scale)
+        return (source if declared.new else draft.reshaped(source, made)), declared
+    meaning = None if declared.type == "float32" else Quantization((declared.scale,), (0,))
+    draft.tensors[name] = Tensor(name, made, str(declared.type), meaning)
+    return name, declared
+
+
+def _is_same(draft: Draft, declared: SensorInput, like: str, shape: tuple[int, ...], layout: Layout) -> bool:
+    """True if bytes less 128 are what the model takes."""
+    meaning = _meaning(draft, like)
+    offset, step = _offset_and_step(declared, shape, layout, meaning.scale, LOWEST)
+    every = np.arange(-128, 128)
+    return np.size(offset) == np.size(step) == 1 and np.array_equal(
+        quantised(every, offset, step, meaning.zero_point), every
+    )
+
+
+def _meaning(draft: Draft, name: str) -> Quantization:
+    meaning = draft.tensors[name].quantization
+    assert meaning is not None
+    return meaning
+
+
+def _silent(draft: Draft, source: str, like: str) -> np.ndarray:
+    """A window's features of silence, quantised."""
+    offset, step = (draft.constants[f"{source}_{each}"] for each in ("offset", "step"))
+    return quantised(np.zeros(draft.tensors[source].shape[-1]), offset, step, _meaning(draft, like).zero_point)
 
 
 def _int8(draft: Draft, inner: str) -> str:
@@ -102,20 +158,30 @@ def _int8(draft: Draft, inner: str) -> str:
 
 def _quantised(draft: Draft, declared: SensorInput, source: str, like: str, layout: Layout, output: str) -> str:
     """The sensor's numbers quantised as `like`: by a table where it has one scale and 256 values."""
-    meaning, shape = draft.tensors[like].quantization, draft.tensors[source].shape
-    assert meaning is not None
-    offset = _by_channel(declared, declared.mean, shape, layout) / declared.scale
-    step = _by_channel(declared, declared.std, shape, layout) * (meaning.scale / declared.scale)
-    with np.errstate(all="ignore"):
-        offset, step = offset.astype(np.float32), step.astype(np.float32)
-    if not (np.all(np.isfinite(offset)) and np.all(np.isfinite(step) & (step > 0))):
-        raise NpukitError("its scale, mean and std are too large or too small together")
-    if offset.size == step.size == 1 and declared.type in ("int8", "uint8"):
-        limits = np.iinfo(declared.type)
+    meaning, given = _meaning(draft, like), draft.tensors[source]
+    zero = given.quantization.zero_point if given.quantization else 0
+    offset, step = _offset_and_step(declared, given.shape, layout, meaning.scale, zero)
+    if offset.size == step.size == 1 and given.dtype in ("int8", "uint8"):
+        limits = np.iinfo(given.dtype)
         every = np.arange(limits.min, limits.max + 1)
         table = quantised(every, offset, step, meaning.zero_point)
+        if (given.dtype, given.quantization) == ("int8", meaning) and np.array_equal(table, every):
+            return draft.op(draft.before, Reshape(), (source,), meaning, output=output) if output else source
         inputs = source, draft.constant(f"{source}_table", table)
         return draft.op(draft.before, Lookup(), inputs, meaning, output=output)
     inputs = source, draft.constant(f"{source}_offset", offset), draft.constant(f"{source}_step", step)
     away = draft.away and declared.type == "float32" and declared.is_plain
     return draft.op(draft.before, Quantize(away), inputs, meaning, output=output)
+
+
+def _offset_and_step(
+    declared: SensorInput, shape: Sequence[int], layout: Layout, scale: float, zero: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The offset and the step of integers with a zero point that are to be quantised with a scale."""
+    offset = _by_channel(declared, declared.mean, shape, layout) / declared.scale + zero
+    step = _by_channel(declared, declared.std, shape, layout) * (scale / declared.scale)
+    with np.errstate(all="ignore"):
+        offset, step = offset.astype(np.float32), step.astype(np.float32)
+    if not (np.all(np.isfinite(offset)) and np.all(np.isfinite(step) & (step > 0))):
+        raise NpukitError("its scale, mean and std are too large or too small together")
+    return offset, step

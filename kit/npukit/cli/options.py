@@ -121,7 +121,11 @@ ActivationRanges = Annotated[
 ]
 Preprocess = Annotated[
     list[str] | None,
-    typer.Option("--preprocess", metavar="'uint8 scale=S mean=M std=D layout=L'", help="What the sensor gives."),
+    typer.Option(
+        "--preprocess",
+        metavar="'uint8 scale=S mean=M std=D layout=L'",
+        help="What the sensor gives; images of cameras and features of sound: docs/preprocessing.md.",
+    ),
 ]
 Postprocess = Annotated[
     list[str] | None,

@@ -20,7 +20,7 @@ from npukit.codegen.streamed import Piece
 from npukit.codegen.tensors import input_rows, output_rows
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
-from npukit.net.c_function import math_functions
+from npukit.net.c_code.function import math_functions
 from npukit.net.net import CORE, Net
 from npukit.net.ops import TvmCode
 from npukit.plan.ir.plan import Plan

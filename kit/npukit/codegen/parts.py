@@ -13,7 +13,7 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.streamed import Piece, streamed_piece, with_constants_in
 from npukit.codegen.tir.kernels import describe
 from npukit.errors import NpukitError
-from npukit.net.c_function import C_TYPES
+from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layers_onward
 from npukit.plan.ir.plan import Compute, PePlan

@@ -21,7 +21,7 @@ from npukit.codegen.tensors import TensorRow, layer_tiles
 from npukit.codegen.tir.kernels import CFunction, helpers_as_c, kernel, kernels_as_c
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
-from npukit.net.c_function import C_TYPES, math_functions
+from npukit.net.c_code.function import C_TYPES, math_functions
 from npukit.templates import templates_in
 
 NETWORK = "net.c"

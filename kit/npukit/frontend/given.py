@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from tvm import relax
 
-from npukit.data import data_folder
 from npukit.errors import NpukitError
-from npukit.net.importer.given import Words, call_of
+from npukit.net.c_code.template import Words, text_of
+from npukit.net.importer.given import call_of
 
 tensor_type: Any = relax.TensorType
-
-
-@cache
-def text_of(file: str) -> str:
-    """The C of one of `templates/ops`."""
-    return (data_folder("templates") / "ops" / file).read_text(encoding="utf-8")
 
 
 def made_by(

@@ -23,7 +23,7 @@ from npukit.codegen.tensors import TensorRow, input_rows, output_rows
 from npukit.library.drivers import FOLDER, drivers_of
 from npukit.library.planned import planned_for_library
 from npukit.measure.cases import GOLDEN_FRAMES
-from npukit.net.c_function import C_TYPES
+from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.net.tensor import Tensor
 from npukit.plan.ir.plan import Plan

@@ -10,7 +10,7 @@ from math import isfinite
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.c_function import C_TYPES, check_code
+from npukit.net.c_code.function import C_TYPES, check_code
 from npukit.net.checks.extents import check_extent
 from npukit.net.checks.overflow import check_range
 from npukit.net.cost import total_macs

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from npukit.errors import NpukitError
-from npukit.net.c_function import C_TYPES
+from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Fused, Net, Op, State
 from npukit.net.ops import KINDS, Attributes
 from npukit.net.tensor import Quantization, Tensor

@@ -14,7 +14,7 @@ from tvm.ir import IRModule
 from npukit.application.apply import applied
 from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
 from npukit.application.ends import AS_NET, Ends
-from npukit.application.inputs import by_name, real_numbers, sensor_axes
+from npukit.application.inputs import by_name, real_numbers, sensor_shape
 from npukit.dump import dumped
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model, layout_of, name_of
@@ -139,8 +139,7 @@ def _sensed(path: Path, wanted: Sequence[Wanted], declared: Declared, layout: La
 
 
 def _as_sensed(wanted: Wanted, declared: SensorInput, layout: Layout) -> Wanted:
-    shape = tuple(wanted.shape[axis] for axis in sensor_axes(declared, wanted.shape, layout))
-    return Wanted(wanted.name, shape, declared.type or wanted.dtype)
+    return Wanted(wanted.name, sensor_shape(declared, wanted.shape, layout), declared.type or wanted.dtype)
 
 
 def quantize_module(

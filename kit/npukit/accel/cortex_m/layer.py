@@ -115,7 +115,9 @@ def refusal(net: Net, op: Op) -> str:
     if any(pixels(net.tensor(name).shape) is None for name in names):
         return "it has a batch"
     if find is None:
-        return "made by TVM" if isinstance(op.attributes, TvmCode) else f"there are no kernels for {op.kind}"
+        if isinstance(op.attributes, TvmCode):
+            return "as it is given" if op.attributes.given else "made by TVM"
+        return f"there are no kernels for {op.kind}"
     if any(net.tensor(name).dtype != "int8" for name in names):
         return "an activation is not int8"
     return find(net, op)

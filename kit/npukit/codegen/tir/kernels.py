@@ -14,7 +14,7 @@ from npukit.codegen.tir.door import Function, Parameter, define, print_c
 from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed
 from npukit.codegen.tir.ops.fixed_point import helper_functions
 from npukit.errors import NpukitError
-from npukit.net.c_function import C_TYPES, declaration, pointers
+from npukit.net.c_code.function import C_TYPES, declaration, pointers
 from npukit.net.ops import TvmCode
 
 KERNELS: Mapping[str, Callable[..., None]] = {

@@ -16,17 +16,11 @@ from npukit.frontend.given import made_by
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
+from npukit.net.c_code.signals import LOGARITHMS, WIDTHS, fourier_bytes, fourier_tables
 from npukit.net.limits import STEPS
 
 GAINS = 125
 """The numbers of a table of gains, for 32 powers of two."""
-LOGARITHMS = np.rint(65536 * (np.log2(1 + np.arange(130) / 128) - np.arange(130) / 128)).astype(np.int32)
-"""The height of the logarithm to base 2 above a straight line between two powers, in 128 segments."""
-WIDTHS: Mapping[str, Mapping[str, Any]] = {
-    "int16": {"number": "int16_t", "wide": "int32_t", "bits": 15, "half": 1 << 14, "largest": (1 << 15) - 1},
-    "int32": {"number": "int32_t", "wide": "int64_t", "bits": 31, "half": 1 << 30, "largest": (1 << 31) - 1},
-}
-"""The words of a Fourier transform."""
 
 
 def _code(emitter: Emitter, op: TfliteOp, file: str, operands: Sequence[Any], place: int = 0, **more: Any) -> relax.Var:
@@ -124,33 +118,9 @@ def _rfft(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError(f"it transforms {count} numbers of {kind}; npukit reads powers of two of int16 and int32")
     if length > count or _size(emitter.tensor(op.outputs[0]).shape) != rows * (count + 2):
         raise NpukitError(f"its ends do not suit {count} numbers")
-    steps = _steps(points)
-    angles, last = -2 * np.pi * np.arange(points) / points, -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
-    tables = [np.array(_order(points, steps), np.int16 if points < 1 << 15 else np.int32)]
-    tables += [_turns(each, kind) for each in (angles, last)]
-    operands = [data, *map(relax.const, (*tables, np.array(steps[::-1], np.int8)))]
-    words = {**WIDTHS[kind], "rows": rows, "points": points, "length": length}
-    work = 2 * points * np.dtype(kind).itemsize
+    words, work = {**WIDTHS[kind], "rows": rows, "points": points, "length": length}, fourier_bytes(points, kind)
+    operands = [data, *map(relax.const, fourier_tables(points, kind))]
     emitter.define(op.outputs[0], _code(emitter, op, "rfft", operands, words=words, work_bytes=work))
-
-
-def _steps(points: int) -> list[int]:
-    """The radices, the last one first: four as long as it divides, then two."""
-    return [4] * ((points.bit_length() - 1) // 2) + [2] * ((points.bit_length() - 1) % 2)
-
-
-def _order(points: int, steps: Sequence[int], begin: int = 0, stride: int = 1) -> list[int]:
-    """The inputs as the first step takes them: every fourth or second one, and so on within these."""
-    if not steps:
-        return [begin]
-    parts = (_order(points, steps[1:], begin + part * stride, stride * steps[0]) for part in range(steps[0]))
-    return [place for part in parts for place in part]
-
-
-def _turns(angles: np.ndarray, kind: str) -> np.ndarray:
-    """Cosine and sine of each angle as integers."""
-    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1).ravel()
-    return np.floor(0.5 + WIDTHS[kind]["largest"] * pairs).astype(kind)
 
 
 def _delay(emitter: Emitter, op: TfliteOp) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tvm import relax
 from tvm.ir import Call, Op, make_node
 
+from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
 
 OPERATOR = "call_dps_packed"
-Words = Mapping[str, int | float | str]
-"""The numbers, or other words, that stand for words in C that is given."""
-
-_PASSED = re.compile(r"/\*.*?\*/|//[^\n]*|(?<![\w.])[A-Za-z_]\w*", re.S)
 make_call: Any = Call
 extern: Any = relax.ExternFunc
 
@@ -29,22 +26,6 @@ def call_of(
     attributes = make_node("ir.DictAttrs", what=name, code=body_of(text, known), work_bytes=work_bytes)
     function = extern(re.sub(r"\W", "_", name))
     return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
-
-
-def body_of(text: str, words: Words) -> str:
-    """C without its comments, and with numbers for words."""
-    plain = _PASSED.sub(lambda found: _spelled(found[0], words), text)
-    return "".join(f"{line.rstrip()}\n" for line in plain.splitlines() if line.strip())
-
-
-def _spelled(found: str, words: Words) -> str:
-    if found.startswith("/"):
-        return " "
-    value = words.get(found, found)
-    if isinstance(value, str):
-        return value
-    spelled = f"{value!r}f" if isinstance(value, float) else str(int(value))
-    return f"({spelled})" if value < 0 else spelled
 
 
 def _elements(kind: Any) -> int:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import floor
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import Order, View, layout_order
@@ -14,6 +10,7 @@ from npukit.net.importer.expressions import shape_of
 from npukit.net.importer.linear import padding, pair
 from npukit.net.importer.site import Site
 from npukit.net.ops import AveragePool, MaxPool, Padding, Pair, ResizeBilinear, ResizeNearest
+from npukit.net.places import linear, nearest
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -52,19 +49,6 @@ def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strid
     return given[0], given[1], max(given[2], ends[0]), max(given[3], ends[1])
 
 
-if TYPE_CHECKING:
-    from npukit.net.importer.walk import Walk
-
-ONE = 1 << 10
-ROUNDINGS: Mapping[str, Callable[[float], int]] = {
-    "round": lambda place: floor(place + 0.5),
-    "round_prefer_floor": lambda place: -floor(0.5 - place),
-    "round_prefer_ceil": lambda place: floor(place + 0.5),
-    "floor": floor,
-    "ceil": lambda place: -floor(-place),
-}
-
-
 def resize(walk: Walk, source: View, call: Any) -> View:
     attributes, order = call.attrs, layout_order(str(call.attrs.layout))
     data = walk.assembly.arranged(source, order)
@@ -79,37 +63,3 @@ def resize(walk: Walk, source: View, call: Any) -> View:
     else:
         raise NpukitError(f"it resizes by {method}, which npukit does not compute yet")
     return View(walk.assembly.derive(kind, data, after), order)
-
-
-def nearest(size: int, result: int, mode: str, rounding: str) -> tuple[int, ...]:
-    """The input place of each output place; TFLite computes it in float32."""
-    if rounding not in ROUNDINGS:
-        raise NpukitError(f"it rounds places by {rounding}, which npukit does not know")
-    scale, offset = _scale(size, result, mode), np.float32(0.5 if mode == "half_pixel" else 0)
-    places = (float((np.float32(place) + offset) * scale - offset) for place in range(result))
-    return tuple(min(max(ROUNDINGS[rounding](place), 0), size - 1) for place in places)
-
-
-def _scale(size: int, result: int, mode: str) -> np.float32:
-    if mode not in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"):
-        raise NpukitError(f"it resizes with {mode} coordinates, which npukit does not compute yet")
-    if mode == "align_corners" and result > 1:
-        return np.float32(size - 1) / np.float32(result - 1)
-    return np.float32(size) / np.float32(result)
-
-
-def linear(size: int, result: int, mode: str) -> tuple[tuple[int, int, int], ...]:
-    """The two input places that each output place lies between, in TFLite's steps of 1/1024."""
-    _scale(size, result, mode)
-    if mode == "align_corners" and result > 1:
-        step = (ONE * (size - 1) + (result - 1) // 2) // (result - 1)
-    else:
-        step = (ONE * size + result // 2) // result
-    half = mode in ("half_pixel", "pytorch_half_pixel") and not (mode.startswith("py") and result == 1)
-    return tuple(_between(place * step + (step // 2 - ONE // 2 if half else 0), size) for place in range(result))
-
-
-def _between(place: int, size: int) -> tuple[int, int, int]:
-    low = max(int(place / ONE), 0)
-    high = min(int((place + ONE - 1) / ONE), size - 1)
-    return min(low, size - 1), high, place - low * ONE

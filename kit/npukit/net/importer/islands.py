@@ -19,7 +19,7 @@ from tvm import relax
 from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
-from npukit.net.c_function import C_TYPES
+from npukit.net.c_code.function import C_TYPES
 from npukit.net.importer.assembly import View, straight
 from npukit.net.importer.expressions import (
     callee,

@@ -17,7 +17,7 @@ from tvm import relax, s_tir, tirx
 from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
-from npukit.net.c_function import MATH
+from npukit.net.c_code.function import MATH
 from npukit.net.importer import loops
 from npukit.net.importer.arrangements import Arrangement
 from npukit.net.importer.calls import kernel_of, module_of

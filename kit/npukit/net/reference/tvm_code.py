@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from npukit.net.c_function import cycles, declaration, math_functions, pointers
+from npukit.net.c_code.function import cycles, declaration, math_functions, pointers
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.reference.sandbox import Sandbox

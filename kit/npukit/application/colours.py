@@ -1,0 +1,114 @@
+"""Colours of a camera: how its bytes lie, and the whole numbers by which they become RGB or grey.
+
+A conversion is a 1 x 1 convolution in integers, (sum of weight x value + 32) >> 6, between 0 and 255.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npukit.net.ops import Pair
+
+ONE = 64
+"""The weight of a channel that is taken as it is: all conversions are sums of 64ths."""
+
+TO_RGB: Mapping[str, tuple[int, int, int]] = {
+    "R": (ONE, 0, 0),
+    "G": (0, ONE, 0),
+    "B": (0, 0, ONE),
+    "Y": (ONE, ONE, ONE),
+    "U": (0, -22, 114),
+    "V": (90, -46, 0),
+    "-": (0, 0, 0),
+}
+"""Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG."""
+TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": ONE, "U": 0, "V": 0, "-": 0}
+"""The share of each channel in the luminance."""
+MIDDLE = 128
+"""The value of U and V that is no colour."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A plane of elements, each with the channels of a cell of pixels."""
+
+    channels: str
+    cell: Pair = (1, 1)
+
+
+@dataclass(frozen=True)
+class Colour:
+    """Planes that lie one behind the other; `mosaic` is the pattern of two by two pixels under a Bayer filter."""
+
+    planes: tuple[Plane, ...]
+    mosaic: str = ""
+
+    @property
+    def cell(self) -> Pair:
+        """The least rows and columns that an image, and what is cut out of it, consist of."""
+        if self.mosaic:
+            return 2, 2
+        rows, columns = zip(*(plane.cell for plane in self.planes), strict=True)
+        return max(rows), max(columns)
+
+
+def _packed(channels: str, cell: Pair = (1, 1)) -> Colour:
+    return Colour((Plane(channels, cell),))
+
+
+_LUMINANCE, _PAIRS = Plane("Y"), (2, 2)
+COLOURS: Mapping[str, Colour] = {
+    "GREY": _packed("Y"),
+    "RGB": _packed("RGB"),
+    "BGR": _packed("BGR"),
+    "RGBA": _packed("RGB-"),
+    "BGRA": _packed("BGR-"),
+    "YUV": _packed("YUV"),
+    "YUYV": _packed("YUYV", (1, 2)),
+    "UYVY": _packed("UYVY", (1, 2)),
+    "NV12": Colour((_LUMINANCE, Plane("UV", _PAIRS))),
+    "NV21": Colour((_LUMINANCE, Plane("VU", _PAIRS))),
+    "I420": Colour((_LUMINANCE, Plane("U", _PAIRS), Plane("V", _PAIRS))),
+    **{pattern: Colour((Plane("Y"),), pattern) for pattern in ("RGGB", "BGGR", "GRBG", "GBRG")},
+}
+"""Orders of a camera's bytes, by the names that V4L2, OpenCV and camera drivers have for them."""
+
+
+def weights_of(channels: str, pixels: int, wanted: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of each channel in each value of the pixels of a cell, and what is added whatever the channels are.
+
+    Each pixel takes its own luminance where the channels have one for each.
+    """
+    weights = np.zeros((pixels, len(wanted), len(channels)), np.int32)
+    seen = 0
+    for place, channel in enumerate(channels):
+        share = [TO_GREY[channel]] if wanted == "Y" else [TO_RGB[channel]["RGB".index(each)] for each in wanted]
+        own = channel == "Y" and pixels > 1
+        weights[seen if own else slice(None), :, place] = share
+        seen += own
+    flat = weights.reshape(-1, len(channels))
+    return flat, -MIDDLE * flat[:, [channel in "UV" for channel in channels]].sum(axis=1)
+
+
+def mosaic_weights(pattern: str) -> np.ndarray:
+    """Shares, in quarters, of a window of 4 x 4 around a cell in R, G and B of its four pixels.
+
+    The pixel itself where it has that colour, else the mean of the two or four nearest that have.
+    """
+    weights = np.zeros((2, 2, 3, 4, 4), np.int32)
+    for row, column, colour in np.ndindex(2, 2, 3):
+        near = _nearest(pattern, (row + 1, column + 1), "RGB"[colour])
+        for place in near:
+            weights[row, column, colour, *place] = 4 // len(near)
+    return weights.reshape(12, 4, 4)
+
+
+def _nearest(pattern: str, place: Pair, colour: str) -> Sequence[Pair]:
+    """The places of a window, whose cell begins at 1, from which a pixel takes a colour."""
+    row, column = place
+    around = [(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+    found = [each for each in around if pattern[(each[0] - 1) % 2 * 2 + (each[1] - 1) % 2] == colour]
+    return [place] if place in found else found

@@ -1,0 +1,204 @@
+"""Images as a camera gives them: part of them, in the colours and of the size that the model takes.
+
+All of it is in integers, and each step is ops in front of the network: `docs/preprocessing.md` has their formulas.
+Values are int8 from here on, 128 less than the camera's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import accumulate, pairwise
+from math import prod
+
+import numpy as np
+
+from npukit.application.colours import COLOURS, ONE, Colour, Plane, mosaic_weights, weights_of
+from npukit.application.declared import SensorInput
+from npukit.application.draft import Draft
+from npukit.errors import NpukitError
+from npukit.net.ops import Attributes, AveragePool, Concat, Conv2d, Pair, Requantize, ResizeBilinear, ResizeNearest
+from npukit.net.places import linear, nearest
+from npukit.net.tensor import Quantization, Tensor
+
+LOWEST = -128
+_MODES = ("half_pixel", "round")
+SEES: Mapping[int, str] = {1: "GREY", 3: "RGB"}
+"""The colours that a model takes, by its channels, if nothing else is declared."""
+
+
+def with_image(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
+    """The image [1, rows, columns, channels] of `shape`, made of the camera's, which becomes the tensor `name`."""
+    wanted = _wanted(declared, shape)
+    colour = COLOURS[declared.colour or wanted]
+    crop = _crop(declared, shape[1:3])
+    size = declared.size or crop[1]
+    _check(colour, size, crop)
+    image = _whole(draft, name, colour, size, unit)
+    planes = [_part(draft, plane, *crop) for plane in _planes(draft, image, colour, size)]
+    seen = _coloured(draft, _joined(draft, planes, colour), colour, wanted)
+    return _resized(draft, seen, shape[1:3], declared.resize)
+
+
+def _wanted(declared: SensorInput, shape: tuple[int, ...]) -> str:
+    """The name of the colours that the model takes."""
+    if len(shape) != 4 or shape[0] != 1:
+        raise NpukitError(f"an input of shape {list(shape)} is no image")
+    wanted = declared.sees or SEES.get(shape[3], "")
+    if not wanted or len(COLOURS[wanted].planes[0].channels) != shape[3]:
+        raise NpukitError(
+            f"the model takes images of {shape[3]} channels, which are not {wanted or 'RGB, BGR, YUV or GREY'}"
+        )
+    return wanted
+
+
+def _crop(declared: SensorInput, taken: tuple[int, ...]) -> tuple[Pair, Pair]:
+    """The first row and column of the part that is taken, the middle if nothing else is said, and its size."""
+    rows, columns = declared.size or taken
+    if declared.crop is None:
+        return (0, 0), (rows, columns)
+    height, width, *begin = declared.crop
+    step, across = COLOURS[declared.colour].cell if declared.colour else (1, 1)
+    middle = ((rows - height) // 2 // step * step, (columns - width) // 2 // across * across)
+    return (begin[0], begin[1]) if begin else middle, (height, width)
+
+
+def _check(colour: Colour, size: Pair, crop: tuple[Pair, Pair]) -> None:
+    for begin, length, whole, cell in zip(*crop, size, colour.cell, strict=True):
+        if not 0 <= begin <= begin + length <= whole:
+            raise NpukitError(f"no part of {length} from {begin} on is in {whole} rows or columns of the camera")
+        if begin % cell or length % cell or whole % cell:
+            raise NpukitError(
+                f"a size, or where a part begins, is no multiple of {cell}, as these colours have it",
+                tries=["crop=HEIGHTxWIDTH+TOP+LEFT of even numbers"],
+            )
+
+
+def _whole(draft: Draft, name: str, colour: Colour, size: Pair, unit: float) -> str:
+    """The camera's bytes as int8. Planes lie below each other, in rows of the first one's width."""
+    first, *others = colour.planes
+    rows, columns = size[0] // first.cell[0], size[1] // first.cell[1]
+    more = sum(len(plane.channels) * size[0] * size[1] // (plane.cell[0] * plane.cell[1]) for plane in others)
+    pixel = len(first.channels) // first.cell[1]
+    shape = 1, rows + more // size[1], columns * first.cell[1], pixel
+    draft.tensors[name] = Tensor(name, shape, "uint8", Quantization((unit,), (0,)))
+    return draft.op(draft.before, Requantize(), (name,), Quantization((unit,), (LOWEST,)))
+
+
+def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[str, Plane]]:
+    """Each plane as an image of its own, whose pixels are cells. They are cut between rows of the narrowest."""
+    shapes = [(size[0] // plane.cell[0], size[1] // plane.cell[1], len(plane.channels)) for plane in colour.planes]
+    if len(shapes) == 1:
+        return [(draft.reshaped(image, (1, *shapes[0])), colour.planes[0])]
+    width = min(columns * channels for _, columns, channels in shapes)
+    rows = [prod(shape) // width for shape in shapes]
+    image = draft.reshaped(image, (1, sum(rows), width, 1))
+    cut = [draft.sliced(image, 1, begin, end) for begin, end in pairwise(accumulate(rows, initial=0))]
+    parts = [draft.reshaped(part, (1, *shape)) for part, shape in zip(cut, shapes, strict=True)]
+    return list(zip(parts, colour.planes, strict=True))
+
+
+def _part(draft: Draft, plane: tuple[str, Plane], begin: Pair, size: Pair) -> tuple[str, Plane]:
+    """The part of a plane that is taken, of the rows and columns of the image."""
+    name, (rows, columns) = plane[0], plane[1].cell
+    name = draft.sliced(name, 1, begin[0] // rows, (begin[0] + size[0]) // rows)
+    return draft.sliced(name, 2, begin[1] // columns, (begin[1] + size[1]) // columns), plane[1]
+
+
+def _joined(draft: Draft, planes: list[tuple[str, Plane]], colour: Colour) -> tuple[str, str]:
+    """All channels of each pixel or cell, and their names. What four pixels share, each of them gets."""
+    if len(planes) == 1:
+        return planes[0][0], planes[0][1].channels
+    parts = [_enlarged(draft, name, plane.cell) for name, plane in planes]
+    return _op(draft, Concat(3), *parts), "".join(plane.channels for plane in colour.planes)
+
+
+def _enlarged(draft: Draft, name: str, cell: Pair) -> str:
+    _, rows, columns, _ = draft.tensors[name].shape
+    if cell == (1, 1):
+        return name
+    repeats = [tuple(np.repeat(range(size), each).tolist()) for size, each in zip((rows, columns), cell, strict=True)]
+    return _op(draft, ResizeNearest(*repeats), name)
+
+
+def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str) -> str:
+    """The image in the colours that the model takes."""
+    (name, channels), sees = joined, COLOURS[wanted].planes[0].channels
+    if colour.mosaic:
+        name, channels = _without_mosaic(draft, name, colour.mosaic), "RGB"
+    if channels == sees:
+        return name
+    if "U" in sees:
+        raise NpukitError(f"npukit makes no YUV of {channels}", tries=["colour=YUV, or a model that takes RGB or grey"])
+    _, rows, columns, _ = draft.tensors[name].shape
+    pixels = colour.cell[1] if len(colour.planes) == 1 and not colour.mosaic else 1
+    weights, more = weights_of(channels, pixels, sees)
+    made = _sums(draft, name, weights[:, None, None, :], more, ONE)
+    return draft.reshaped(made, (1, rows, columns * pixels, len(sees)))
+
+
+def _without_mosaic(draft: Draft, name: str, pattern: str) -> str:
+    """RGB of what a Bayer filter let through: of each cell a window of four by four, mirrored at the edges."""
+    _, rows, columns, _ = draft.tensors[name].shape
+    mirrored = _op(draft, ResizeNearest(_mirrored(rows), _mirrored(columns)), name)
+    weights = mosaic_weights(pattern)
+    cells = _sums(draft, mirrored, weights[..., None], np.zeros(len(weights), np.int32), 4, (2, 2))
+    cells = draft.reshaped(cells, (rows // 2, columns // 2, 2, 6))
+    return draft.reshaped(draft.moved(draft.before, cells, (0, 2, 1, 3)), (1, rows, columns, 3))
+
+
+def _mirrored(size: int) -> tuple[int, ...]:
+    """Places with one more at either end, of the colour that would be there."""
+    return 1, *range(size), size - 2
+
+
+def _sums(draft: Draft, name: str, weights: np.ndarray, more: np.ndarray, one: int, strides: Pair = (1, 1)) -> str:
+    """(sum of weights x values + more + half of `one`) / `one`, rounded down. Values are 128 more than the integers.
+
+    Each sum is twice what it means, as requantisation rounds where it halves.
+    """
+    shared = int(np.gcd.reduce([one, *weights.ravel()]))
+    count, scale = len(weights), 0.5 * shared / one
+    filters = draft.constant(
+        draft.new_name(f"{name}_weights"),
+        (2 * weights // shared).astype(np.int8),
+        Quantization((scale,) * count, (0,) * count, 0),
+    )
+    bias = draft.constant(draft.new_name(f"{name}_bias"), (2 * more // shared).astype(np.int32))
+    return _op(draft, Conv2d(strides), name, filters, bias)
+
+
+def _resized(draft: Draft, name: str, wanted: tuple[int, ...], how: str) -> str:
+    _, *size, _ = draft.tensors[name].shape
+    return name if tuple(size) == wanted else _op(draft, RESIZING[how](tuple(size), wanted), name)
+
+
+def _bilinear(size: tuple[int, ...], wanted: tuple[int, ...]) -> Attributes:
+    rows, columns = (linear(before, after, "half_pixel") for before, after in zip(size, wanted, strict=True))
+    return ResizeBilinear(rows, columns)
+
+
+def _nearest(size: tuple[int, ...], wanted: tuple[int, ...]) -> Attributes:
+    rows, columns = (nearest(before, after, *_MODES) for before, after in zip(size, wanted, strict=True))
+    return ResizeNearest(rows, columns)
+
+
+def _area(size: tuple[int, ...], wanted: tuple[int, ...]) -> Attributes:
+    rows, columns = (before // after for before, after in zip(size, wanted, strict=True))
+    if (rows * wanted[0], columns * wanted[1]) != size:
+        raise NpukitError(
+            f"areas of {size[0]} x {size[1]} pixels are no whole ones of {wanted[0]} x {wanted[1]}",
+            tries=["resize=bilinear", f"crop={size[0] // wanted[0] * wanted[0]}x{size[1] // wanted[1] * wanted[1]}"],
+        )
+    return AveragePool((rows, columns), (rows, columns))
+
+
+RESIZING: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], Attributes]] = {
+    "bilinear": _bilinear,
+    "nearest": _nearest,
+    "area": _area,
+}
+
+
+def _op(draft: Draft, attributes: Attributes, *inputs: str) -> str:
+    """One more op, with the scale of the image."""
+    return draft.op(draft.before, attributes, inputs, draft.tensors[inputs[0]].quantization)

@@ -1,0 +1,53 @@
+"""Places that resized rows and columns come from, as TensorFlow Lite computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import floor
+
+import numpy as np
+
+from npukit.errors import NpukitError
+
+ONE = 1 << 10
+ROUNDINGS: Mapping[str, Callable[[float], int]] = {
+    "round": lambda place: floor(place + 0.5),
+    "round_prefer_floor": lambda place: -floor(0.5 - place),
+    "round_prefer_ceil": lambda place: floor(place + 0.5),
+    "floor": floor,
+    "ceil": lambda place: -floor(-place),
+}
+
+
+def nearest(size: int, result: int, mode: str, rounding: str) -> tuple[int, ...]:
+    """The input place of each output place; TFLite computes it in float32."""
+    if rounding not in ROUNDINGS:
+        raise NpukitError(f"it rounds places by {rounding}, which npukit does not know")
+    scale, offset = _scale(size, result, mode), np.float32(0.5 if mode == "half_pixel" else 0)
+    places = (float((np.float32(place) + offset) * scale - offset) for place in range(result))
+    return tuple(min(max(ROUNDINGS[rounding](place), 0), size - 1) for place in places)
+
+
+def _scale(size: int, result: int, mode: str) -> np.float32:
+    if mode not in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"):
+        raise NpukitError(f"it resizes with {mode} coordinates, which npukit does not compute yet")
+    if mode == "align_corners" and result > 1:
+        return np.float32(size - 1) / np.float32(result - 1)
+    return np.float32(size) / np.float32(result)
+
+
+def linear(size: int, result: int, mode: str) -> tuple[tuple[int, int, int], ...]:
+    """The two input places that each output place lies between, in TFLite's steps of 1/1024."""
+    _scale(size, result, mode)
+    if mode == "align_corners" and result > 1:
+        step = (ONE * (size - 1) + (result - 1) // 2) // (result - 1)
+    else:
+        step = (ONE * size + result // 2) // result
+    half = mode in ("half_pixel", "pytorch_half_pixel") and not (mode.startswith("py") and result == 1)
+    return tuple(_between(place * step + (step // 2 - ONE // 2 if half else 0), size) for place in range(result))
+
+
+def _between(place: int, size: int) -> tuple[int, int, int]:
+    low = max(int(place / ONE), 0)
+    high = min(int((place + ONE - 1) / ONE), size - 1)
+    return min(low, size - 1), high, place - low * ONE
