@@ -200,3 +200,15 @@ def test_activations_of_16_bits(maker: str, tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(data)
     net = load_model(tmp_path / "model.tflite").net
     assert np.array_equal(run_reference(net, wide.given)[0], run_micro(data, [wide.given])[0][0])
+
+
+def test_a_softmax_of_int8_gives_16_bits_with_a_zero_point(tmp_path: Path) -> None:
+    model = Model()
+    model.input("x", (1, 6), 0.07, 2)
+    model.tensor("y", (1, 6), 2.0**-16, -(1 << 15), dtype="int16")
+    model.op("SOFTMAX", ["x"], ["y"], "Softmax", Beta=1.0)
+    (tmp_path / "model.tflite").write_bytes(data := model.bytes(["y"]))
+    frame = [np.random.default_rng(5).integers(-128, 128, (1, 6), np.int8)]
+    (got,) = run_reference(load_model(tmp_path / "model.tflite").net, frame)
+    ((want,),) = run_micro(data, [frame])
+    assert np.array_equal(got, want)

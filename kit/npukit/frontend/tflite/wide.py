@@ -71,14 +71,18 @@ TABLE_STEPS = 512
 
 
 def by_width(wide: Converter, usual: Converter) -> Converter:
-    """The converter of an op whose first activation may have 16 bits, with a zero point of 0 as TFLite has it."""
+    """The converter of an op whose first activation may have 16 bits, with a zero point of 0 as TFLite has it.
+
+    A result of 16 bits made of 8 may have another, as softmax gives it.
+    """
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         ends = op.inputs[0], op.outputs[0]
-        wide_ends = [index for index in ends if emitter.tensor(index).dtype == "int16"]
-        for index in wide_ends:
-            scale(emitter, index)
-        (wide if len(wide_ends) == len(ends) else usual)(emitter, op)
+        widths = [emitter.tensor(index).dtype for index in ends]
+        if widths[0] == "int16":
+            for index in (index for index, width in zip(ends, widths, strict=True) if width == "int16"):
+                scale(emitter, index)
+        (wide if widths == ["int16", "int16"] else usual)(emitter, op)
 
     return convert
 
