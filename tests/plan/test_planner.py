@@ -17,6 +17,7 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.planner import plan_network
+from npukit.plan.search.neighbours import Walk
 from oracles.plan_execution import Execution
 from plan.engines import engines, planned_on
 from plan.networks import Builder, autoencoder, image_net, keyword_net, small_net, wake_word_net
@@ -130,13 +131,28 @@ def test_the_board_it_names_has_room() -> None:
     assert len(plan_network(on_core, board, engines_of(board)).pes) == 1
 
 
-def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
+def tiny() -> Net:
     b = Builder("tiny")
     x = b.conv(b.input(1, 8, 8, 4), 16, 3)
-    net = b.net(b.dense(b.flatten(b.mean(b.conv(b.depthwise(x), 16))), 10))
-    few, many = (plan_network(net, BOARD, engines(BOARD), max_pes=pes) for pes in (8, 16))
+    return b.net(b.dense(b.flatten(b.mean(b.conv(b.depthwise(x), 16))), 10))
+
+
+def test_a_frame_that_more_pes_would_slow_down_is_left_to_fewer() -> None:
+    few, many = (plan_network(tiny(), BOARD, engines(BOARD), max_pes=pes) for pes in (8, 16))
     assert many.predicted.latency_cycles <= few.predicted.latency_cycles
     assert len(many.pes) < 16
+
+
+def test_neighbours_are_tried_on_the_chosen_number_of_pes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[int] = []
+
+    def from_plan(_: Walk, plan: Plan) -> Plan:
+        walked.append(len(plan.pes))
+        return plan
+
+    monkeypatch.setattr(Walk, "from_plan", from_plan)
+    plan = plan_network(tiny(), BOARD, engines(BOARD), max_pes=16)
+    assert walked == [len(plan.pes)]
 
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:

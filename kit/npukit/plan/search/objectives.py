@@ -45,7 +45,7 @@ def fastest_plan(problem: Problem) -> Plan:
     found = _resident_frame(problem, search, {})
     plan = found.plan
     if not missing_bytes(problem.board, plan):
-        return _faster_on_fewer(_walked(found)).plan
+        return _walked(_faster_on_fewer(found)).plan
     if problem.board.noc is None:
         return plan
     if len(problem.order) > SMALL_MESH:
@@ -80,7 +80,7 @@ def _walked(frame: _Frame) -> _Frame:
 def _faster_on_fewer(best: _Frame) -> _Frame:
     """The frame, or a faster one on half of its PEs, or a quarter, while they mostly wait for each other.
 
-    Fewer PEs may want constants streamed.
+    Fewer PEs may want constants streamed. Frames are compared as they are found, and only the fastest is walked from.
     """
     order = best.problem.order
     while len(order) > 1 and _computing(best.plan) < IDLE:
@@ -90,9 +90,8 @@ def _faster_on_fewer(best: _Frame) -> _Frame:
         found = _resident_frame(fewer, search, {})
         if missing_bytes(fewer.board, found.plan):
             found = replace(found, plan=_streamed(fewer, search) or found.plan)
-        missing = missing_bytes(fewer.board, found.plan)
-        found = found if missing else _walked(found)
-        if missing or found.plan.predicted.latency_cycles >= best.plan.predicted.latency_cycles:
+        slower = found.plan.predicted.latency_cycles >= best.plan.predicted.latency_cycles
+        if slower or missing_bytes(fewer.board, found.plan):
             _lost(best.problem, found.plan, best.plan)
             break
         _lost(best.problem, best.plan, found.plan)
