@@ -192,7 +192,8 @@ def _described(
 
 
 def _undecoded(code: bytes, offset: int) -> _Instruction:
-    return _Instruction(offset, _size(code, offset), uses_fpu=_uses_fpu(code, offset))
+    """Of an instruction that only Unicorn knows nothing is ruled out."""
+    return _Instruction(offset, _size(code, offset), accesses_memory=True, uses_fpu=_uses_fpu(code, offset))
 
 
 def _uses_fpu(code: bytes, offset: int) -> bool:

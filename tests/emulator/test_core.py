@@ -68,6 +68,37 @@ def test_a_register_access_in_an_it_block_survives_a_stop() -> None:
     assert run_alone(body, 3) == [16, 7, 3]
 
 
+SIXTEEN = bytes.fromhex("10 22 00 bf 70 47")
+"""movs r2, #16; nop; bx lr"""
+SIXTEEN_OF_A_REGISTER = bytes.fromhex("08 bf 0a 68 70 47")
+"""it eq; ldreq r2, [r1]; bx lr"""
+
+
+@pytest.mark.parametrize("place", ["in the program", "outside"])
+def test_what_is_known_of_code_is_not_believed_of_another_pe_whose_code_differs(place: str) -> None:
+    """Both PEs run one program; of one a function is written anew, and its access must not get lost."""
+    source = """
+#include "board.h"
+__attribute__((naked, noinline)) static void sixteen(void) { __asm volatile("movs r2, #16\\n\\tnop\\n\\tbx lr"); }
+int main(void)
+{
+    uint32_t found = 0;
+    const uint32_t place = RESULTS[1] ? RESULTS[1] : (uint32_t)sixteen;
+    __asm volatile("movs r2, #0\\n\\tmov r1, %1\\n\\tcmp r1, r1\\n\\tblx %2\\n\\tmov %0, r2"
+        : "=r"(found) : "r"(0xE2000014U), "r"(place) : "r1", "r2", "lr", "cc");
+    RESULTS[0] = found;
+    return 0;
+}
+"""
+    with running((program(source), (0, 1))) as emulator:
+        at = emulator.read_memory(0, 0, 0x4000).index(SIXTEEN) if place == "in the program" else 0x1_8000
+        for pe, code in ((0, SIXTEEN), (1, SIXTEEN_OF_A_REGISTER)):
+            emulator.write_memory(pe, at, code)
+            emulator.write_memory(pe, RESULTS + 4, (at | 1).to_bytes(4, "little"))
+        run_to_sleep(emulator)
+        assert [words(emulator, pe, 1) for pe in (0, 1)] == [[16], [16]]
+
+
 def test_a_conditional_access_sees_what_others_have_done_by_then() -> None:
     """PE 0 polls a flag under IT and tells when it saw it; PE 1 is slow, and says when it rang."""
     source = """

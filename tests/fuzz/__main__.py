@@ -23,7 +23,9 @@ def main() -> int:
     if HOST in arguments.only:
         print(f"{HOST}: {test_host.fuzz(seconds):,} examples in {seconds} seconds, no fault", flush=True)
     if EMULATOR in arguments.only:
-        outcomes = emulator.fuzz(seconds, seed=random.getrandbits(32))
+        seed = random.getrandbits(32)
+        print(f"{EMULATOR}: seed {seed}", flush=True)
+        outcomes = emulator.fuzz(seconds, seed)
         print(f"{EMULATOR}: {outcomes.total():,} cases in {seconds} seconds, no crash:", dict(outcomes.most_common()))
     return _fuzz_devices(devices, seconds) if devices else 0
 

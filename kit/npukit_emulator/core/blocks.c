@@ -6,6 +6,7 @@
  * access registers is instrumented: from then on each of its instructions says that it is next. The access that showed
  * it is undone first: the core stops before that instruction, and the count is wound back to it. */
 #include <stdlib.h>
+#include <string.h>
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -154,6 +155,23 @@ static struct block *learn(const struct pe *pe, uint32_t address, uint32_t size)
     return block;
 }
 
+/* What this PE runs is no longer what the others of its program run: it knows its code alone from now on. */
+static void part_from_others(struct pe *pe)
+{
+    lock();
+    struct image *shared = pe->image;
+    const struct code_range code = {shared->code_from, shared->code_to}, arena = {shared->arena_from, shared->arena_to};
+    struct image *own = mesh_add_image(pe->mesh, shared->stack_bottom, code, arena);
+    memcpy(own->blocks, shared->blocks, pe->block_places * sizeof *own->blocks);
+    own->code_low = shared->code_low;
+    own->code_high = shared->code_high;
+    own->pe_count = 1;
+    shared->pe_count--;
+    pe->image = own;
+    pe->blocks = own->blocks;
+    unlock();
+}
+
 /* Unicorn cuts long code at its own borders: whether a load or store there is pipelined behind the load before. */
 static bool joins(const struct block *before, const struct block *block)
 {
@@ -242,6 +260,10 @@ static void look_closer(struct pe *pe, uint32_t address, uint32_t size)
     }
     struct block *block = pe->blocks[(address - pe->code_base) / 2];
     if (block->size != size) {
+        const struct image *image = pe->image;
+        if (image->pe_count > 1 && (address < image->code_from || address + size > image->code_to)) {
+            part_from_others(pe); /* only the program itself is the same in all of them */
+        }
         block = learn(pe, address, size);
     }
     if (block->watched && !instrumented(pe, address, address + size)) {
@@ -315,9 +337,14 @@ bool blocks_stored(const struct pe *pe)
     return stored_before(block, (block->size - left) / 2, pe->unordered != 0);
 }
 
-/* The core stopped inside its block, before the instruction at `pc`. */
-void blocks_rewind(struct pe *pe, uint32_t pc)
+/* The core stopped inside its block, before the instruction at `pc`. False if it did not: then it has gone on without the
+ * access it was to stop before, as Unicorn does under an IT instruction that does not look like one. */
+bool blocks_rewind(struct pe *pe, uint32_t pc)
 {
+    if (pc - block_start(pe) >= pe->block->size) {
+        pe_fault_at(pe, FAULT_OTHER, pc, pc);
+        return false;
+    }
     const struct progress *done = progress_at(pe, pc);
     pe->cycles -= (uint64_t)(pe->block->whole.cycles - done->cycles);
     pe->instructions -= (uint64_t)(pe->block->whole.instructions - done->instructions);
@@ -325,6 +352,7 @@ void blocks_rewind(struct pe *pe, uint32_t pc)
     pe->expected = pc;
     pe->resumes = true;
     pe->limit = 0; /* so that the block hook looks closer */
+    return true;
 }
 
 void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to)
@@ -419,6 +447,10 @@ void blocks_remember_registers(struct pe *pe)
 void blocks_forget(struct pe *pe, uint32_t from, uint32_t to)
 {
     struct image *image = pe->image;
+    if (image != NULL && image->pe_count > 1 && pe->state != PE_ABSENT && from < image->code_to && to > image->code_from) {
+        part_from_others(pe);
+        image = pe->image;
+    }
     if (image == NULL || to <= image->code_low || from >= image->code_high || from >= to) {
         return;
     }

@@ -56,13 +56,24 @@ static void start_pe(struct mesh *mesh, struct pe *pe)
     pe_reset(pe);
 }
 
+/* A core that still runs starts anew once it sleeps. */
+static void start_armed(struct mesh *mesh, void *subject)
+{
+    struct pe *pe = subject;
+    if (pe->state == PE_RUNNING) {
+        events_post(mesh, mesh->now + CYCLES_BETWEEN_LOOKS, pe->number, start_armed, pe);
+    } else {
+        start_pe(mesh, pe);
+    }
+}
+
 static void start_all(struct mesh *mesh, void *subject)
 {
     const struct flash *flash = subject;
     start_pe(mesh, flash->pe);
     for (uint32_t i = 0; i < mesh->pe_count; i++) {
         if (flash->armed[i] && i != flash->pe->number) {
-            start_pe(mesh, &mesh->pes[i]);
+            start_armed(mesh, &mesh->pes[i]);
         }
     }
 }

@@ -73,8 +73,9 @@ extern struct block unknown_block;
 typedef void decode_function(const uint8_t *code, uint32_t size, uint32_t address, struct progress *progress,
                              struct joint *joint);
 
-/* A program, and what is known of its code. Shared by the PEs that run it. */
+/* A program, and what is known of its code. Shared by the PEs that run it, as long as their code is the same. */
 struct image {
+    uint32_t pe_count; /* how many share it */
     struct image *before;  /* the one that was added before it */
     struct block *learnt;  /* the last block */
     struct block **blocks; /* the one that starts at each halfword of SRAM; never changed, only replaced */

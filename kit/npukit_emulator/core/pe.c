@@ -202,6 +202,7 @@ static bool protect_code(struct pe *pe)
 const char *pe_power_up(struct pe *pe, struct image *image)
 {
     pe->image = image;
+    image->pe_count++;
     pe->blocks = image->blocks;
     pe->block = &unknown_block;
     pe->block_places = pe->mesh->figures.code_bytes / 2;
@@ -248,8 +249,7 @@ static uint32_t start_arm(struct pe *pe)
 void pe_reset(struct pe *pe)
 {
     system_reset(pe);
-    pe->pc = pe->mesh->figures.riscv ? pe->code_base : start_arm(pe);
-    pe->expected = pe->pc;
+    blocks_jump(pe, pe->mesh->figures.riscv ? pe->code_base : start_arm(pe));
     pe->site = NO_SITE;
     pe->state = PE_RUNNING;
     schedule_add(pe->mesh, pe);
@@ -392,10 +392,14 @@ static bool answer_stop(struct pe *pe, uc_err error)
     case STOP_NONE:
         return came_back(pe, error);
     case STOP_WAIT_FOR_OTHERS:
-        blocks_rewind(pe, pe->pc);
+        if (pe->state != PE_DEAD) {
+            blocks_rewind(pe, pe->pc);
+        }
         return false;
     case STOP_INSTRUMENT:
-        blocks_rewind(pe, pe->pc);
+        if (!blocks_rewind(pe, pe->pc)) {
+            return false;
+        }
         blocks_instrument_left(pe);
         return true;
     case STOP_AND_GO_ON:

@@ -179,7 +179,7 @@ uint32_t pe_stack_pointer(const struct pe *pe);
 
 /* blocks.c */
 const char *blocks_watch(struct pe *pe);
-void blocks_rewind(struct pe *pe, uint32_t pc);
+bool blocks_rewind(struct pe *pe, uint32_t pc);
 void blocks_instrument(struct pe *pe, uint32_t from, uint32_t to);
 void blocks_instrument_left(struct pe *pe);
 bool blocks_site_known(struct pe *pe);
