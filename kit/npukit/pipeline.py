@@ -50,7 +50,7 @@ from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_to_use
-from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
 from npukit.project.accelerators import explain_missing, record_of
@@ -216,9 +216,10 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
     progress.stage(f"plan for {board.name}{_if_sequential(prepared.net, options) or _if_long(board, options)}")
     found: list[Compiled] = []
     refused: NpukitError | None = None
+    work = Work()
     for net in prepared.nets:
         try:
-            found.append(_planned_net(board, replace(prepared, net=net, shared=None), options, progress))
+            found.append(_planned_net(board, replace(prepared, net=net, shared=None), options, progress, work))
         except NpukitError as error:
             refused = error
     if not found and refused:
@@ -226,7 +227,7 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
     return reduce(partial(better, what="ops on their fastest engine or where PEs share them"), found)
 
 
-def _planned_net(board: Board, prepared: Prepared, options: Options, progress: Progress) -> Compiled:
+def _planned_net(board: Board, prepared: Prepared, options: Options, progress: Progress, work: Work) -> Compiled:
     if options.plan:
         prepared = replace(prepared, net=with_sums(prepared.net, prepared.engines, options.plan))
         problem = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes)
@@ -237,12 +238,12 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
     def tell(text: str) -> None:
         progress.stage(f"plan for {board.name}: {text}")
 
-    problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, max_pes=options.pes)
+    problem = Problem(Graph(prepared.net), board, prepared.engines, tell=tell, work=work, max_pes=options.pes)
     planned = plan_with_kernels(problem, options.objective, advised)
-    return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference))
+    return _or_in_sums(Compiled(prepared, board, planned, options, preference=advised.preference), work)
 
 
-def _or_in_sums(compiled: Compiled) -> Compiled:
+def _or_in_sums(compiled: Compiled, work: Work) -> Compiled:
     """The better of this plan and one with partial sums, where there are ops for which they may be worth it."""
     prepared, options, board = compiled.prepared, compiled.options, compiled.board
     pes = pes_to_use(board, options.pes)
@@ -252,7 +253,7 @@ def _or_in_sums(compiled: Compiled) -> Compiled:
     cut = replace(prepared, net=cut_as_wanted(prepared.net, prepared.engines, wanted))
     try:
         planned = plan_around(
-            Problem(Graph(cut.net), board, cut.engines, max_pes=len(pes)), spread(cut.net, wanted, pes)
+            Problem(Graph(cut.net), board, cut.engines, work=work, max_pes=len(pes)), spread(cut.net, wanted, pes)
         )
     except DoesNotFit:
         return compiled

@@ -164,6 +164,17 @@ def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:
     assert any("still missing" in remedy for remedy in refused.value.tries)
 
 
+def test_tensors_for_which_the_whole_mesh_has_no_room_are_refused_before_any_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    b = Builder("large")
+    net = b.net(b.conv(b.conv(b.input(1, 256, 256, 4), 64, 1), 4, 1))
+    monkeypatch.setattr("npukit.plan.planner.closest_plan", lambda *_: pytest.fail("searched"))
+    with pytest.raises(DoesNotFit, match="tensors of 4,194,304 bytes once conv2d0 is done, all 16 PEs") as refused:
+        plan_network(net, BOARD, engines(BOARD))
+    assert "--board pe-mesh-152: 152 PEs instead of 16" in refused.value.tries
+
+
 def test_an_op_that_no_pe_can_hold_is_why_more_pes_do_not_help() -> None:
     """One row of a softmax is not divided."""
     b = Builder("large")

@@ -11,9 +11,17 @@ from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.batch.weight_streaming import most_streamed
 from npukit.plan.ir.plan import Compute, PePlan, Plan
-from npukit.plan.predict.memory import crowded_region, missing_bytes, shortfall
+from npukit.plan.predict.memory import (
+    WORKER_BYTES,
+    WORKER_STACK_BYTES,
+    crowded_region,
+    memory_use,
+    missing_bytes,
+    shortfall,
+)
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK, more_pes, resident_plan
 from npukit.plan.tensors.graph import Graph
@@ -31,35 +39,46 @@ class Remedy:
     what: str
     effect: str
 
-
-@dataclass(frozen=True)
-class FitReport:
-    """The plan that fits, or the one that comes closest."""
-
-    plan: Plan
-    missing_bytes: int
-    fault: str
-    remedies: tuple[Remedy, ...]
-
-    @property
-    def fits(self) -> bool:
-        return self.missing_bytes == 0
-
-
-def fit_report(problem: Problem, plan: Plan) -> FitReport:
-    """The report of `npukit fit` on a plan."""
-    missing = missing_bytes(problem.board, plan)
-    if not missing:
-        return FitReport(plan, 0, "", ())
-    without_limit = problem.on(pes_to_use(problem.board, None))
-    return FitReport(plan, missing, _fault(problem, plan), _remedies(without_limit, plan))
+    def __str__(self) -> str:
+        return f"{self.what}: {self.effect}"
 
 
 def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
-    """DoesNotFit if the memory of any PE is too small."""
-    report = fit_report(problem, plan)
-    if not report.fits:
-        raise DoesNotFit(report.fault, tries=[f"{remedy.what}: {remedy.effect}" for remedy in report.remedies])
+    """DoesNotFit if the memory of any PE is too small for the plan."""
+    if missing_bytes(problem.board, plan):
+        raise DoesNotFit(_fault(problem, plan), tries=list(map(str, _remedies(problem, plan))))
+
+
+def refuse_what_cannot_fit(problem: Problem) -> None:
+    """DoesNotFit, before anything is searched, if all PEs of a mesh together are too small for the tensors between two
+    ops."""
+    board, (index, held) = problem.board, _most_between_ops(problem)
+    pes = max(len(problem.order), len(pes_to_use(board, None)))
+    room = pes * _room_for_tensors(board)
+    if board.noc and held > room:
+        small = Remedy("a smaller network, or a board with more memory", f"{held - room:,} bytes")
+        raise DoesNotFit(
+            f"{problem.net.name} has tensors of {held:,} bytes once {problem.graph.ops[index].name} is done, "
+            f"all {pes} PEs of {board.name} room for {room:,}",
+            tries=list(map(str, [*_larger_mesh(problem), *_accelerated(problem), *_other_board(problem), small])),
+        )
+
+
+def _most_between_ops(problem: Problem) -> tuple[int, int]:
+    """The op behind which most bytes of tensors are left to be read, and how many at least.
+
+    Those that bands may keep from being whole do not count, nor inputs, which may lie in DRAM.
+    """
+    graph = problem.graph
+    elsewhere = {*problem.net.inputs, *narrowed(graph)}
+    sizes = {name: 0 if name in elsewhere else graph.net.tensor(name).bytes for name in graph.consumers}
+    held = [sum(sizes[name] for name in live) for live in graph.live_after()]
+    return max(enumerate(held), key=lambda each: each[1], default=(0, 0))
+
+
+def _room_for_tensors(board: Board) -> int:
+    """Bytes of a PE beside the smallest program of a mesh."""
+    return memory_use(board, 0, 0, WORKER_BYTES, WORKER_STACK_BYTES).free
 
 
 def _fault(problem: Problem, plan: Plan) -> str:
@@ -104,21 +123,24 @@ def _largest_buffer(net: Net, pe: PePlan) -> str:
 
 def _remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
     return (
-        *_more_pes(problem, len(plan.pes)),
+        *_more_pes(problem, plan),
         *_streams(problem, plan),
         *_accelerated(problem),
+        *_larger_mesh(problem),
         *_other_board(problem),
         Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(problem.board, plan):,} bytes"),
     )
 
 
-def _more_pes(problem: Problem, used: int) -> Iterator[Remedy]:
+def _more_pes(problem: Problem, plan: Plan) -> Iterator[Remedy]:
+    """A remedy by PEs of the board that were not allowed, or why they would not help."""
+    without_limit = problem.on(pes_to_use(problem.board, None))
     stuck = _too_large_for_any_pe(problem.graph, problem.board)
     if stuck:
         yield Remedy("more PEs would not help", stuck)
-    elif len(problem.order) > used:
-        larger = more_pes(problem, used)
-        if len(larger.pes) > used:
+    elif len(without_limit.order) > len(problem.order):
+        larger = more_pes(without_limit, len(plan.pes))
+        if len(larger.pes) > len(plan.pes):
             yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(problem.board, larger))
         elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
             yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
@@ -130,6 +152,16 @@ def _accelerated(problem: Problem) -> Iterator[Remedy]:
     """A remedy where the user left the accelerators out."""
     if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
         yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
+
+
+def _larger_mesh(problem: Problem) -> Iterator[Remedy]:
+    """The smallest mesh of more PEs that has room for the tensors between any two ops."""
+    board, (_, held) = problem.board, _most_between_ops(problem)
+    larger = [each for each in known_boards() if each.noc and each.pe_count > board.pe_count]
+    for mesh in sorted(larger, key=lambda each: each.pe_count) if board.noc else ():
+        if held <= mesh.pe_count * _room_for_tensors(mesh):
+            yield Remedy(f"--board {mesh.name}", f"{mesh.pe_count} PEs instead of {board.pe_count}")
+            break
 
 
 def _other_board(problem: Problem) -> Iterator[Remedy]:

@@ -12,7 +12,7 @@ from npukit.net.net import Net
 from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.batch_search.throughput import densest_plan
-from npukit.plan.does_not_fit import refuse_what_does_not_fit
+from npukit.plan.does_not_fit import refuse_what_cannot_fit, refuse_what_does_not_fit
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
@@ -40,6 +40,7 @@ def plan_network(
 
 def best_plan(problem: Problem, objective: str) -> Plan:
     """The best plan for the objective, if one fits. For throughput other chips do as the root's does."""
+    refuse_what_cannot_fit(problem)
     plan = closest_plan(problem, objective)
     refuse_what_does_not_fit(problem, plan)
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +30,7 @@ from npukit.plan.search.tuned_choices import (
 )
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_to_use
-from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.problem import Problem, Work
 from npukit.project.build_folder import Build
 
 BLOCKINGS = tuple(Blocking(0, factor, 1, across, rows) for factor, rows in ((4, 4), (8, 2)) for across in (1, 2))
@@ -95,9 +96,9 @@ def alternatives_of(build: Build, net: Net) -> Alternatives | BatchAlternatives:
     order = pes_to_use(build.board, build.manifest.options.get("pes"))
     kernels = core_kernels_alone(net, core=build.board.core.type)
     engines, plan = {**plugins_of(build.board), Cpu.name: Cpu(kernels, build.board.core.type)}, build.plan()
-    if plan.objective == "throughput":
-        return BatchAlternatives(Problem(Graph(net), build.board, engines, order), plan)
-    return Alternatives(Problem(Graph(net), build.board, engines, order))
+    unlimited = Work(most=sys.maxsize)  # it is the user who says how long a tuner searches
+    problem = Problem(Graph(net), build.board, engines, order, work=unlimited)
+    return BatchAlternatives(problem, plan) if plan.objective == "throughput" else Alternatives(problem)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from itertools import product
 import pytest
 
 from npukit.board.board import load_board
+from npukit.net.box import Box
 from npukit.plan.batch import weight_streaming
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
-from npukit.plan.batch.weight_streaming import fewest
+from npukit.plan.batch.weight_streaming import fewest, frames_with_streams
+from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
 from npukit.plan.predict.memory import missing_bytes
@@ -80,6 +82,18 @@ def test_the_fewest_that_fit_are_found_near_a_guess_in_few_steps() -> None:
 
         assert fewest(fits, least, 40, guess) == min(right, 41)
         assert len(asked) == len(set(asked)) <= 3 + 2 * abs(right - guess).bit_length()
+
+
+@pytest.mark.parametrize("spent", [False, True])
+def test_what_cannot_fit_or_be_paid_for_is_not_emitted(spent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor of 200 KB on one PE, and a call that has emitted all that it may."""
+    b = Builder("wide")
+    net = heavy() if spent else b.net(b.conv(b.input(1, 112, 112, 16), 16, 1))
+    problem = Problem(Graph(net), BOARD, engines(BOARD), max_pes=1)
+    whole = {op.name: (Tile(0, Box.whole(problem.graph.shape(op.output))),) for op in problem.graph.ops}
+    monkeypatch.setattr(weight_streaming, "emit_batch", lambda *_: pytest.fail("emitted"))
+    problem.work.done = problem.work.most if spent else 0
+    assert not list(frames_with_streams(problem, whole))
 
 
 def test_a_long_net_is_emitted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,14 @@ def test_a_search_ends_when_its_steps_and_messages_are_spent() -> None:
     assert [plan.predicted.latency_cycles for plan in found] == [3, 2]
 
 
+def test_the_searches_of_a_call_share_what_it_may_emit() -> None:
+    given = problem([])
+    given.work.most = 30
+    assert len(list(tried(given, emitting(given, 10, plans(4, 3))))) == 2
+    assert len(list(tried(given, emitting(given, 10, plans(2, 1))))) == 1
+    assert given.work.is_spent
+
+
 def test_what_is_emitted_is_counted() -> None:
     given = problem([])
     plan = planned(given, LatencySearch(given, THOROUGH).best())

@@ -12,6 +12,7 @@ from npukit.net.net import CORE
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
+from npukit.plan.batch.memory_bound import may_fit
 from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
@@ -43,9 +44,10 @@ def _fewest_streamed(problem: Problem, wanted: Batch, guess: int = 0) -> tuple[i
     best: Plan | None = None
 
     def fits(count: int) -> bool:
+        """True if so many do; what the planner's call can no longer pay for does not."""
         nonlocal best
         if count not in known:
-            plan = _with_streamed(problem, wanted, heaviest[:count])
+            plan = None if problem.work.is_spent else _with_streamed(problem, wanted, heaviest[:count])
             known[count], best = plan is not None, plan or best
         return known[count]
 
@@ -130,7 +132,7 @@ def most_streamed(problem: Problem, wanted: Batch) -> Plan | None:
 def _frames_with_streams(problem: Problem, wanted: Batch) -> Iterator[Plan]:
     batches = [replace(wanted, stream=stream) for stream in WEIGHT_TILES]
     smallest = min(batches, key=lambda batch: batch.stream.least_bytes)
-    first = _fewest_streamed(problem, smallest)
+    first = _fewest_streamed(problem, smallest) if may_fit(problem, smallest) else None
     if first is None:
         return
     for batch in batches:

@@ -119,7 +119,8 @@ def weight_tiles_of(
 
 
 class Residence:
-    """Weight tiles of a batch in the order in which they are used, and which of them have room together.
+    """Weight tiles of a batch in the order in which they are used: which of them have room together, and which PE asks
+    for each.
 
     `rooms`: for each the bytes that a PE has for it and those before it that are still in use. So many, at `least`,
     find room even if they are too large. With replica groups, these are those of one of `groups`. The root holds so
@@ -135,21 +136,33 @@ class Residence:
         root: int,
         output_bytes: int,
     ) -> None:
-        self.tiles, self.replaced, self.prefetchers = tuple(rooms), _replaced_by(rooms, least), prefetchers
-        self._groups, self._root, self._output_bytes = groups, root, output_bytes
+        self.tiles, self.replaced = tuple(rooms), _replaced_by(rooms, least)
+        self._groups = groups
+        self._rooms = {pe: max(MOST_LISTED - (output_bytes if pe == root else 0), 0) for pe in prefetchers}
+        self._listed: Counter[int] = Counter()
+        """Bytes of each PE's descriptors of what it asks for, and of their lists of destinations."""
+        self._prefetchers: dict[Hashable, int] = {}
+        for tile in self.tiles:
+            self._list(tile)
 
     @property
     def are_listed_apart(self) -> bool:
         """True if those that do nothing else have room for the descriptors of all."""
-        listed = {use_of(each.block, 1): self.list_bytes(each.pes) for each in self.tiles}
-        return sum(listed.values()) <= sum(map(self.most_listed, self.prefetchers))
+        return self._listed.total() <= sum(self._rooms.values())
 
-    def list_bytes(self, pes: Sequence[int]) -> int:
-        """The bytes of a descriptor for these PEs, and those of replica groups."""
-        return DESCRIPTOR_BYTES + DESTINATION_BYTES * len(pes) * self._groups
+    def prefetcher(self, tile: WeightTile) -> int:
+        """The PE that asks for a weight tile: the same in every micro-batch."""
+        return self._prefetchers[use_of(tile.block, 1)]
 
-    def most_listed(self, pe: int) -> int:
-        return max(MOST_LISTED - (self._output_bytes if pe == self._root else 0), 0)
+    def _list(self, tile: WeightTile) -> None:
+        """The PE that prefetches least so far, of those that do nothing else and have room, or else of its own."""
+        use = use_of(tile.block, 1)
+        if use in self._prefetchers:
+            return
+        roomy = [pe for pe, room in self._rooms.items() if self._listed[pe] < room]
+        found = min(roomy or tile.pes, key=self._listed.__getitem__)
+        self._prefetchers[use] = found
+        self._listed[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(tile.pes) * self._groups
 
 
 class Streams:
@@ -159,10 +172,6 @@ class Streams:
         self._traffic, self._residence, self._waiting = traffic, residence, list(residence.tiles)
         self._released: set[WeightTile] = set()
         self._open = 0
-        self._lists: Counter[int] = Counter()
-        """Bytes of each PE's descriptors, and of their lists of destinations."""
-        self._usual: dict[Hashable, int] = {}
-        """The prefetching PE of the micro-batch before, by use."""
 
     def open(self, place: int) -> None:
         """Lets weight tiles of the ops up to that place come from here on."""
@@ -181,21 +190,9 @@ class Streams:
                 self._waiting.remove(each)
                 self._ask_for(each)
 
-    def _prefetcher(self, pes: Sequence[int]) -> int:
-        """The PE that prefetches least so far, of those that do nothing else and have room, or else of these PEs."""
-        residence = self._residence
-        roomy = [pe for pe in residence.prefetchers if self._lists[pe] < residence.most_listed(pe)]
-        found = min(roomy or pes, key=self._lists.__getitem__)
-        self._lists[found] += residence.list_bytes(pes)
-        return found
-
     def _ask_for(self, wanted: WeightTile) -> None:
         """Its PEs say that they have room; then the prefetching PE asks."""
-        pes = wanted.pes
-        use = use_of(wanted.block, 1)
-        if use not in self._usual:
-            self._usual[use] = self._prefetcher(pes)
-        prefetcher = self._usual[use]
+        pes, prefetcher = wanted.pes, self._residence.prefetcher(wanted)
         credit = Block(f"credit for {wanted.block.name}", SIGNAL)
         self._traffic.send([signal(pe, credit, [prefetcher]) for pe in pes if pe != prefetcher])
         self._traffic.wait_for(prefetcher, credit)

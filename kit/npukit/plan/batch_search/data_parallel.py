@@ -30,13 +30,10 @@ from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.splits import WIDE_GRAIN
 from npukit.plan.search.tries import Budget, counted_in_order
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.problem import MOST, Problem
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-BUDGET = 2_000_000
-"""Steps and messages of the groups that are tried."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 
@@ -92,7 +89,7 @@ class _Replicated:
     """The search on one board: groups of each size, then the best of them in more micro-batches and other ways."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._trials, self._budget = problem, Trials(problem), Budget(problem, BUDGET)
+        self._problem, self._trials, self._budget = problem, Trials(problem), Budget(problem, MOST)
         self._search = LatencySearch(problem, QUICK, fetched=True, weight_tiles=2)
         self._found: list[Tried] = []
 

@@ -108,8 +108,8 @@ class Traffic:
         Messages leave in order, so what was sent before that is waited for as well.
         """
         program = self.programs[pe]
-        of_frame = (n for n, sent in enumerate(program.sending, 1) if frame in (None, _frame(sent.held)))
-        count = max(of_frame, default=0)
+        sending = program.sending
+        count = next((n for n in range(len(sending), 0, -1) if frame in (None, _frame(sending[n - 1].held))), 0)
         if count:
             self._may_be_overwritten(program, count, self.step(pe, Wait(SENT_FLAG, program.arrived + count)))
             program.arrived = 0

@@ -44,42 +44,71 @@ def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
     return sum(1 if part.again else sum(rows[part.first : part.first + part.count]) for part in found)
 
 
-def _stretches(likes: Sequence[Hashable], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
-    written: dict[Hashable, list[int]] = {}
-    literal = [False] * len(likes)
+def _stretches(likes: Sequence[int], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
+    written = _Written(likes, shortest)
     at = begun = 0
     while at < len(likes):
-        count, first = _longest(likes, written.get(likes[at], ()), at, literal)
+        count, first = written.longest(at)
         if count >= shortest and sum(rows[at : at + count]) > 1:
             if at > begun:
                 yield Stretch(begun, at - begun, again=False)
             yield Stretch(first, count, again=True)
             at = begun = at + count
         else:
-            written.setdefault(likes[at], []).append(at)
-            literal[at] = True
+            written.add(at)
             at += 1
     if at > begun:
         yield Stretch(begun, at - begun, again=False)
 
 
-def _longest(likes: Sequence[Hashable], firsts: Sequence[int], at: int, literal: Sequence[bool]) -> tuple[int, int]:
-    """The most units that are those written from one of these on, and from which on."""
-    most = first = 0
-    for each in firsts:
-        if at + most < len(likes) and literal[each + most] and likes[each + most] == likes[at + most]:
-            count = _alike(likes, each, at, literal)
-            if count > most:
-                most, first = count, each
-    return most, first
+class _Written:
+    """The units of a program that are written, found by the units which follow them in it: so many as the power of two
+    up to the `shortest` stretch that is looked for, but for the last ones of the program, and at least two."""
+
+    def __init__(self, likes: Sequence[int], shortest: int) -> None:
+        self._likes, self._literal, self._shortest = likes, [False] * len(likes), shortest
+        self._runs = _numbered_runs(likes, max(shortest, 2))
+        self._by_run: dict[int, list[int]] = {}
+        self._first: dict[int, int] = {}
+
+    def add(self, at: int) -> None:
+        self._literal[at] = True
+        self._by_run.setdefault(self._runs[at], []).append(at)
+        self._first.setdefault(self._likes[at], at)
+
+    def longest(self, at: int) -> tuple[int, int]:
+        """The most units that are those written from a place on, the first of such places, and which."""
+        most = first = 0
+        for each in self._by_run.get(self._runs[at], ()):
+            if at + most < len(self._likes) and self._is_alike(each + most, at + most):
+                count = self._alike(each, at)
+                if count > most:
+                    most, first = count, each
+        if most < 2 and self._likes[at] in self._first:
+            return 1, self._first[self._likes[at]]
+        return most, first
+
+    def _alike(self, first: int, at: int) -> int:
+        """The number of units from `at` on that are those written from `first` on."""
+        count = 0
+        while at + count < len(self._likes) and self._is_alike(first + count, at + count):
+            count += 1
+        return count
+
+    def _is_alike(self, written: int, unit: int) -> bool:
+        return self._literal[written] and self._likes[written] == self._likes[unit]
 
 
-def _alike(likes: Sequence[Hashable], first: int, at: int, literal: Sequence[bool]) -> int:
-    """The number of units from `at` on that are those written from `first` on."""
-    count = 0
-    while at + count < len(likes) and literal[first + count] and likes[first + count] == likes[at + count]:
-        count += 1
-    return count
+def _numbered_runs(likes: Sequence[int], length: int) -> list[int]:
+    """A number for each unit with those that follow it, the same where they are: so many as the power of two up to
+    `length`."""
+    runs, reach = list(likes), 1
+    while 2 * reach <= length:
+        numbers: dict[tuple[int, int], int] = {}
+        ends = [*runs[reach:], *[-1] * min(reach, len(runs))]
+        runs = [numbers.setdefault(pair, len(numbers)) for pair in zip(runs, ends, strict=True)]
+        reach *= 2
+    return runs
 
 
 def likes_of(plan: Plan, pe: PePlan) -> list[Hashable]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,6 +71,11 @@ CONTROL_BYTES, RECORD_BYTES = 64, 16
 
 PACKINGS = 40
 """Orders tried to pack buffers."""
+
+_OFFSET_BITS = 32
+"""A span of memory as one number, its offset above so many bits of its end: such are quick to sort."""
+
+_END = (1 << _OFFSET_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -135,9 +141,9 @@ def pack(lifetimes: Sequence[Lifetime]) -> tuple[int, ...]:
     packing = _Packing([life.bytes for life in lifetimes], _meetings(lifetimes))
     least, best = _most_at_once(lifetimes), packing.placed(orders[0])
     for order in orders:
-        if packing.extent(best) > least:
-            best = min(best, packing.improved(order, least), key=packing.extent)
-    return tuple(best)
+        if best.extent > least:
+            best = min(best, packing.improved(order, least), key=_extent_of)
+    return tuple(span >> _OFFSET_BITS for span in best.spans)
 
 
 def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
@@ -153,6 +159,18 @@ def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
     return found
 
 
+class _Placed(NamedTuple):
+    """A span of memory for each thing, the bytes that they take in all, and the thing that lies highest."""
+
+    spans: list[int]
+    extent: int
+    highest: int
+
+
+def _extent_of(placed: _Placed) -> int:
+    return placed.extent
+
+
 @dataclass(frozen=True)
 class _Packing:
     """Things of these sizes, each with those that it meets: such have no bytes in common."""
@@ -160,33 +178,46 @@ class _Packing:
     sizes: Sequence[int]
     met: Sequence[Collection[int]]
 
-    def extent(self, offsets: Sequence[int]) -> int:
-        return aligned(max(map(int.__add__, offsets, self.sizes), default=0))
-
-    def improved(self, order: Sequence[int], least: int) -> list[int]:
+    def improved(self, order: Sequence[int], least: int) -> _Placed:
         """The best of several orders, each with what lay highest before placed first."""
-        offsets = best = self.placed(order)
-        fewest = self.extent(best)
+        best = placed = self.placed(order)
         for _ in range(PACKINGS):
-            if fewest <= least:
+            if best.extent <= least:
                 break
-            ends = list(map(int.__add__, offsets, self.sizes))
-            highest = max(order, key=lambda i, ends=ends: (ends[i], -i))
-            order = [highest, *(i for i in order if i != highest)]
-            offsets = self.placed(order)
-            extent = self.extent(offsets)
-            if extent < fewest:
-                best, fewest = offsets, extent
+            order = [placed.highest, *(i for i in order if i != placed.highest)]
+            placed = self.placed(order, placed)
+            best = min(best, placed, key=_extent_of)
         return best
 
-    def placed(self, order: Sequence[int]) -> list[int]:
-        """An offset for each, placed in that order."""
-        offsets, ends = [0] * len(self.sizes), [0] * len(self.sizes)
+    def placed(self, order: Sequence[int], before: _Placed | None = None) -> _Placed:
+        """Each at the lowest place that is free when it is its turn.
+
+        Only the first in the order has moved in it since `before`: what meets nothing that has moved stays.
+        """
+        spans, moved = [0] * len(self.sizes), [before is None] * len(self.sizes)
+        highest, top = -1, 0
         for index in order:
-            taken = sorted([(offsets[other], ends[other]) for other in self.met[index] if ends[other]])
-            offsets[index] = _lowest_place(self.sizes[index], taken)
-            ends[index] = aligned(offsets[index] + self.sizes[index])
-        return offsets
+            if before is None or moved[index] or index == order[0]:
+                spans[index] = self._lowest(index, spans)
+                if before and (index == order[0] or spans[index] != before.spans[index]):
+                    for other in self.met[index]:
+                        moved[other] = True
+            else:
+                spans[index] = before.spans[index]
+            end = (spans[index] >> _OFFSET_BITS) + self.sizes[index]
+            if end > top or (end == top and index < highest):
+                highest, top = index, end
+        return _Placed(spans, aligned(top), highest)
+
+    def _lowest(self, index: int, spans: Sequence[int]) -> int:
+        """The lowest span beside those of what it meets, as far as these are placed."""
+        size, place = self.sizes[index], 0
+        for span in sorted(filter(None, map(spans.__getitem__, self.met[index]))):
+            if place + size <= span >> _OFFSET_BITS:
+                break
+            if (end := span & _END) > place:
+                place = end
+        return place << _OFFSET_BITS | aligned(place + size)
 
 
 def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
@@ -197,17 +228,6 @@ def _most_at_once(lifetimes: Sequence[Lifetime]) -> int:
             changes[first] += aligned(life.bytes)
             changes[last + 1] -= aligned(life.bytes)
     return max(accumulate(changes[step] for step in sorted(changes)), default=0)
-
-
-def _lowest_place(size: int, taken: Sequence[tuple[int, int]]) -> int:
-    """`taken`: from offset to end, in their order."""
-    place = 0
-    for offset, end in taken:
-        if place + size <= offset:
-            break
-        if end > place:
-            place = end
-    return place
 
 
 def extent(lifetimes: Sequence[Lifetime], offsets: Sequence[int]) -> int:

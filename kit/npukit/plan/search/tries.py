@@ -28,10 +28,10 @@ the MLPerf Tiny networks on 16."""
 
 
 class Budget:
-    """A limit of what one search may have emitted of a problem from now on."""
+    """A limit of what one search may have emitted of a problem from now on, within that of the whole call."""
 
     def __init__(self, problem: Problem, most: int = BUDGET) -> None:
-        self._work, self._until = problem.work, problem.work.done + most
+        self._work, self._until = problem.work, min(problem.work.done + most, problem.work.most)
 
     @property
     def is_spent(self) -> bool:
