@@ -32,6 +32,7 @@ from npukit.net.limits import IMPORT_MEMORY
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import TvmCode
 from npukit.net.passes.dead_channels import removed_channels
+from npukit.net.receptive import cuttable_axes
 from npukit.net.store import save_net
 from npukit.net.tensor import Tensor
 from npukit.net.text import print_net
@@ -282,7 +283,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "fits": True,
         "pes_used": plan.pes_used,
         "pes_allowed": compiled.options.pes,
-        "undivided": [op.name for op in compiled.net.ops if isinstance(op.attributes, TvmCode)],
+        "undivided": [op.name for op in compiled.net.ops if _is_undivided(compiled.net, op)],
         "inputs": _ends(compiled.net, compiled.net.inputs),
         "outputs": _ends(compiled.net, compiled.net.outputs),
         "states": [_state(compiled.net, each) for each in compiled.net.states],
@@ -451,6 +452,11 @@ def _meaning(tensor: Tensor) -> dict[str, Any]:
 def _region(region: RegionUse) -> dict[str, Any]:
     """One of a PE's memories, as the PE has it that uses most of it."""
     return {"name": region.name, "used": region.used, "size": region.size}
+
+
+def _is_undivided(net: Net, op: Op) -> bool:
+    """True if only one PE can compute it, as it is C that is no loop over rows."""
+    return isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:

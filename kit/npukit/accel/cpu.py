@@ -30,6 +30,7 @@ from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.c_code.function import cycles
+from npukit.net.c_code.rows import rows_of
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import (
     Add,
@@ -87,8 +88,9 @@ class Cpu:
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
         form = "whole" if isinstance(op.attributes, TvmCode | Lookup) else None
         if isinstance(op.attributes, TvmCode):
-            taken = round(self.core.c_cycles * cycles(op.attributes.code))
-            return Cost(taken, constants, op.attributes.work_bytes, constants_key=form)
+            share = output.elements / max(net.tensor(op.output).elements, 1)
+            taken = round(self.core.c_cycles * cycles(op.attributes.code) * share)
+            return Cost(taken, constants, op.attributes.work_bytes, constants_key=form if share == 1 else None)
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles
         of_outputs = output.elements * (per_output + per_product * _products(net, op))
         taken = self.core.c_cycles * (of_outputs + per_loop * _loops(net, op, output))
@@ -184,6 +186,8 @@ def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
             for box, end in ((output.start, whole.start), (output.stop, whole.stop))
         )
         return Box(starts, stops)
+    if rows := rows_of(net, op):
+        return rows.box(f"p{op.inputs.index(name)}", shape, output)
     if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu | Quantize | Requantize):
         return Box.whole(shape)
     starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))

@@ -63,7 +63,7 @@ def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
     undivided, several = summary["undivided"], max(summary["pes_used"], summary["pes_allowed"] or 1) > 1
     if undivided and several:
         layers = f"{len(undivided)} of {len(summary['ops'])} layers"
-        terminal.print(f"{layers} are C made by TVM, which is not divided: each runs on one PE, however many there are")
+        terminal.print(f"{layers} are C that is no loop over rows: each runs on one PE, however many there are")
 
 
 def _load(summary: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from npukit.board.cores import CoreType
 from npukit.dump import lost
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.box import Box
+from npukit.net.c_code.rows import rows_of
 from npukit.net.net import CORE, Net
 from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.ir.assignment import Assignment
@@ -102,7 +103,7 @@ def _merit(plan: Plan) -> tuple[int, ...]:
 
 def _can_be_shared(net: Net, board: Board) -> bool:
     """True if there are ops that several PEs can share."""
-    return board.pe_count > 1 and any(op.engine != CORE for op in net.ops)
+    return board.pe_count > 1 and any(op.engine != CORE or rows_of(net, op) for op in net.ops)
 
 
 def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:

@@ -14,7 +14,9 @@ from npukit.codegen.tir.door import Function, Parameter, define, print_c
 from npukit.codegen.tir.ops import blend, elementwise, filters, movement, norm, pooling, softmax, transposed
 from npukit.codegen.tir.ops.fixed_point import helper_functions
 from npukit.errors import NpukitError
+from npukit.net.box import Box
 from npukit.net.c_code.function import C_TYPES, declaration, pointers
+from npukit.net.c_code.rows import WHOLE_OUTPUT, part_of, rows_of
 from npukit.net.ops import TvmCode
 
 KERNELS: Mapping[str, Callable[..., None]] = {
@@ -121,7 +123,22 @@ def _body_of_tvm(kernel: Kernel) -> str:
     names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
     if code.given:
         return wrapped(indent(_unread(names, code.code, "") + code.code, "    "))
-    return tidied_body(_unread(names, code.code, "  ") + code.code)
+    text = _rows_of_tile(kernel.tile, code.code)
+    return tidied_body(_unread(names, text, "  ") + text)
+
+
+def _rows_of_tile(tile: Tile, code: str) -> str:
+    """The part of C that makes a tile: its rows, of arrays that begin with the first rows that are there."""
+    net, op, box = tile.net, tile.op, tile.output.box
+    rows = rows_of(net, op)
+    if rows is None or box == Box.whole(tile.output.tensor.shape):
+        return code
+    begins = {WHOLE_OUTPUT: box.start[rows.axis]}
+    for place, name in enumerate(op.inputs):
+        parameter = f"p{place}"
+        if parameter in rows.places:
+            begins[parameter] = rows.box(parameter, net.tensor(name).shape, box).start[rows.axes[parameter]]
+    return part_of(code, rows, box.start[rows.axis], box.stop[rows.axis], begins)
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:

@@ -42,7 +42,7 @@ _WORDS_OF_C = frozenset(_UNUSED.split())
 LONGEST = 1 << 20
 """Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
-_LOOP = re.compile(r"for \(\w+ \w+ = (\d+); \w+ < (\d+);")
+_LOOP = re.compile(r"for \(\w+ \w+ = (?:\(int64_t\))?(\d+); \w+ < (?:\(int64_t\))?(\d+);")
 _OPERATION = re.compile(r"[-+*/%<>?]|\[")
 
 _CYCLES_OF_A_CALL = 60

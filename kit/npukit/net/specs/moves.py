@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from npukit.errors import NpukitError
+from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Net, Op
 from npukit.net.ops import Concat, Pad, Reshape, Slice, Transpose, TvmCode
 from npukit.net.specs.fields import AxisRule, InputRule, boxed_axes, cuttable_but
@@ -110,6 +111,26 @@ def _stated(net: Net, op: Op) -> Shape:
     return net.tensor(op.output).shape
 
 
+def _field_of_code(net: Net, op: Op) -> list[InputRule]:
+    """Rules of C: rows of those inputs that it reads row by row, all of the others."""
+    rows = rows_of(net, op)
+    return [
+        tuple(
+            AxisRule(rows.axis, places=rows.places[f"p{place}"])
+            if rows and f"p{place}" in rows.places and axis == rows.axes[f"p{place}"]
+            else AxisRule()
+            for axis in range(len(net.tensor(name).shape))
+        )
+        for place, name in enumerate(op.inputs)
+        if name not in net.constants
+    ]
+
+
+def _all_but_rows(net: Net, op: Op) -> tuple[int, ...]:
+    rows = rows_of(net, op)
+    return tuple(axis for axis in range(len(net.tensor(op.output).shape)) if rows is None or axis != rows.axis)
+
+
 def _products_of_code(net: Net, op: Op) -> int:
     assert isinstance(op.attributes, TvmCode)
     return op.attributes.macs
@@ -177,6 +198,8 @@ MOVES = (
         ),
         operands=(1, MANY),
         scales=Scales.FREE,
+        field=_field_of_code,
+        cuttable=cuttable_but(_field_of_code, _all_but_rows),
         products=_products_of_code,
         names=names(
             "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "

@@ -1,0 +1,105 @@
+"""Bounds of integer expressions in C, for each step of a loop: which elements of an array they may mean."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+_CAST = re.compile(r"\(int(?:32|64)_t\)")
+_BEYOND = re.compile(r"[?&|!<=\[\"']|>(?!>)|\((?:u?int\d+_t|float|bool)\)")
+"""Characters of expressions that are more than sums, products and quotients of integers."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The least and the largest value, in each step of a loop."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+Known = Mapping[str, Interval]
+
+
+def number(value: int, steps: int) -> Interval:
+    return Interval(np.full(steps, value), np.full(steps, value))
+
+
+def bounds(text: str, known: Known, steps: int) -> Interval | None:
+    """The bounds of an expression of known names; None if it is more than that."""
+    plain = _CAST.sub("", text).strip()
+    if _BEYOND.search(plain.replace(">>", "")):
+        return None
+    try:
+        return _bounds(ast.parse(plain, mode="eval").body, known, steps)
+    except (SyntaxError, KeyError, TypeError):
+        return None
+
+
+def _bounds(node: ast.expr, known: Known, steps: int) -> Interval:
+    match node:
+        case ast.Constant(value=int(value)):
+            return number(value, steps)
+        case ast.Name(id=name):
+            return known[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            inner = _bounds(operand, known, steps)
+            return Interval(-inner.high, -inner.low)
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _COMBINED[type(operator)](_bounds(left, known, steps), _bounds(right, known, steps))
+    raise TypeError
+
+
+def _sum(left: Interval, right: Interval) -> Interval:
+    return Interval(left.low + right.low, left.high + right.high)
+
+
+def _difference(left: Interval, right: Interval) -> Interval:
+    return Interval(left.low - right.high, left.high - right.low)
+
+
+def _product(left: Interval, right: Interval) -> Interval:
+    corners = np.stack([a * b for a in (left.low, left.high) for b in (right.low, right.high)])
+    return Interval(corners.min(axis=0), corners.max(axis=0))
+
+
+def _divisor(right: Interval) -> int:
+    """The one positive number of an interval."""
+    values = {*right.low.tolist(), *right.high.tolist()}
+    if len(values) != 1 or min(values) < 1:
+        raise TypeError
+    return values.pop()
+
+
+def _quotient(left: Interval, right: Interval) -> Interval:
+    """A quotient as in C: towards zero."""
+    by = _divisor(right)
+    return Interval(*(np.sign(each) * (np.abs(each) // by) for each in (left.low, left.high)))
+
+
+def _rest(left: Interval, right: Interval) -> Interval:
+    """The rest of what is never negative; as it is where it is less than the divisor."""
+    by = _divisor(right)
+    if left.low.min() < 0:
+        raise TypeError
+    fits = left.high < by
+    return Interval(np.where(fits, left.low, 0), np.where(fits, left.high, by - 1))
+
+
+def _shifted(left: Interval, right: Interval) -> Interval:
+    by = _divisor(right)
+    return Interval(left.low >> by, left.high >> by)
+
+
+_COMBINED: Mapping[type[ast.operator], Callable[[Interval, Interval], Interval]] = {
+    ast.Add: _sum,
+    ast.Sub: _difference,
+    ast.Mult: _product,
+    ast.Div: _quotient,
+    ast.Mod: _rest,
+    ast.RShift: _shifted,
+}

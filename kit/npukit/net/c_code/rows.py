@@ -1,0 +1,241 @@
+"""C that TVM makes, divided by rows: the outermost loop makes a row of the output in each step, whatever its order.
+
+Each step must write its own row alone and begin with nothing that another one left. Then a part of the steps is a tile,
+and what it reads of each input follows from the bounds of the subscripts (`net/c_code/intervals.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from npukit.net.box import Box
+from npukit.net.c_code.function import pointers
+from npukit.net.c_code.intervals import Interval, bounds, number
+from npukit.net.net import Net, Op
+from npukit.net.ops import Pair, TvmCode
+
+Shape = tuple[int, ...]
+
+_LOOP = re.compile(r"for \((int(?:32|64)_t) (\w+) = (?:\(int64_t\))?(\d+); \2 < (?:\(int64_t\))?(\d+); \+\+\2\) \{")
+_LOCAL = re.compile(r"\w+ (\w+)\[(\d+)\];")
+_VALUE = re.compile(r"(?:int32|int64)_t (\w+) = (.*);")
+_CHANGED = re.compile(r"^(\w+) [-+*/]?= ", re.M)
+_USED = re.compile(r"([A-Za-z_]\w*)(\[)?")
+WHOLE_OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Use:
+    """An element of an array that the loop reads or writes."""
+
+    name: str
+    index: Interval | None
+    written: bool
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A loop of `count` steps, each of which makes a row along `axis` of the output.
+
+    `places`: by parameter, the rows of an input or a constant from which and to which each step reads along `axes`; a
+    parameter that is not there is read as a whole. `sizes`: elements of a row of each of them.
+    """
+
+    axis: int
+    count: int
+    places: Mapping[str, tuple[Pair, ...]]
+    axes: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+    def box(self, name: str, shape: Shape, output: Box) -> Box:
+        """The box of a parameter that a box of the output is made of."""
+        whole = Box.whole(shape)
+        if name not in self.places:
+            return whole
+        read, axis = self.places[name][output.start[self.axis] : output.stop[self.axis]], self.axes[name]
+        first, last = min(low for low, _ in read), max(high for _, high in read)
+        starts, stops = list(whole.start), list(whole.stop)
+        starts[axis], stops[axis] = first, last
+        return Box(tuple(starts), tuple(stops))
+
+
+def rows_of(net: Net, op: Op) -> Rows | None:
+    """The rows of an op as C; None if it makes its output in other ways."""
+    attributes = op.attributes
+    if not isinstance(attributes, TvmCode) or attributes.given or attributes.work_bytes:
+        return None
+    shapes = tuple((each.name, net.tensor(each.tensor).shape) for each in pointers(net, op))
+    return _rows(attributes.code, shapes)
+
+
+@lru_cache(maxsize=1024)
+def _rows(code: str, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
+    known = dict(shapes)
+    loop = _only_loop(code)
+    axis = _long_axis(known[WHOLE_OUTPUT])
+    if loop is None or axis is None or known[WHOLE_OUTPUT][axis] != loop.count:
+        return None
+    uses = loop.uses()
+    if uses is None or not _alone(uses, known[WHOLE_OUTPUT], loop.count):
+        return None
+    read = {name: _places(uses, name, shape) for name, shape in shapes if name != WHOLE_OUTPUT}
+    places = {name: found for name, found in read.items() if found is not None}
+    axes = {name: found for name, shape in shapes if (found := _long_axis(shape)) is not None}
+    return Rows(axis, loop.count, places, axes, {name: _row(known[name]) for name in axes})
+
+
+def part_of(code: str, rows: Rows, first: int, stop: int, begins: Mapping[str, int]) -> str:
+    """The code of the steps from `first` to before `stop`, where arrays begin with the rows `begins`."""
+    loop = _only_loop(code)
+    assert loop is not None
+    header = f"for ({loop.kind} {loop.name} = {first}; {loop.name} < {stop}; ++{loop.name}) {{"
+    moved = _moved(loop.body, {name: row * rows.sizes[name] for name, row in begins.items() if row})
+    return f"{loop.before}  {header}\n{moved}  }}\n"
+
+
+def _moved(text: str, offsets: Mapping[str, int]) -> str:
+    """The text with subscripts that count from elsewhere."""
+    made, done = "", 0
+    for name, begin, end in _subscripts(text):
+        if name in offsets and begin >= done:
+            inner = _moved(text[begin:end], offsets)
+            made += f"{text[done:begin]}({inner}) - {offsets[name]}"
+            done = end
+    return made + text[done:]
+
+
+def _subscripts(text: str) -> Iterator[tuple[str, int, int]]:
+    """The name of each array that is read or written, and where its subscript begins and ends."""
+    for found in _USED.finditer(text):
+        if found[2]:
+            yield found[1], found.end(), _closing(text, found.end())
+
+
+def _closing(text: str, begin: int) -> int:
+    depth = 1
+    for place in range(begin, len(text)):
+        depth += (text[place] == "[") - (text[place] == "]")
+        if not depth:
+            return place
+    return len(text)
+
+
+@dataclass
+class _Loop:
+    """The one loop of some code, and what is declared before it."""
+
+    before: str
+    kind: str
+    name: str
+    count: int
+    body: str
+    _scopes: list[dict[str, Interval | None]] = field(default_factory=list)
+
+    def uses(self) -> list[Use] | None:
+        """The elements that the steps read and write; None if a step may read what another one left."""
+        steps = np.arange(self.count)
+        self._scopes = [{self.name: Interval(steps, steps)}]
+        locals_ = {name: int(size) for name, size in _LOCAL.findall(self.before)}
+        changed, found, blocks = set(_CHANGED.findall(re.sub(r"^ +", "", self.body, flags=re.M))), list[Use](), [""]
+        begun: set[str] = set()
+        for line in map(str.strip, self.body.splitlines()):
+            for use in self._of_line(line):
+                if use.name in locals_ and use.name not in begun:
+                    if not use.written or locals_[use.name] != 1 or "if" in blocks or line.count(use.name) > 1:
+                        return None
+                    begun.add(use.name)
+                found.append(use)
+            self._follow(line, blocks, changed)
+        return found
+
+    def _follow(self, line: str, blocks: list[str], changed: set[str]) -> None:
+        """Scopes and what is declared in them."""
+        if line.startswith("}"):
+            self._scopes.pop()
+            blocks.pop()
+        if line.endswith("{"):
+            inner = _LOOP.fullmatch(line)
+            blocks.append("for" if inner else "if")
+            self._scopes.append({})
+            if inner:
+                low, high = (number(int(inner[place]) - less, self.count) for place, less in ((3, 0), (4, 1)))
+                self._scopes[-1][inner[2]] = Interval(low.low, high.high)
+        if value := _VALUE.fullmatch(line):
+            self._scopes[-1][value[1]] = None if value[1] in changed else self._bounds(value[2])
+
+    def _bounds(self, text: str) -> Interval | None:
+        known: dict[str, Interval] = {}
+        for scope in self._scopes:
+            known |= {name: each for name, each in scope.items() if each is not None}
+            for name, each in scope.items():
+                if each is None:
+                    known.pop(name, None)
+        return bounds(text, known, self.count)
+
+    def _of_line(self, line: str) -> Iterator[Use]:
+        """The uses in a line, in the order in which they happen: what is written comes last, unless nothing is read."""
+        used = [(name, line[begin:end], line[end + 1 :]) for name, begin, end in _subscripts(line)]
+        reads = [Use(name, self._bounds(index), written=False) for name, index, rest in used if not _is_written(rest)]
+        yield from reads
+        yield from (Use(name, self._bounds(index), written=True) for name, index, rest in used if _is_written(rest))
+
+
+def _is_written(rest: str) -> bool:
+    return bool(re.match(r" = ", rest))
+
+
+def _only_loop(code: str) -> _Loop | None:
+    """The loop of code that is declarations of arrays and one loop."""
+    lines = code.splitlines()
+    top = [place for place, line in enumerate(lines) if re.match(r"  \S", line)]
+    *before, begin, end = top if len(top) > 1 else (0, 0)
+    header = _LOOP.fullmatch(lines[begin].strip()) if lines else None
+    declared = all(_LOCAL.fullmatch(lines[place].strip()) for place in before)
+    if header is None or not declared or lines[end] != "  }" or header[3] != "0" or not _is_plain(lines, before):
+        return None
+    body = "".join(f"{line}\n" for line in lines[begin + 1 : end])
+    return _Loop("".join(f"{lines[place]}\n" for place in before), header[1], header[2], int(header[4]), body)
+
+
+def _is_plain(lines: Sequence[str], before: Sequence[int]) -> bool:
+    """True if nothing stands between or behind declarations and loop, and all lines are whole statements or braces."""
+    shaped = (line.endswith((";", "{", "}")) and line.count("{") <= 1 for line in lines if line.strip())
+    return list(before) == list(range(len(before))) and all(shaped)
+
+
+def _long_axis(shape: Shape) -> int | None:
+    return next((axis for axis, size in enumerate(shape) if size > 1), None)
+
+
+def _row(shape: Shape) -> int:
+    """Elements of a row along the first long axis."""
+    axis = _long_axis(shape)
+    return 1 if axis is None else int(np.prod(shape[axis + 1 :], dtype=np.int64))
+
+
+def _alone(uses: Sequence[Use], shape: Shape, count: int) -> bool:
+    """True if each step reads and writes its own row of the output alone."""
+    row, steps = _row(shape), np.arange(count)
+    of_output = [use.index for use in uses if use.name == WHOLE_OUTPUT]
+    return bool(of_output) and all(
+        index is not None and np.all(index.low >= row * steps) and np.all(index.high < row * (steps + 1))
+        for index in of_output
+    )
+
+
+def _places(uses: Sequence[Use], name: str, shape: Shape) -> tuple[Pair, ...] | None:
+    """The rows of an array that each step reads; None if that is not known, or it may be all."""
+    axis = _long_axis(shape)
+    found = [use.index for use in uses if use.name == name]
+    known = [index for index in found if index is not None]
+    if axis is None or not found or len(known) < len(found):
+        return None
+    row, size = _row(shape), shape[axis]
+    low = np.clip(np.min([index.low for index in known], axis=0) // row, 0, size - 1)
+    high = np.clip(np.max([index.high for index in known], axis=0) // row, low, size - 1)
+    return None if np.all(high - low == size - 1) else tuple(zip(low.tolist(), (high + 1).tolist(), strict=True))

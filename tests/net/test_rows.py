@@ -1,0 +1,125 @@
+"""C divided by rows: which loops may be, and what each part of them reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from npukit.net.box import Box
+from npukit.net.c_code.intervals import Interval, bounds, number
+from npukit.net.c_code.rows import Rows, part_of, rows_of
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
+from npukit.net.receptive import cuttable_axes, needs
+from npukit.net.reference import run_reference
+from npukit.net.tensor import Tensor
+
+ROWS, COLUMNS = 6, 4
+
+
+def net_of(body: str, before: str = "", shape: tuple[int, ...] = (1, ROWS, COLUMNS, 1)) -> Net:
+    """A net of one op: a loop over rows `y` of its output, declarations before it."""
+    code = f"{before}  for (int32_t y = 0; y < {shape[1]}; ++y) {{\n{body}  }}\n"
+    tensors = {"x": Tensor("x", (1, ROWS, COLUMNS, 1), "float32"), "r": Tensor("r", shape, "float32")}
+    op = Op("o", TvmCode("o", code), ("x",), ("r",))
+    return Net("net", ("x",), ("r",), (op,), tensors, {})
+
+
+def columns(statement: str, indent: str = "    ") -> str:
+    return f"{indent}for (int32_t x = 0; x < {COLUMNS}; ++x) {{\n{indent}  {statement}\n{indent}}}\n"
+
+
+def rows(net: Net) -> Rows | None:
+    return rows_of(net, net.ops[0])
+
+
+DIVISIBLE = {
+    "each row of its own": (columns("output[((y * 4) + x)] = p0[((y * 4) + x)];"), (2, 3)),
+    "rows around": (
+        columns("float c;")
+        + columns("if ((1 <= y) && (y < 5)) {\n      c = p0[((y * 4) + x) - 4];\n    } else {\n      c = 0.0f;\n    }")
+        + columns("output[((y * 4) + x)] = p0[((y / 2) * 4)] + p0[(((y + 1) % 6) * 4)];"),
+        (1, 4),
+    ),
+    "a name for a part": ("    int32_t cse_v1 = (y * 4);\n" + columns("output[cse_v1 + x] = p0[cse_v1];"), (2, 3)),
+    "half as many": (columns("output[((y * 4) + x)] = p0[((y >> 1) * 4) + x];"), (1, 2)),
+    "a table of places": (columns("output[((y * 4) + x)] = p0[(int32_t)p0[x]];"), (0, 6)),
+}
+
+
+@pytest.mark.parametrize("name", DIVISIBLE)
+def test_the_rows_that_a_row_is_made_of(name: str) -> None:
+    body, span = DIVISIBLE[name]
+    net = net_of(body)
+    assert cuttable_axes(net, net.ops[0]) == (1,)
+    (box,) = needs(net, net.ops[0], Box((0, 2, 0, 0), (1, 3, COLUMNS, 1)))
+    assert (box.start[1], box.stop[1]) == span
+
+
+SUM = "  float s[1];\n"
+INDIVISIBLE = {
+    "what is left from the row before": (SUM, columns("s[0] = s[0] + p0[x];\n    output[(y * 4) + x] = s[0];")),
+    "begun by chance": (SUM, "    if (y < 3) {\n      s[0] = 0.0f;\n    }\n" + columns("output[(y * 4) + x] = s[0];")),
+    "a row of another": ("", columns("output[(((5 - y) * 4) + x)] = p0[x];")),
+    "columns": ("", columns("output[((x * 6) + y)] = p0[x];")),
+    "the row before": ("", columns("output[(y * 4) + x] = output[0] + p0[x];")),
+    "a place that is not known": ("", columns("output[(int32_t)p0[x]] = p0[x];")),
+    "a name that changes": ("", "    int32_t a = 0;\n    a = 4;\n" + columns("output[(a * 4) + x] = p0[x];")),
+    "a value before it": ("  int32_t a = 4;\n", columns("output[(y * 4) + x] = p0[a];")),
+}
+
+
+@pytest.mark.parametrize("name", INDIVISIBLE)
+def test_what_is_not_divided(name: str) -> None:
+    before, body = INDIVISIBLE[name]
+    net = net_of(body, before)
+    assert rows(net) is None
+    assert cuttable_axes(net, net.ops[0]) == ()
+
+
+def test_a_local_that_each_row_begins_anew() -> None:
+    assert rows(net_of("    s[0] = 0.0f;\n" + columns("s[0] = s[0] + p0[x];\n    output[(y * 4) + x] = s[0];"), SUM))
+
+
+def test_parts_make_what_the_whole_makes() -> None:
+    """Each part in turn, of arrays that begin where it does."""
+    body = columns("output[((y * 4) + x)] = p0[((y * 4) + x)] + p0[(((y >> 1) * 4) + x)];")
+    net, given = net_of(body), np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
+    found = rows(net)
+    assert found is not None
+    (want,) = run_reference(net, [given])
+    for first, stop in ((0, 2), (2, 5), (5, 6)):
+        box = found.box("p0", (1, ROWS, COLUMNS, 1), Box((0, first, 0, 0), (1, stop, COLUMNS, 1)))
+        begins = {"output": first, "p0": box.start[1]}
+        code = part_of(net.ops[0].attributes.code, found, first, stop, begins)  # pyright: ignore[reportAttributeAccessIssue]
+        tensors = {
+            "x": Tensor("x", (1, box.shape[1], COLUMNS, 1), "float32"),
+            "r": Tensor("r", (1, stop - first, COLUMNS, 1), "float32"),
+        }
+        part = Net("part", ("x",), ("r",), (Op("o", TvmCode("o", code), ("x",), ("r",)),), tensors, {})
+        (got,) = run_reference(part, [given[:, :, box.start[1] : box.stop[1]]])
+        np.testing.assert_array_equal(got, want[:, :, first:stop])
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("a + 2 * b", 0, 19),
+        ("a - b", -9, 3),
+        ("-(a) / 2", -1, 0),
+        ("(a - b) >> 1", -5, 1),
+        ("b % 4", 0, 3),
+        ("a % 4", 0, 3),
+        ("((int64_t)a) * (int64_t)3", 0, 9),
+    ],
+)
+def test_bounds(text: str, least: int, most: int) -> None:
+    known = {"a": Interval(np.array([0]), np.array([3])), "b": Interval(np.array([0]), np.array([9]))}
+    got = bounds(text, {**known, "b": Interval(np.array([0]), np.array([8 if "2 *" in text else 9]))}, 1)
+    assert got is not None
+    assert (int(got.low[0]), int(got.high[0])) == (least, most)
+
+
+@pytest.mark.parametrize("text", ["a ? 1 : 2", "p0[a]", "a & 3", "(int8_t)a", "unknown", "(a - 5) % 4", "7 / a", "a <"])
+def test_what_has_no_bounds(text: str) -> None:
+    assert bounds(text, {"a": number(1, 1)} if text != "7 / a" else {"a": number(0, 1)}, 1) is None
