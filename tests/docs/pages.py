@@ -51,6 +51,7 @@ RUN_ELSEWHERE = {
     "--input image:": "a model that leaves a shape open: tests/frontend",
     "model.pt2": "a PyTorch program: tests/frontend/test_pytorch.py",
     "--preprocess": "a model of pictures in colour: tests/application",
+    "detections=": "a detector: tests/application/test_detections.py",
     "out/core": "minutes of trials: tests/test_tuning.py",
 }
 """What a command says that nobody can run here, or that other tests run, and who does."""

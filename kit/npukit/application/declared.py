@@ -119,8 +119,33 @@ class SensorInput(Camera, Microphone):
         return self
 
 
-class WantedOutput(_Part):
-    """The application's output: `softmax`, then perhaps `argmax` or the `top` largest."""
+class Detections(_Part):
+    """The `detections` of a detector, at most so many, the surest first, without those that overlap a surer one.
+
+    `scores` is the place of the output with a score for each box and class; without it they follow the four numbers of
+    each box. `boxes` says what these are; `anchors` names a file beside the model, of an array (boxes, 4).
+    """
+
+    detections: Annotated[int | None, Field(ge=1, le=1 << 12)] = None
+    boxes: Literal["corners", "centre", "anchors"] = "corners"
+    scores: Annotated[int | None, Field(ge=0)] = None
+    background: Annotated[int, Field(ge=0)] = 0
+    """Classes in front of the others that are no object."""
+    score: Finite = 0.5
+    """The least score of a detection."""
+    iou: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The most that two boxes of one class have in common, of what they cover together."""
+    each_class: bool = False
+    """Boxes of two classes may overlap, and one box may be of both."""
+    transposed: bool = False
+    """The output has the numbers of all boxes one after the other: (numbers, boxes)."""
+    anchors: Annotated[str, Field(pattern=r"^([^/\\]+[.]npy)?$")] = ""
+    scales: Annotated[PositiveNumbers, Field(min_length=4, max_length=4)] = (10.0, 10.0, 5.0, 5.0)
+    """The divisors of a box's differences from its anchor: y, x, height, width."""
+
+
+class WantedOutput(Detections):
+    """The application's output: `softmax`, then perhaps `argmax` or the `top` largest; or detections."""
 
     output: int = Field(default=0, ge=0)
     """Its place among the model's outputs."""
@@ -132,6 +157,13 @@ class WantedOutput(_Part):
     def _one_end(self) -> WantedOutput:
         if self.argmax and self.top is not None:
             raise ValueError("argmax and top exclude each other")
+        words = self.model_fields_set & {*Detections.model_fields} - {"detections"}
+        if self.detections is None and words:
+            raise ValueError(f"{min(words)} is of detections=N, which is not there")
+        if self.detections is not None and (self.softmax or self.argmax or self.top):
+            raise ValueError("detections are of scores as they are")
+        if (self.boxes == "anchors") != bool(self.anchors):
+            raise ValueError("boxes=anchors has anchors=FILE.npy, a file beside the model")
         return self
 
 
@@ -172,8 +204,12 @@ def parsed_input(text: str) -> SensorInput:
 def parsed_output(text: str) -> WantedOutput:
     """`softmax top=3 output=1`"""
     pairs = (word.partition("=") for word in _words(text))
-    fields = {key: value or key in ("softmax", "argmax") or "" for key, _, value in pairs}
+    fields: dict[str, Any] = {key: value or key in _WORDS_ALONE or "" for key, _, value in pairs}
+    fields |= {"scales": fields["scales"].split(",")} if "scales" in fields else {}
     return _validated(WantedOutput, fields, f"--postprocess {text!r}")
+
+
+_WORDS_ALONE = ("softmax", "argmax", "each_class", "transposed")
 
 
 def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Declared:
@@ -181,7 +217,15 @@ def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str]
     beside = file_beside(model)
     found = load_declared(beside) if beside else NOTHING
     given = tuple(map(parsed_input, inputs)), tuple(map(parsed_output, outputs))
-    return Declared(input=given[0] or found.input, output=given[1] or found.output)
+    wanted = (_with_anchors(each, model) for each in given[1] or found.output)
+    return Declared(input=given[0] or found.input, output=tuple(wanted))
+
+
+def _with_anchors(wanted: WantedOutput, model: Path) -> WantedOutput:
+    """The declaration, with the path of its anchors."""
+    if not wanted.anchors:
+        return wanted
+    return wanted.model_copy(update={"anchors": str(model.absolute().with_name(wanted.anchors))})
 
 
 def file_beside(model: Path) -> Path | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from npukit.application.declared import Layout, WantedOutput
+from npukit.application.detections import with_detections
 from npukit.application.draft import Draft
 from npukit.application.ends import dequantized
 from npukit.errors import NpukitError
@@ -23,11 +24,13 @@ def with_outputs(
     Those of the places `real` are given in float.
     """
     wanted = {each.output: each for each in declared}
-    outputs = draft.net.outputs
-    if len(wanted) != len(declared) or max(wanted, default=0) >= len(outputs):
+    outputs, scores = draft.net.outputs, [each.scores for each in declared if each.scores is not None]
+    if len({*wanted, *scores}) != len(declared) + len(scores) or max([*wanted, *scores], default=0) >= len(outputs):
         raise NpukitError(f"{draft.net.name} has {len(outputs)} outputs; an output is declared twice, or beyond them")
     found: list[str] = []
     for place, name in enumerate(outputs):
+        if place in scores:
+            continue
         try:
             if place in wanted:
                 found += _given(draft, name, wanted[place], layout)
@@ -39,6 +42,9 @@ def with_outputs(
 
 
 def _given(draft: Draft, name: str, wanted: WantedOutput, layout: Layout) -> list[str]:
+    if wanted.detections is not None:
+        scores = None if wanted.scores is None else draft.net.outputs[wanted.scores]
+        return [with_detections(draft, wanted, name, scores)]
     name = _int8(draft, name)
     if wanted.softmax:
         name = _softmax(draft, name, layout)

@@ -1,8 +1,8 @@
 /* Boxes of objects, the surest first: its corners, class and score, and 1 where there is one.
 
-p0: boxes as they differ from those of p2: centre, height and width; p1: a score for each box and class. A pass, of
-which there is one for all classes or one for each, takes the box of the highest score that is left, and leaves out
-those that have too much in common with it. In double precision where TensorFlow Lite has it. */
+p0: boxes, whose corners the C of another file makes; p1: a score for each box and class. A pass, of which there is one
+for all classes or one for each, takes the box of the highest score that is left, and leaves out those that have too
+much in common with it. */
 float *corners = (float *)((void *)work);
 float *scores = corners + 4 * boxes;
 for (int32_t at = 0; at < output_size; ++at) {
@@ -17,25 +17,7 @@ for (int32_t box = 0; box < boxes; ++box) {
     scores[box] = most;
     if (most >= nms_score_threshold) {
         for (int32_t axis = 0; axis < 2; ++axis) {
-            const double place = p0[box * numbers + axis], size = p0[box * numbers + 2 + axis];
-            const double scale = axis ? x_scale : y_scale, grown = size / (axis ? w_scale : h_scale);
-            const double exponent = grown > 700.0 ? 700.0 : grown < -700.0 ? -700.0 : grown;
-            int32_t powers = (int32_t)(exponent * 1.4426950408889634 + (exponent < 0.0 ? -0.5 : 0.5));
-            const double rest = exponent - powers * 0.693147180369123816490 - powers * 1.90821492927058770002e-10;
-            double power = 1.0;
-            for (int32_t step = 18; step > 0; --step) {
-                power = 1.0 + power * rest / step;
-            }
-            for (; powers > 0; --powers) {
-                power *= 2.0;
-            }
-            for (; powers < 0; ++powers) {
-                power *= 0.5;
-            }
-            const float centre = (float)(place / scale * p2[4 * box + 2 + axis] + p2[4 * box + axis]);
-            const float half = (float)(0.5 * power * p2[4 * box + 2 + axis]);
-            corners[4 * box + axis] = centre - half;
-            corners[4 * box + 2 + axis] = centre + half;
+CORNERS
         }
     }
 }

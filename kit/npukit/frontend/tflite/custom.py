@@ -14,6 +14,7 @@ from npukit.frontend.given import c_of, made_by, ops_of
 from npukit.frontend.tflite.elementwise import Converter
 from npukit.frontend.tflite.emit import Emitter, operators, tensor_type
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, custom_kind, name_of, options_of
+from npukit.net.c_code.template import body_of, text_of
 from npukit.net.importer.given import call_of
 
 DEFAULTS: Mapping[str, Any] = {"detections_per_class": 100, "use_regular_nms": False}
@@ -34,9 +35,9 @@ def _detections(emitter: Emitter, op: TfliteOp) -> None:
     words |= {"boxes": boxes, "numbers": numbers, "columns": columns, "first": columns - options["num_classes"]}
     words |= {"passes": passes, "max_detections": count, "least": NONE}
     words["most_of_a_pass"] = options["detections_per_class"] if options["use_regular_nms"] else count
-    found = made_by(
-        emitter.builder, "detection/detections.c", operands, ((count, FIELDS), "float32"), words, 20 * boxes
-    )
+    corners = {"CORNERS": body_of(text_of("detection/by_anchors.c"), words)}
+    result = (count, FIELDS), "float32"
+    found = made_by(emitter.builder, "detection/detections.c", operands, result, {**words, **corners}, 20 * boxes)
     fields = ((0, 4, (1, count, 4)), (4, 5, (1, count)), (5, 6, (1, count)))
     for index, (begin, end, shape) in zip(op.outputs, fields, strict=False):
         part = emitter.emit(operators.strided_slice(found, [1], [begin], [end]))
