@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import flatbuffers
 import numpy as np
 import pytest
 import tflite
+
+from npukit.accel.tflite_writer import Tables
 
 TYPES = {
     "float32": tflite.TensorType.FLOAT32,
@@ -26,7 +27,6 @@ TYPES = {
     "float16": tflite.TensorType.FLOAT16,
     "resource": tflite.TensorType.RESOURCE,
 }
-BUILTINS = vars(tflite.BuiltinOperator)
 
 
 Scales = float | Sequence[float] | np.ndarray
@@ -181,79 +181,39 @@ def int8_lstm(
     return model, real
 
 
-class _Writer:
+class _Writer(Tables):
     def __init__(self, model: Model) -> None:
+        super().__init__()
         self.graphs = [model, *(graph for graph, _ in model.graphs)]
-        self.model = model
-        self.builder = flatbuffers.Builder(1024)
+        self.told = model
         self.index: dict[str, int] = {}
         self.first_code = self.first_buffer = 0
 
     def finish(self, outputs: Sequence[str]) -> bytes:
-        builder = self.builder
-        ends = [outputs, *(results for _, results in self.model.graphs)]
-        codes = self._tables([self._code(op[0]) for graph in self.graphs for op in graph.ops])
-        values = [entry.value for graph in self.graphs for entry in graph.entries]
-        buffers = self._tables([self._buffer(None), *map(self._buffer, values)])
-        graphs = self._tables([self._next_graph(*each) for each in zip(self.graphs, ends, strict=True)])
-        tflite.ModelStart(builder)
-        tflite.ModelAddVersion(builder, 3)
-        tflite.ModelAddOperatorCodes(builder, codes)
-        tflite.ModelAddSubgraphs(builder, graphs)
-        tflite.ModelAddBuffers(builder, buffers)
-        builder.Finish(tflite.ModelEnd(builder), file_identifier=b"TFL3")
-        return bytes(builder.Output())
-
-    def _tables(self, tables: Sequence[int]) -> int:
-        self.builder.StartVector(4, len(tables), 4)
-        for table in reversed(tables):
-            self.builder.PrependUOffsetTRelative(table)
-        return self.builder.EndVector()
-
-    def _numbers(self, values: Sequence[int] | Sequence[float], dtype: str) -> int:
-        return self.builder.CreateNumpyVector(np.array(values, dtype))
-
-    def _code(self, code: str) -> int:
-        kind, _, custom = code.partition(" ")
-        number, name = BUILTINS[kind], self.builder.CreateString(custom) if custom else 0
-        tflite.OperatorCodeStart(self.builder)
-        if custom:
-            tflite.OperatorCodeAddCustomCode(self.builder, name)
-        tflite.OperatorCodeAddDeprecatedBuiltinCode(self.builder, min(number, 127))
-        tflite.OperatorCodeAddBuiltinCode(self.builder, number)
-        tflite.OperatorCodeAddVersion(self.builder, 1)
-        return tflite.OperatorCodeEnd(self.builder)
-
-    def _buffer(self, value: np.ndarray | None) -> int:
-        data = None if value is None else self.builder.CreateByteVector(value.tobytes())
-        tflite.BufferStart(self.builder)
-        if data is not None:
-            tflite.BufferAddData(self.builder, data)
-        return tflite.BufferEnd(self.builder)
+        ends = [outputs, *(results for _, results in self.told.graphs)]
+        kinds = [op[0].partition(" ") for graph in self.graphs for op in graph.ops]
+        codes = [self.code(kind, custom) for kind, _, custom in kinds]
+        buffers = [self.buffer(value) for value in (None, *(each.value for one in self.graphs for each in one.entries))]
+        graphs = [self._next_graph(*each) for each in zip(self.graphs, ends, strict=True)]
+        return self.model(codes, graphs, buffers)
 
     def _next_graph(self, graph: Model, outputs: Sequence[str]) -> int:
-        self.model = graph
+        self.told = graph
         self.index = {entry.name: number for number, entry in enumerate(graph.entries)}
-        written = self._graph(outputs)
+        tensors = [self._tensor(number, entry) for number, entry in enumerate(graph.entries)]
+        operators = [self._op(number, *op) for number, op in enumerate(graph.ops)]
+        written = self.graph(tensors, self._places(graph.inputs), self._places(outputs), operators)
         self.first_code, self.first_buffer = self.first_code + len(graph.ops), self.first_buffer + len(graph.entries)
         return written
 
-    def _graph(self, outputs: Sequence[str]) -> int:
-        tensors = self._tables([self._tensor(number, entry) for number, entry in enumerate(self.model.entries)])
-        operators = self._tables([self._op(number, *op) for number, op in enumerate(self.model.ops)])
-        ends = [self._numbers([self.index[name] for name in names], "int32") for names in (self.model.inputs, outputs)]
-        tflite.SubGraphStart(self.builder)
-        tflite.SubGraphAddTensors(self.builder, tensors)
-        tflite.SubGraphAddInputs(self.builder, ends[0])
-        tflite.SubGraphAddOutputs(self.builder, ends[1])
-        tflite.SubGraphAddOperators(self.builder, operators)
-        return tflite.SubGraphEnd(self.builder)
+    def _places(self, names: Sequence[str]) -> list[int]:
+        return [self.index[name] if name else -1 for name in names]
 
     def _tensor(self, number: int, entry: Entry) -> int:
-        name, shape = self.builder.CreateString(entry.name), self._numbers(entry.shape, "int32")
-        quantization = self._quantization(entry) if entry.scales else None
-        signature = self.model.signatures.get(entry.name)
-        open_shape = None if signature is None else self._numbers(signature, "int32")
+        name, shape = self.builder.CreateString(entry.name), self.numbers(entry.shape)
+        quantization = self.quantization(entry.scales, entry.zeros, entry.axis) if entry.scales else None
+        signature = self.told.signatures.get(entry.name)
+        open_shape = None if signature is None else self.numbers(signature)
         tflite.TensorStart(self.builder)
         tflite.TensorAddShape(self.builder, shape)
         tflite.TensorAddType(self.builder, TYPES[entry.dtype])
@@ -266,21 +226,11 @@ class _Writer:
             tflite.TensorAddQuantization(self.builder, quantization)
         return tflite.TensorEnd(self.builder)
 
-    def _quantization(self, entry: Entry) -> int:
-        scales, zeros = self._numbers(entry.scales, "float32"), self._numbers(entry.zeros, "int64")
-        tflite.QuantizationParametersStart(self.builder)
-        tflite.QuantizationParametersAddScale(self.builder, scales)
-        tflite.QuantizationParametersAddZeroPoint(self.builder, zeros)
-        tflite.QuantizationParametersAddQuantizedDimension(self.builder, entry.axis)
-        return tflite.QuantizationParametersEnd(self.builder)
-
     def _op(
         self, number: int, code: str, inputs: list[str], outputs: list[str], table: str, options: Mapping[str, Any]
     ) -> int:
-        ends = [
-            self._numbers([self.index[name] if name else -1 for name in names], "int32") for names in (inputs, outputs)
-        ]
-        fields = self._options(table, options) if table else None
+        ends = [self.numbers(self._places(names)) for names in (inputs, outputs)]
+        fields = self.options(table, options) if table else None
         custom = self.builder.CreateByteVector(options["custom"]) if "custom" in options else None
         tflite.OperatorStart(self.builder)
         tflite.OperatorAddOpcodeIndex(self.builder, self.first_code + number)
@@ -292,15 +242,6 @@ class _Writer:
         if custom is not None:
             tflite.OperatorAddCustomOptions(self.builder, custom)
         return tflite.OperatorEnd(self.builder)
-
-    def _options(self, table: str, options: Mapping[str, Any]) -> int:
-        options = {
-            key: self.builder.CreateString(value) if isinstance(value, str) else value for key, value in options.items()
-        }
-        getattr(tflite, f"{table}OptionsStart")(self.builder)
-        for key, value in options.items():
-            getattr(tflite, f"{table}OptionsAdd{key}")(self.builder, value)
-        return getattr(tflite, f"{table}OptionsEnd")(self.builder)
 
 
 def run_litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

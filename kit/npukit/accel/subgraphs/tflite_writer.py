@@ -11,7 +11,7 @@ import numpy as np
 import tflite
 
 from npukit.net.net import Net, Op
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Tensor
 
 _TYPES = {name: getattr(tflite.TensorType, name.upper()) for name in ("int8", "uint8", "int16", "int32", "float32")}
 
@@ -63,97 +63,118 @@ def _table(code: str) -> str:
     return "".join(word.capitalize() for word in code.split("_")).replace("2d", "2D")
 
 
-class Writer:
-    """Bytes of a model: the tables of TFLite's schema, from the inside out."""
+class Tables:
+    """The tables of TFLite's schema that do not depend on what a model is told as, from the inside out."""
+
+    def __init__(self) -> None:
+        self.builder = flatbuffers.Builder(1024)
+
+    def vector(self, tables: Sequence[int]) -> int:
+        self.builder.StartVector(4, len(tables), 4)
+        for table in reversed(tables):
+            self.builder.PrependUOffsetTRelative(table)
+        return self.builder.EndVector()
+
+    def numbers(self, values: Sequence[int] | Sequence[float], dtype: str = "int32") -> int:
+        return self.builder.CreateNumpyVector(np.array(values, dtype))
+
+    def model(self, codes: Sequence[int], graphs: Sequence[int], buffers: Sequence[int]) -> bytes:
+        vectors = [self.vector(tables) for tables in (codes, graphs, buffers)]
+        tflite.ModelStart(self.builder)
+        tflite.ModelAddVersion(self.builder, 3)
+        tflite.ModelAddOperatorCodes(self.builder, vectors[0])
+        tflite.ModelAddSubgraphs(self.builder, vectors[1])
+        tflite.ModelAddBuffers(self.builder, vectors[2])
+        self.builder.Finish(tflite.ModelEnd(self.builder), file_identifier=b"TFL3")
+        return bytes(self.builder.Output())
+
+    def graph(
+        self, tensors: Sequence[int], inputs: Sequence[int], outputs: Sequence[int], operators: Sequence[int]
+    ) -> int:
+        """A subgraph, its ends by the numbers of their tensors."""
+        vectors = [self.vector(tensors), self.numbers(inputs), self.numbers(outputs), self.vector(operators)]
+        tflite.SubGraphStart(self.builder)
+        tflite.SubGraphAddTensors(self.builder, vectors[0])
+        tflite.SubGraphAddInputs(self.builder, vectors[1])
+        tflite.SubGraphAddOutputs(self.builder, vectors[2])
+        tflite.SubGraphAddOperators(self.builder, vectors[3])
+        return tflite.SubGraphEnd(self.builder)
+
+    def code(self, code: str, custom: str = "") -> int:
+        """An operator by the schema's name; of a custom one, `custom` is its own."""
+        number, name = getattr(tflite.BuiltinOperator, code), self.builder.CreateString(custom) if custom else 0
+        tflite.OperatorCodeStart(self.builder)
+        if custom:
+            tflite.OperatorCodeAddCustomCode(self.builder, name)
+        tflite.OperatorCodeAddDeprecatedBuiltinCode(self.builder, min(number, 127))
+        tflite.OperatorCodeAddBuiltinCode(self.builder, number)
+        tflite.OperatorCodeAddVersion(self.builder, 1)
+        return tflite.OperatorCodeEnd(self.builder)
+
+    def buffer(self, value: np.ndarray | None) -> int:
+        data = None if value is None else self.builder.CreateByteVector(np.ascontiguousarray(value).tobytes())
+        tflite.BufferStart(self.builder)
+        if data is not None:
+            tflite.BufferAddData(self.builder, data)
+        return tflite.BufferEnd(self.builder)
+
+    def quantization(self, scales: Sequence[float], zero_points: Sequence[int], axis: int) -> int:
+        vectors = self.numbers(scales, "float32"), self.numbers(zero_points, "int64")
+        tflite.QuantizationParametersStart(self.builder)
+        tflite.QuantizationParametersAddScale(self.builder, vectors[0])
+        tflite.QuantizationParametersAddZeroPoint(self.builder, vectors[1])
+        tflite.QuantizationParametersAddQuantizedDimension(self.builder, axis)
+        return tflite.QuantizationParametersEnd(self.builder)
+
+    def options(self, table: str, options: Mapping[str, Any]) -> int:
+        """The options of an operator in a table of its own kind, without `Options`."""
+        texts = {key: self.builder.CreateString(value) for key, value in options.items() if isinstance(value, str)}
+        getattr(tflite, f"{table}OptionsStart")(self.builder)
+        for key, value in options.items():
+            getattr(tflite, f"{table}OptionsAdd{key}")(self.builder, texts.get(key, value))
+        return getattr(tflite, f"{table}OptionsEnd")(self.builder)
+
+
+class Writer(Tables):
+    """The bytes of a model."""
 
     def __init__(self, model: Model) -> None:
-        self._model, self._builder = model, flatbuffers.Builder(1024)
+        super().__init__()
+        self._model = model
         self._index = {name: number for number, name in enumerate(model.tensors)}
         self._codes = sorted({each.code for each in model.operators})
 
     def finish(self) -> bytes:
-        builder, net = self._builder, self._model.net
-        codes = self._tables([self._code(code) for code in self._codes])
-        values = [None, *(self._model.constants.get(name) for name in self._index)]
-        buffers = self._tables([self._buffer(value) for value in values])
-        tensors = self._tables([self._tensor(each) for each in self._model.tensors.values()])
-        operators = self._tables([self._operator(each) for each in self._model.operators])
-        inputs, outputs = (self._places(names) for names in (net.inputs, net.outputs))
-        tflite.SubGraphStart(builder)
-        tflite.SubGraphAddTensors(builder, tensors)
-        tflite.SubGraphAddInputs(builder, inputs)
-        tflite.SubGraphAddOutputs(builder, outputs)
-        tflite.SubGraphAddOperators(builder, operators)
-        graphs = self._tables([tflite.SubGraphEnd(builder)])
-        tflite.ModelStart(builder)
-        tflite.ModelAddVersion(builder, 3)
-        tflite.ModelAddOperatorCodes(builder, codes)
-        tflite.ModelAddSubgraphs(builder, graphs)
-        tflite.ModelAddBuffers(builder, buffers)
-        builder.Finish(tflite.ModelEnd(builder), file_identifier=b"TFL3")
-        return bytes(builder.Output())
+        net, values = self._model.net, [None, *(self._model.constants.get(name) for name in self._index)]
+        codes, buffers = [self.code(code) for code in self._codes], [self.buffer(value) for value in values]
+        tensors = [self._tensor(each) for each in self._model.tensors.values()]
+        operators = [self._operator(each) for each in self._model.operators]
+        graph = self.graph(tensors, self._places(net.inputs), self._places(net.outputs), operators)
+        return self.model(codes, [graph], buffers)
 
-    def _tables(self, tables: Sequence[int]) -> int:
-        self._builder.StartVector(4, len(tables), 4)
-        for table in reversed(tables):
-            self._builder.PrependUOffsetTRelative(table)
-        return self._builder.EndVector()
-
-    def _numbers(self, values: Sequence[int] | Sequence[float], dtype: str) -> int:
-        return self._builder.CreateNumpyVector(np.array(values, dtype))
-
-    def _places(self, names: Sequence[str]) -> int:
-        return self._numbers([self._index[name] for name in names], "int32")
-
-    def _code(self, code: str) -> int:
-        number = getattr(tflite.BuiltinOperator, code)
-        tflite.OperatorCodeStart(self._builder)
-        tflite.OperatorCodeAddDeprecatedBuiltinCode(self._builder, min(number, 127))
-        tflite.OperatorCodeAddBuiltinCode(self._builder, number)
-        tflite.OperatorCodeAddVersion(self._builder, 1)
-        return tflite.OperatorCodeEnd(self._builder)
-
-    def _buffer(self, value: np.ndarray | None) -> int:
-        data = None if value is None else self._builder.CreateByteVector(np.ascontiguousarray(value).tobytes())
-        tflite.BufferStart(self._builder)
-        if data is not None:
-            tflite.BufferAddData(self._builder, data)
-        return tflite.BufferEnd(self._builder)
+    def _places(self, names: Sequence[str]) -> list[int]:
+        return [self._index[name] for name in names]
 
     def _tensor(self, tensor: Tensor) -> int:
-        name, shape = self._builder.CreateString(tensor.name), self._numbers(tensor.shape, "int32")
-        known = self._quantization(tensor.quantization) if tensor.quantization else None
-        tflite.TensorStart(self._builder)
-        tflite.TensorAddShape(self._builder, shape)
-        tflite.TensorAddType(self._builder, _TYPES[tensor.dtype])
-        tflite.TensorAddBuffer(self._builder, self._index[tensor.name] + 1)
-        tflite.TensorAddName(self._builder, name)
-        if known is not None:
-            tflite.TensorAddQuantization(self._builder, known)
-        return tflite.TensorEnd(self._builder)
-
-    def _quantization(self, known: Quantization) -> int:
-        scales, zeros = self._numbers(known.scales, "float32"), self._numbers(known.zero_points, "int64")
-        tflite.QuantizationParametersStart(self._builder)
-        tflite.QuantizationParametersAddScale(self._builder, scales)
-        tflite.QuantizationParametersAddZeroPoint(self._builder, zeros)
-        tflite.QuantizationParametersAddQuantizedDimension(self._builder, known.axis or 0)
-        return tflite.QuantizationParametersEnd(self._builder)
+        name, shape, known = self.builder.CreateString(tensor.name), self.numbers(tensor.shape), tensor.quantization
+        quantization = self.quantization(known.scales, known.zero_points, known.axis or 0) if known else None
+        tflite.TensorStart(self.builder)
+        tflite.TensorAddShape(self.builder, shape)
+        tflite.TensorAddType(self.builder, _TYPES[tensor.dtype])
+        tflite.TensorAddBuffer(self.builder, self._index[tensor.name] + 1)
+        tflite.TensorAddName(self.builder, name)
+        if quantization is not None:
+            tflite.TensorAddQuantization(self.builder, quantization)
+        return tflite.TensorEnd(self.builder)
 
     def _operator(self, operator: Operator) -> int:
-        inputs, outputs = self._places(operator.inputs), self._places([operator.output])
-        options = self._options(operator)
-        tflite.OperatorStart(self._builder)
-        tflite.OperatorAddOpcodeIndex(self._builder, self._codes.index(operator.code))
-        tflite.OperatorAddInputs(self._builder, inputs)
-        tflite.OperatorAddOutputs(self._builder, outputs)
+        inputs, outputs = (self.numbers(self._places(names)) for names in (operator.inputs, [operator.output]))
+        options = self.options(operator.table, operator.options)
+        tflite.OperatorStart(self.builder)
+        tflite.OperatorAddOpcodeIndex(self.builder, self._codes.index(operator.code))
+        tflite.OperatorAddInputs(self.builder, inputs)
+        tflite.OperatorAddOutputs(self.builder, outputs)
         kind = getattr(tflite.BuiltinOptions, f"{operator.table}Options")
-        tflite.OperatorAddBuiltinOptionsType(self._builder, kind)
-        tflite.OperatorAddBuiltinOptions(self._builder, options)
-        return tflite.OperatorEnd(self._builder)
-
-    def _options(self, operator: Operator) -> int:
-        getattr(tflite, f"{operator.table}OptionsStart")(self._builder)
-        for key, value in operator.options.items():
-            getattr(tflite, f"{operator.table}OptionsAdd{key}")(self._builder, value)
-        return getattr(tflite, f"{operator.table}OptionsEnd")(self._builder)
+        tflite.OperatorAddBuiltinOptionsType(self.builder, kind)
+        tflite.OperatorAddBuiltinOptions(self.builder, options)
+        return tflite.OperatorEnd(self.builder)
