@@ -24,7 +24,7 @@ from npukit.accel.mac_array.cycles import Figures, ceil_div
 from npukit.board.board import load_board
 from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.happenings import Kind
+from npukit.emulator.trace_records import Kind
 from npukit.link.session import Session
 from npukit.measure.cases import golden_cases
 from npukit.measure.target import Target

@@ -1,6 +1,6 @@
 """A dump of what a build goes through, for those who look inside: `npukit build --dump FOLDER`.
 
-Where nobody asked for one, nothing is made. Processes that a build starts write into the same folder.
+Without --dump nothing is made. Processes that a build starts write into the same folder.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from npukit.board.board import Board
 from npukit.codegen.generate import generate
 from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.happenings import Kind
+from npukit.emulator.trace_records import Kind
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
 from npukit.measure.cases import golden_cases, rounds

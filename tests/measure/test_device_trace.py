@@ -14,7 +14,7 @@ from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.happenings import Kind
+from npukit.emulator.trace_records import Kind
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME, call_sites

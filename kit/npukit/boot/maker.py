@@ -52,7 +52,7 @@ def trusted_makers() -> Path:
 def check_maker(build: Build, *, trust: bool = False) -> None:
     """Refuse a build whose maker the user does not trust; with `trust` its maker is trusted from now on.
 
-    A build that nobody signed is taken as long as the user trusts no makers.
+    An unsigned build is taken as long as the user trusts no makers.
     """
     maker, path = maker_of(build), trusted_makers()
     known = path.read_text(encoding="utf-8").split() if path.is_file() else []

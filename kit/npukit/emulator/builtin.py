@@ -17,11 +17,11 @@ from npukit.board.cores import RISC_V
 from npukit.board.noc import DRAM
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.faults import explain, in_words
-from npukit.emulator.happenings import Happenings
 from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import load_segments, stack_and_code, where
+from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Wait, chain_of_waits
 from npukit.errors import NpukitError
 from npukit.project.images.image import Image
@@ -169,10 +169,10 @@ class Emulator:
         """Write down what happens from now on, or no longer. `marks`, once: by PE the instructions it comes to."""
         self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
 
-    def traced(self) -> Happenings:
+    def traced(self) -> TraceRecords:
         """The records since the last call."""
         parts = list(iter(lambda: self._worker.ask("take_trace")[1], b""))
-        return Happenings.from_bytes(b"".join(parts))
+        return TraceRecords.from_bytes(b"".join(parts))
 
     def silence(self) -> tuple[str, ...]:
         """The PEs that wait for each other, from the root on; registers of the first and the last; last messages."""

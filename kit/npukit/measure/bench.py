@@ -126,31 +126,19 @@ def bench(
     other cases, so that none of them finds its own results in memory. Of a network with states they are the frames of
     the first sequence.
     """
-    together = plan.frames_of_all
-    session, count, (sequence, *_) = target.session, -(-frames // together), sequences(cases, together)
-    check, chosen = partial(_check, target, net, cases), sequence[0]
-    others = tuple((case + cases.length) % cases.count for case in chosen)
-    check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
-    runs = list[_Run]()
-    for number in progress.track(range(count), f"bench on {target.name}"):
-        measured = sequence[number % len(sequence)]
-        runs.append(_measured_run(session, cases, measured))
-        check(measured, read_outputs(session, net, together), DEPLOYED)
-    slowest = max(runs, key=lambda run: run.result.cycles)
-    interval = _interval(session, cases, chosen, slowest.result.cycles, count)
-    check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)
-    tiles = recorded_tiles(session, net, target.board, plan)
-    first = [tile for tile in tiles if tile.frame == 0]
+    together, work = plan.frames_of_all, total_macs(net)
+    measured = _measured(target, net, plan, cases, -(-frames // together), progress)
+    slowest, first = measured.slowest, [tile for tile in measured.tiles if tile.frame == 0]
     cycles = slowest.result.cycles if target.counts_cycles else None
-    work = total_macs(net)
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
-    pes = _pes(slowest, _npu_busy(tiles, timeline), _ports(target.board, net, plan)) if target.counts_cycles else ()
+    busy = _npu_busy(measured.tiles, timeline)
+    pes = _pes(slowest, busy, _ports(target.board, net, plan)) if target.counts_cycles else ()
     layers = [_layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)]
     return Bench(
         engine=target.name,
         instructions=instructions,
         latency_cycles=cycles,
-        interval_cycles=interval if target.counts_cycles else None,
+        interval_cycles=measured.interval if target.counts_cycles else None,
         predicted_latency_cycles=plan.predicted.latency_cycles,
         macs=work,
         macs_per_cycle=round(work * together / cycles, 3) if cycles else None,
@@ -164,20 +152,46 @@ def bench(
     )
 
 
-def _check(
-    target: Target, net: Net, cases: Cases, chosen: Sequence[int], outputs: Sequence[Sequence[np.ndarray]], path: str
-) -> None:
-    """DoesNotFit if an output is not what its case expects."""
-    for mismatch in differing_outputs(net, cases, chosen, outputs, path):
-        raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=["npukit validate BUILD names the layer"])
-
-
 @dataclass(frozen=True)
 class _Run:
     """One frame, and what each PE spent on it."""
 
     result: RunResult
     pes: Mapping[int, Counters]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The slowest of the frames, the cycles between frames, and the tiles of an observed one."""
+
+    slowest: _Run
+    interval: int
+    tiles: Sequence[Tile]
+
+
+def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, progress: Progress) -> _Measured:
+    together, session = plan.frames_of_all, target.session
+    sequence, *_ = sequences(cases, together)
+    check, chosen = partial(_check, target, net, cases), sequence[0]
+    others = tuple((case + cases.length) % cases.count for case in chosen)
+    check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
+    runs = list[_Run]()
+    for number in progress.track(range(rounds), f"bench on {target.name}"):
+        measured = sequence[number % len(sequence)]
+        runs.append(_measured_run(session, cases, measured))
+        check(measured, read_outputs(session, net, together), DEPLOYED)
+    slowest = max(runs, key=lambda run: run.result.cycles)
+    interval = _interval(session, cases, chosen, slowest.result.cycles, rounds)
+    check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)
+    return _Measured(slowest, interval, recorded_tiles(session, net, target.board, plan))
+
+
+def _check(
+    target: Target, net: Net, cases: Cases, chosen: Sequence[int], outputs: Sequence[Sequence[np.ndarray]], path: str
+) -> None:
+    """DoesNotFit if an output is not what its case expects."""
+    for mismatch in differing_outputs(net, cases, chosen, outputs, path):
+        raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=["npukit validate BUILD names the layer"])
 
 
 def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:

@@ -17,7 +17,7 @@ from npukit.progress import Progress
 from npukit.project.build_folder import Build
 
 VERSION = "0.0.0"
-"""The version of the image in a flash that nobody has written to."""
+"""The version of the image in a flash that was never written."""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from itertools import cycle
 import numpy as np
 
 from npukit.emulator.builtin import Emulator
-from npukit.emulator.happenings import Happenings, Kind
+from npukit.emulator.trace_records import Kind, TraceRecords
 from npukit.link.session import Session
 from npukit.measure.calls import FRAME, CallSites, call_sites
 from npukit.measure.cases import Cases, rounds
@@ -46,7 +46,7 @@ def record_timeline(build: Build, emulator: Emulator, session: Session, cases: C
     return _timeline(build, net, plan, _learn(plan, observed), seen)
 
 
-def _traced(build: Build, plan: Plan, emulator: Emulator) -> Happenings:
+def _traced(build: Build, plan: Plan, emulator: Emulator) -> TraceRecords:
     seen, count = emulator.traced(), build.board.mesh.pes.count
     return seen.of_pes(plan.home * count, (plan.home + 1) * count) if len(plan.chips) > 1 else seen
 
@@ -66,7 +66,7 @@ class _Reader:
 
     sites: Mapping[int, CallSites]
     accelerators: Sequence[str]
-    happenings: Happenings
+    traced: TraceRecords
     begun: Mapping[int, list[_Span]] = field(default_factory=dict)
     """The marks of each PE's calls that had begun before, and not ended: most PEs but the root wait by then."""
 
@@ -84,7 +84,7 @@ class _Reader:
         """Each PE's marks in the order of time: the cycles at which it came to addresses."""
         own = {
             pe: list(zip(marks["a"].tolist(), marks["start"].tolist(), strict=True))
-            for pe, marks in _by_pe(self.happenings.of(Kind.MARK)).items()
+            for pe, marks in _by_pe(self.traced.of(Kind.MARK)).items()
         }
         return {pe: [*self.begun.get(pe, ()), *own.get(pe, ())] for pe in {**self.begun, **own}}
 
@@ -101,7 +101,7 @@ class _Reader:
     def work(self) -> dict[tuple[int, str], list[_Span]]:
         """The commands of each PE's accelerators."""
         found: dict[tuple[int, str], list[_Span]] = defaultdict(list)
-        for pe, which, start, end in _columns(self.happenings.of(Kind.WORK), "pe", "a", "start", "end"):
+        for pe, which, start, end in _columns(self.traced.of(Kind.WORK), "pe", "a", "start", "end"):
             found[pe, self.accelerators[which]].append((start, end))
         return found
 
@@ -220,7 +220,7 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
         *_core_slices(plan, learnt, seen.calls, zero),
         *_accelerator_slices(plan, learnt, seen.work(), zero),
     ]
-    sleeps = _by_pe(seen.happenings.of(Kind.SLEEP))
+    sleeps = _by_pe(seen.traced.of(Kind.SLEEP))
     return Timeline(
         model=net.name,
         board=build.board.name,
@@ -229,8 +229,8 @@ def _timeline(build: Build, net: Net, plan: Plan, learnt: _Learnt, seen: _Reader
         slices=tuple(slices),
         sleeps={pe: tuple(_spans(records, zero)) for pe, records in sleeps.items()},
         together=plan.frames,
-        movements=tuple(_movements(seen.happenings, zero)),
-        links=tuple(_links(seen.happenings, zero)),
+        movements=tuple(_movements(seen.traced, zero)),
+        links=tuple(_links(seen.traced, zero)),
         root=root,
     ).from_zero()
 
@@ -266,14 +266,14 @@ def _spans(records: np.ndarray, zero: int) -> Iterator[_Span]:
     return ((start - zero, end - zero) for start, end in _columns(records, "start", "end"))
 
 
-def _movements(happenings: Happenings, zero: int) -> Iterator[Movement]:
-    records = happenings.of(Kind.TRANSFER)
+def _movements(traced: TraceRecords, zero: int) -> Iterator[Movement]:
+    records = traced.of(Kind.TRANSFER)
     names = "a", "b", "c", "start", "end", "pe", "queued"
     for source, target, size, start, end, sender, queued in _columns(records, *names):
         yield Movement(source, target, size, start - zero, end - zero, sender, start - queued - zero)
 
 
-def _links(happenings: Happenings, zero: int) -> Iterator[LinkUse]:
-    records = happenings.of(Kind.LINK)
+def _links(traced: TraceRecords, zero: int) -> Iterator[LinkUse]:
+    records = traced.of(Kind.LINK)
     for source, target, lane, size, start, end in _columns(records, "pe", "a", "b", "c", "start", "end"):
         yield LinkUse(source, target, lane, size, start - zero, end - zero)

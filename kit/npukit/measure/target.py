@@ -132,6 +132,17 @@ def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transp
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
         return open_serial(name, build.board.uart.baud)
+    _refuse_what_only_others_run(build, name)
+    if name == "qemu":
+        return QemuMachine(build.board, build.images()[0].elf)
+    if name == "renode":
+        data = build.dram()
+        return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
+    return _built_in(build, emulation)
+
+
+def _refuse_what_only_others_run(build: Build, name: str) -> None:
+    """Raises an error if this emulator has no such board, or none has its accelerator."""
     if build.only_on_hardware:
         raise NpukitError(
             f"only hardware runs this build: {build.only_on_hardware} has no model for emulators",
@@ -142,25 +153,22 @@ def start(build: Build, name: str, emulation: Emulation = Emulation()) -> Transp
             f"board {build.board.name} does not run on {name}",
             tries=[f"--on {other}" for other in build.board.runs_on],
         )
-    if name == "qemu":
-        return QemuMachine(build.board, build.images()[0].elf)
-    if name == "renode":
-        data = build.dram()
-        return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
+
+
+def _built_in(build: Build, emulation: Emulation) -> Transport:
     parts = build.board, build.images(), build.models(), build.dram() or b""
     senders = {key: pes for plan in build.plans() for key, pes in senders_of(plan).items()}
     chips = build.manifest.chips
     if emulation.debugger:
         return DebuggedEmulator(*parts, emulation.debugger, chips=chips, plan=emulation.faults, senders=senders)
     pe = network_pe(build)
-    asked = None if pe == LINKED_PE else pe
     return Emulator(
         *parts,
         chips=chips,
         strict=emulation.strict,
         plan=emulation.faults,
         senders=senders,
-        asked=asked,
+        asked=None if pe == LINKED_PE else pe,
         predicted_cycles=sum(plan.predicted.latency_cycles for plan in build.plans()),
     )
 

@@ -1,7 +1,7 @@
 """A subgraph as an ONNX model in QDQ form, for compilers that read that.
 
 ONNX defines these ops on reals: results may differ by one from the integers of TensorFlow Lite. Windows see channels
-first; a tensor is transposed where somebody needs it the other way, its inputs and outputs are as in the net.
+first; a tensor is transposed where a reader needs it the other way; its inputs and outputs are as in the net.
 """
 
 from __future__ import annotations

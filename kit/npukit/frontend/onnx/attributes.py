@@ -47,7 +47,7 @@ def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs
 
 
 def refuse_unread(node: onnx.NodeProto, opset: int, given: Attributes, parse: Any) -> None:
-    """An error that names an attribute that says something and that nobody read. `parse` gives attributes' values."""
+    """An error that names an attribute that says something and was not read. `parse` gives attributes' values."""
     schema = onnx.defs.get_schema(node.op_type, opset)
     for name in sorted(given.unread - {"num_outputs", REPEATED.get(node.op_type, ("",))[0]}):
         value, default = dict.get(given, name), schema.attributes[name].default_value

@@ -183,7 +183,7 @@ def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
 
 
 def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: InputShapes) -> NpukitError:
-    """The error, which may come of sizes that the file leaves open and that nobody stated."""
+    """The error, which may come of sizes that the file leaves open and the user did not state."""
     inputs = [model.tensors[index] for index in model.inputs]
     tries = [
         f"say the sizes that {each.name!r} leaves open: --input {each.name}:{spelled(each.open)}"

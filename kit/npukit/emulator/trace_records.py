@@ -1,4 +1,4 @@
-"""Happenings: what the built-in emulator wrote down of a run, to the cycle."""
+"""Trace records: what the built-in emulator wrote down of a run, to the cycle."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Happenings:
+class TraceRecords:
     """Records in the order in which they became known, which is not the order of time."""
 
     records: np.ndarray
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Happenings:
+    def from_bytes(cls, data: bytes) -> TraceRecords:
         return cls(np.frombuffer(data, RECORD))
 
-    def of_pes(self, first: int, end: int) -> Happenings:
+    def of_pes(self, first: int, end: int) -> TraceRecords:
         """The records of PEs from `first` up to before `end`, and none of DRAMs."""
         pes, is_dram = self.records["pe"], self.records["kind"] == Kind.DRAM
-        return Happenings(self.records[(first <= pes) & (pes < end) & ~is_dram])
+        return TraceRecords(self.records[(first <= pes) & (pes < end) & ~is_dram])
 
     def of(self, kind: Kind) -> np.ndarray:
         """The records of one kind, by time."""
