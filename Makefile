@@ -19,6 +19,9 @@ MODEL := examples/digits/digits_int8.tflite
 INPUTS := examples/digits/digits.npz
 BUILD := out/digits
 
+# Tests start many processes: each would compile all of npukit again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks figures docs lint wheel clean
 
 demo: $(VENV)/installed

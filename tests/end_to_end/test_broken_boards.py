@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from end_to_end.builds import DIGITS
+from helpers import first_of
 from npukit import api
 from npukit.board.board import Grid, load_board
 from npukit.pipeline import build_folder
@@ -20,7 +21,7 @@ MESHES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("mesh", first_of(list(MESHES), 2))
 def test_a_board_as_it_is(tmp_path: Path, mesh: str) -> None:
     """benchmarks/dead_parts.py tries every single PE and link."""
     board = load_board("pe-mesh")

@@ -9,7 +9,7 @@ import pytest
 from boot.native import Device
 from fuzz.boot import CUTS, FLASH, FORGED, LINE, TAMPERED, Attacks
 
-EACH = 100
+EACH = 40
 
 
 def test_no_attack_gets_through(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from npukit.frontend.models import load_net_from_model
 from oracles.onnx_runtime import evaluated
 
 SHAPES = {"x": [1, 1, 6, 6], "y": ["n", "c", "h", "w"]}
-FILES = {"tflite": 200, "onnx_example": 60}
+FILES = {"tflite": 100, "onnx_example": 30}
 
 
 @pytest.mark.parametrize("parser", FILES)
