@@ -1,4 +1,7 @@
-"""An op of a net as the kernels see it: its tensors are height x width x channels."""
+"""A view of an op for the kernels: its tensors are height x width x channels.
+
+It holds the net and the op; what it adds is the range of its input, and values that are computed once.
+"""
 
 from __future__ import annotations
 
@@ -82,14 +85,6 @@ class Layer:
     def accumulators(self) -> Range:
         """The interval of each output channel's accumulator, bias included. Partial sums may leave it."""
         return accumulators(self.filter, self.input_range)
-
-    @property
-    def macs(self) -> int:
-        """Its products, those with padding among them; 0 where it has no weights."""
-        if not isinstance(self.attributes, Conv2d | DepthwiseConv2d | Dense):
-            return 0
-        height, width, _ = self.output_shape
-        return height * width * self.filter.weights.size
 
 
 def shape_of(net: Net, name: str) -> Shape:

@@ -14,6 +14,7 @@ from npukit.accel.cortex_m.kernels.variants import kernels
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order, Shape
 from npukit.errors import DoesNotFit
+from npukit.net.cost import macs as macs_of
 from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
 
 INPUT = -1
@@ -313,7 +314,7 @@ def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     """The time that a byte of each layer's code must save: more in large networks, less where layers share it."""
     signatures = [_signature(node.layer) for node in nodes]
-    alike, macs = Counter(signatures), sum(node.layer.macs for node in nodes if node.layer)
+    alike, macs = Counter(signatures), sum(macs_of(node.layer.net, node.layer.op) for node in nodes if node.layer)
     return [macs / _MACS_PER_BYTE_WORTH / alike[signature] for signature in signatures]
 
 
