@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-
 from npukit.accel.tflite_writer import Tables
 
 TYPES = {
