@@ -16,7 +16,7 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
-from npukit.measure.cases import golden_cases
+from npukit.measure.cases import Cases, expecting, golden_cases
 from npukit.measure.target import Target
 from npukit.measure.validate import validate
 from npukit.net import ops
@@ -63,14 +63,18 @@ def add(bundle: Bundle, shape: tuple[int, ...], axes: tuple[int, ...], dtype: st
     bundle.add(ops.Transpose(axes), source, quantization=bundle.tensors[source].quantization, dtype=dtype)
 
 
-def run(net: Net, planned: Planned, folder: Path, compiler: str) -> Bench:
+def _cases(net: Net, inputs: np.ndarray | None) -> Cases:
+    return golden_cases(net) if inputs is None else expecting(net, Cases((inputs,), {}))
+
+
+def run(net: Net, planned: Planned, folder: Path, compiler: str, inputs: np.ndarray | None = None) -> Bench:
     """Validate the plan and measure it on the emulator."""
     sources = generate(net, planned.plan, BOARD, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, BOARD, About(net.name, BUILD_ID), folder / "project")
     images = build_images(project, find_toolchain(compiler), folder / "images")
     emulator = Emulator(BOARD, [Image(image.elf, image.pes) for image in images])
     with emulator, Session(emulator, bytes.fromhex(BUILD_ID)) as session:
-        target, cases = Target("emulator", session, BOARD), golden_cases(net)
+        target, cases = Target("emulator", session, BOARD), _cases(net, inputs)
         found = validate(target, net, planned.plan, cases, Silent())
         assert found.passed, found.mismatches
         return bench(target, net, planned.plan, cases, BOARD.core.clock_hz, 1, Silent())

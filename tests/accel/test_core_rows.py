@@ -29,7 +29,7 @@ def rows(seed: int) -> Net:
     for make in (softmax, norm) * 8:
         make(bundle)
     shares = Quantization((1 / 256,), (-128,))
-    for shape in ((1, 4, 6, 40), (1, 3, 5, 256), (1, 1, 1, 2)):
+    for shape in ((1, 4, 6, 40), (1, 3, 5, 256), (1, 1, 1, 2), (2, 1001), (1, 513), (4095,)):
         bundle.add(Softmax(), bundle.activation(shape), quantization=shares)
     return check_net(bundle.net())
 
@@ -57,7 +57,22 @@ def test_both_assemblers_make_the_same_bytes() -> None:
 
 def test_long_rows_and_other_cores_have_kernels_in_c() -> None:
     bundle = Bundle(np.random.default_rng(1))
-    bundle.add(Softmax(), bundle.activation((2, 257)), quantization=Quantization((1 / 256,), (-128,)))
+    bundle.add(Softmax(), bundle.activation((2, 4096)), quantization=Quantization((1 / 256,), (-128,)))
     assert rows_of(bundle.net(), bundle.ops[0]) is None
     planned = plan_with_kernels(Problem(Graph(rows(7)), load_board("mps2-an385"), {"cpu": Cpu()}, max_pes=1), "latency")
     assert all(note.startswith("plain C") for note in planned.kernels.values())
+
+
+@pytest.mark.parametrize("length", [1001, 4095])
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_long_row_of_small_shares(length: int, tmp_path: Path, *, alike: bool) -> None:
+    """Sums of many equal exponentials, whose shares are below the least step; and one that has the whole row."""
+    bundle = Bundle(np.random.default_rng(2))
+    source = bundle.activation((1, length), Quantization((0.1,), (0,)))
+    bundle.add(Softmax(), source, quantization=Quantization((1 / 256,), (-128,)))
+    net = check_net(bundle.net())
+    values = np.full((1, 1, length), 7, np.int8)
+    values[0, 0, length // 2] += 0 if alike else 100
+    planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
+    assert set(planned.kernels.values()) == {"softmax by table"}
+    assert run(net, planned, tmp_path, "gcc", values).layers

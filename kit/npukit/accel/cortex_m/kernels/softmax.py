@@ -8,8 +8,8 @@ from __future__ import annotations
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.kernels.rows import UNROLLED, Strides, each_row, unrolled
 
-LONGEST = 256
-"""Elements of a row whose sum of exponentials fits 32 bits."""
+LONGEST = 4095
+"""Elements of a row whose sum of exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
 _SUM_SHIFT = 12
 _48_OVER_17 = 1515870810
