@@ -2,9 +2,10 @@
 
 python benchmarks/core/c_costs.py MODEL ... [--cores cortex-m3 rv32imc] [--toolchain zig gcc]
 
-Builds each model for a stock board of the core and measures it on the built-in emulator. The last column is the share
-of `c_cycles` in `kit/npukit/board/cores.py` by which the predictions, as they would be with 1, would have been right:
-cycles of all layers in C over those predicted, of all models and compilers together. What does not fit is left out.
+Builds each model for a stock board of the core and measures it on the built-in emulator. The last column is what
+`c_cycles` or `c_kinds` in `kit/npukit/board/cores.py` should be for the predictions to have been right:
+cycles of all layers in C over those predicted, of all models and compilers together, and then of each kind of layer.
+What does not fit is left out.
 """
 
 from __future__ import annotations
@@ -23,13 +24,18 @@ def main() -> None:
     arguments = _arguments()
     boards = {board.core.cpu: board for board in reversed([*known_boards()]) if not board.noc}
     for cpu in arguments.cores or [cpu for cpu, board in boards.items() if board.core.type.assembly != "all"]:
-        pairs = list(_measured(boards[cpu], arguments.models, arguments.toolchain))
-        measured, predicted = (sum(column) for column in zip(*pairs, strict=True))
-        print(f"{cpu:14} {measured:12,} cycles {predicted:12,} for a Cortex-M4 {measured / predicted:6.2f}", flush=True)
+        found = list(_measured(boards[cpu], arguments.models, arguments.toolchain))
+        for kind in (None, *sorted({kind for kind, _, _ in found})):
+            of_kind = [cycles for other, *cycles in found if kind in (None, other)]
+            measured, predicted = (sum(column) for column in zip(*of_kind, strict=True))
+            what = f"{cpu:14} {kind or 'all layers':18}"
+            print(
+                f"{what} {measured:12,} cycles {predicted:12,} for a Cortex-M4 {measured / predicted:6.2f}", flush=True
+            )
 
 
-def _measured(board: Board, models: Sequence[Path], toolchains: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Cycles of each layer in C, and those that `core_cycles` says of it."""
+def _measured(board: Board, models: Sequence[Path], toolchains: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """The kind of each layer in C, its cycles, and those that `core_cycles` says of it."""
     for model in models:
         for toolchain in toolchains:
             with tempfile.TemporaryDirectory() as folder:
@@ -40,9 +46,11 @@ def _measured(board: Board, models: Sequence[Path], toolchains: Sequence[str]) -
                     print(f"{error.message}; left out")
                     continue
                 kernels = {op["name"]: str(op["kernel"]) for op in built.manifest.summary["ops"]}
+                kinds = {op["name"]: str(op["op"]) for op in built.manifest.summary["ops"]}
                 for layer in api.bench(built.folder, on="emulator", frames=1).layers:
                     if layer.cycles and kernels.get(layer.name, "").startswith("plain C"):
-                        yield layer.cycles, round(layer.predicted_cycles / board.core.type.c_cycles)
+                        kind = kinds[layer.name]
+                        yield kind, layer.cycles, round(layer.predicted_cycles / board.core.type.c_factor(kind))
 
 
 def _arguments() -> argparse.Namespace:

@@ -89,11 +89,11 @@ class Cpu:
         form = "whole" if isinstance(op.attributes, TvmCode | Lookup) else None
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
-            taken = round(self.core.c_cycles * cycles(op.attributes.code) * share)
+            taken = round(self.core.c_factor(op.kind) * cycles(op.attributes.code) * share)
             return Cost(taken, constants, op.attributes.work_bytes, constants_key=form if share == 1 else None)
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles
         of_outputs = output.elements * (per_output + per_product * _products(net, op))
-        taken = self.core.c_cycles * (of_outputs + per_loop * _loops(net, op, output))
+        taken = self.core.c_factor(op.kind) * (of_outputs + per_loop * _loops(net, op, output))
         return Cost(round(taken), constants, constants_key=form)
 
     def lower(self, tile: Tile) -> Lowered:

@@ -53,7 +53,7 @@ class CoreType:
     `exception_bytes` are pushed on entry to an exception: the most, and a word that aligns the stack. `unicorn` is
     Unicorn's number of it. `cycles` are those of instructions, by name, that take other than on the Cortex-M4, or, of
     RISC-V, on the CV32E40P; `refill_cycles` those that a taken branch takes besides. Predictions of kernels in C are
-    `c_cycles` times those for a Cortex-M4 (`benchmarks/core/c_costs.py`).
+    `c_cycles` times those for a Cortex-M4, of some kinds of op `c_kinds` times (`benchmarks/core/c_costs.py`).
     """
 
     title: str
@@ -66,6 +66,11 @@ class CoreType:
     cycles: Mapping[str, int] = field(default_factory=dict)
     refill_cycles: int = 1
     c_cycles: float = 1
+    c_kinds: Mapping[str, float] = field(default_factory=dict)
+
+    def c_factor(self, kind: str) -> float:
+        """Cycles of a kernel in C for an op of that kind, as a multiple of a Cortex-M4's."""
+        return self.c_kinds.get(kind, self.c_cycles)
 
 
 _WITH_FPU, _WITHOUT_FPU = 27 * 4, 9 * 4
@@ -99,6 +104,8 @@ _CORTEX_M33 = CoreType(
     exception_bytes=_WITH_FPU,
     unicorn=11,
 )
+
+_RISC_V_KINDS = {"softmax": 1.23, "add": 1.23, "dense": 1.16, "depthwise_conv2d": 1.04, "average_pool": 0.98}
 
 CORES: Mapping[str, CoreType] = {
     "cortex-m0": CoreType(
@@ -159,7 +166,8 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=0,
         unicorn=1,
         refill_cycles=2,
-        c_cycles=0.68,
+        c_cycles=0.86,
+        c_kinds=_RISC_V_KINDS,
     ),
     "rv32imafc": CoreType(
         title="RV32IMAFC",
@@ -170,6 +178,7 @@ CORES: Mapping[str, CoreType] = {
         exception_bytes=0,
         unicorn=1,
         refill_cycles=2,
-        c_cycles=0.68,
+        c_cycles=0.86,
+        c_kinds=_RISC_V_KINDS,
     ),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from npukit.project.images.disassembly import frame_of
 from npukit.project.images.elf import Elf
@@ -16,7 +17,6 @@ _FRAME_CALLER = "net_frame"
 _RUNS = ("run", "rpc_run", "rpc_run_frame")
 """Functions that run frames and count what they take; a compiler may inline the first into the second."""
 _COUNT = "hal_count"
-_BRANCH_AND_LINK_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -39,28 +39,32 @@ class CallSites:
 def call_sites(image: Image) -> CallSites:
     """The calls by branch-and-link: one that does not come back has no end to see."""
     elf = Elf(image.elf)
-    within = {**_calls_of(elf, FRAME), **_calls_of(elf, _KERNELS)}
-    within = {site: name for site, name in within.items() if name != _KERNELS}
-    callees = {**within, **_only(FRAME, _calls_of(elf, _FRAME_CALLER))}
-    begins = {site for name in _RUNS for site in _only(_COUNT, _calls_of(elf, name))}
+    within = [each for name in (FRAME, _KERNELS) for each in _calls_of(elf, name) if each.name != _KERNELS]
+    calls = [*within, *_only(FRAME, _calls_of(elf, _FRAME_CALLER))]
+    begins = [each for name in _RUNS for each in _only(_COUNT, _calls_of(elf, name))]
     ends = _only(_COUNT, _calls_of(elf, _FRAME_CALLER))
-    after = {site: site + _BRANCH_AND_LINK_BYTES for site in {*callees, *begins, *ends}}
     return CallSites(
-        callees,
-        {site: after[site] for site in callees},
-        frozenset(after[site] for site in begins),
-        frozenset(after[site] for site in ends),
+        {each.site: each.name for each in calls},
+        {each.site: each.after for each in calls},
+        frozenset(each.after for each in begins),
+        frozenset(each.after for each in ends),
     )
 
 
-def _calls_of(elf: Elf, caller: str) -> dict[int, str]:
-    return {
-        call.site: elf.functions[call.callee].name
+class _Call(NamedTuple):
+    site: int
+    after: int
+    name: str
+
+
+def _calls_of(elf: Elf, caller: str) -> list[_Call]:
+    return [
+        _Call(call.site, call.after, elf.functions[call.callee].name)
         for address in elf.addresses_of(caller)
         for call in frame_of(elf, elf.functions[address]).calls
         if call.callee is not None
-    }
+    ]
 
 
-def _only(callee: str, calls: Mapping[int, str]) -> dict[int, str]:
-    return {site: name for site, name in calls.items() if name == callee}
+def _only(callee: str, calls: Iterable[_Call]) -> list[_Call]:
+    return [each for each in calls if each.name == callee]

@@ -12,9 +12,13 @@ from npukit.project.images.elf import Elf, Function
 
 @dataclass(frozen=True)
 class Call:
-    """A call or a tail call, through a pointer if there is no callee. `depth`: the caller's own bytes on the stack."""
+    """A call or a tail call, through a pointer if there is no callee. `depth`: the caller's own bytes on the stack.
+
+    `after`: the address that a call returns to.
+    """
 
     site: int
+    after: int
     depth: int
     callee: int | None
 
@@ -64,7 +68,7 @@ class Walk:
                 self.code[instruction.address] = instruction
 
     def note_call(self, site: int, depth: int, callee: int | None) -> None:
-        self.calls[site] = Call(site, depth, callee)
+        self.calls[site] = Call(site, site + self.code[site].size, depth, callee)
 
     def leave(self, site: int, depth: int, target: int) -> list[int]:
         """A jump: to inside the function; leaving it is a tail call, or a way on in the middle of another function."""
