@@ -1,11 +1,12 @@
 """What the planner's tuned constants are worth: plans with other values, compared by their predicted cycles.
 
-    python benchmarks/large/planner_constants.py MODEL... [--board pe-mesh-152] [--constants NAME ...]
+    python benchmarks/large/planner_constants.py SEARCH MODEL... [--board NAME] [--constants NAME ...]
         [--preprocess layout=NHWC]
 
-Each constant of `TUNED` is set to each of its other values in turn, with all else as it is, and each model is planned
-for throughput. A line says by how much the predicted interval is longer than with the constant as it stands, model by
-model, and how many times as many seconds of the processor the planner took for all of them.
+SEARCH is one of `SEARCHES`: `batches` or `low-memory` for throughput, `frame` or `wide-frame` for latency. Each of its
+constants is set to each of its other values in turn, with all else as it is, and each model is planned. A line says by
+how much the predicted interval is longer than with the constant as it stands, model by model, and how many times as
+many seconds of the processor the planner took for all of them.
 """
 
 from __future__ import annotations
@@ -24,25 +25,81 @@ from npukit.board.board import Board, load_board
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on, prepare
 from npukit.plan.search import tries
+from npukit.plan.search.layout_search import Effort
 from npukit.progress import Silent
 
-TUNED: Mapping[str, tuple[Any, ...]] = {
-    "batch.schedule.FETCH_PARTS": (4, 16),
-    "batch.channel_bands.CROWDED": (0.35, 0.7),
-    "batch.deferred.DEFERRED": (2, 8),
-    "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),
-    "batch.weight_tiles.MOST_WEIGHT_TILE_BYTES": (16 << 10, 64 << 10),
-    "batch_search.data_parallel.PRICE": (0.0, 0.03, 0.12),
-    "batch_search.data_parallel.COMPARED": (1, 4),
-    "batch_search.data_parallel.ROOMS": ((None,), (None, 1 / 2)),
-    "batch_search.data_parallel.HEAVY_MOVES": (1.0, 6.0),
-    "batch_search.data_parallel.OTHER_WAYS": ((),),
-    "batch_search.data_parallel.WORSE": (1, 16),
-    "batch_search.data_parallel.FORESEEN": (0.0, 0.05),
-    "batch_search.group_trials.WELL_USED": (0.85, 0.97),
-    "batch_search.group_trials.MOST_MICRO_BATCHES": (1, 2, 8),
-    "emit.regions.SMALL_PART": (1.25, 3.0),
-    "k_split.PRODUCTS": (320, 1280),
+
+@dataclass(frozen=True)
+class Search:
+    """A search of the planner: what it is for, a board on which its constants count, and other values of these."""
+
+    objective: str
+    board: str
+    tuned: Mapping[str, tuple[Any, ...]]
+
+
+SEARCHES: Mapping[str, Search] = {
+    "batches": Search(
+        "throughput",
+        "pe-mesh-152",
+        {
+            "batch.schedule.FETCH_PARTS": (4, 16),
+            "batch.channel_bands.CROWDED": (0.35, 0.7),
+            "batch.schedule.DEFERRED": (2, 8),
+            "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),
+            "batch.weight_tiles.MOST_WEIGHT_TILE_BYTES": (16 << 10, 64 << 10),
+            "batch_search.data_parallel.PRICE": (0.0, 0.03, 0.12),
+            "batch_search.data_parallel.COMPARED": (1, 4),
+            "batch_search.data_parallel.ROOMS": ((None,), (None, 1 / 2)),
+            "batch_search.data_parallel.HEAVY_MOVES": (1.0, 6.0),
+            "batch_search.data_parallel.OTHER_WAYS": ((),),
+            "batch_search.data_parallel.WORSE": (1, 16),
+            "batch_search.data_parallel.FORESEEN": (0.0, 0.05),
+            "batch_search.group_trials.WELL_USED": (0.85, 0.97),
+            "batch_search.group_trials.MOST_MICRO_BATCHES": (1, 2, 8),
+        },
+    ),
+    "low-memory": Search(
+        "throughput",
+        "pe-mesh-152",
+        {
+            "emit.regions.SMALL_PART": (1.25, 3.0),
+            "batch_search.low_memory.SIZES": ((38, 49, 76),),
+            "batch_search.low_memory.SEARCHED": (0.4, 0.6),
+            "batch_search.low_memory.WEIGHT_TILE": (8_000, 18_000),
+            "batch_search.low_memory.PRICE": (0.0, 0.1),
+            "batch_search.low_memory.MOVES_WEIGH": (1.0, 12.0),
+            "batch_search.low_memory.ROOMS": ((0.52, 0.46, 0.4), (0.66, 0.58, 0.52, 0.46, 0.4)),
+        },
+    ),
+    "frame": Search(
+        "latency",
+        "pe-mesh",
+        {
+            "search.objectives.PRICES": ((0.0, 0.2, 2.0),),
+            "search.objectives.THOROUGH": (Effort(6, 20), Effort(20, 120)),
+            "search.objectives.IDLE": (0.0, 2 / 3),
+            "search.neighbours.WEIGHTS": ((1.0,), (1.0, 1.1, 0.9, 1.2, 0.8, 1.5, 0.5, 2.0, 0.3)),
+            "search.neighbours.WIDTH": (6, 30),
+            "search.neighbours.WALKED": (0, 20_000, 180_000),
+            "search.splits.SHORT": (0, 2400),
+            "k_split.PRODUCTS": (320, 1280),
+        },
+    ),
+    "wide-frame": Search(
+        "latency",
+        "pe-mesh-152",
+        {
+            "search.wide_frame.PRICES": ((0.0, 0.1, 0.3), (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0)),
+            "search.wide_frame.ROOMS": ((3 / 8,), (1 / 2, 3 / 8, 1 / 4, 1 / 6)),
+            "search.wide_frame.WIDE": (Effort(6, 20, priced=True), Effort(10, 40)),
+            "search.wide_frame.PES_OF_A_PREFETCHER": (16, 152),
+            "search.wide_frame.SMALLEST": (0, 4 << 10),
+            "search.wide_frame.ORDERS": (10 << 10, 30 << 10),
+            "search.wide_frame.WAITS_WEIGH": (0, 1, 16),
+            "search.wide_frame.REPAIRS": (1, 6),
+        },
+    ),
 }
 
 
@@ -79,20 +136,22 @@ def constant(name: str, value: Any) -> Iterator[None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("search", choices=SEARCHES)
     parser.add_argument("models", type=Path, nargs="+")
-    parser.add_argument("--board", default="pe-mesh-152")
-    parser.add_argument("--constants", nargs="*", default=list(TUNED))
+    parser.add_argument("--board")
+    parser.add_argument("--constants", nargs="*")
     parser.add_argument("--preprocess", action="append", default=[])
     given = parser.parse_args()
-    board = load_board(given.board)
-    options = Options(objective="throughput", preprocess=tuple(given.preprocess), io="int8")
+    search = SEARCHES[given.search]
+    board = load_board(given.board or search.board)
+    options = Options(objective=search.objective, preprocess=tuple(given.preprocess), io="int8")
     nets = [prepare(model, board, options, Silent()) for model in given.models]
     with mock.patch.object(tries, "in_order", map):
         usual = planned(nets, board, options)
         print("| constant | value | " + " | ".join(model.stem for model in given.models) + " | seconds |")
         print("|---|---|" + "--:|" * (len(nets) + 1))
-        for name in given.constants:
-            for value in TUNED[name]:
+        for name in given.constants or search.tuned:
+            for value in search.tuned[name]:
                 with constant(name, value):
                     found = planned(nets, board, options)
                 print(row(name, value, usual, found), flush=True)

@@ -11,16 +11,16 @@ from dataclasses import replace
 
 from npukit.net.box import Box
 from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.channel_bands import Turn
+from npukit.plan.batch.channel_bands import Bands, Turn
 from npukit.plan.batch.schedule import Place, Schedule, scheduled
-from npukit.plan.batch.send_after import SendAfter
-from npukit.plan.batch.weight_tiles import Streams
+from npukit.plan.batch.weight_tiles import WeightTile, ask_for
 from npukit.plan.emit.allocate import finished
-from npukit.plan.emit.emitter import Emitter
+from npukit.plan.emit.emitter import Chosen, Emitter, every
 from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.names import in_frame
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.predict.memory import aligned
+from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 
 
@@ -66,8 +66,7 @@ class _Emission:
             low_memory=batch.low_memory,
         )
         self._traffic = self._emitter.traffic
-        self._due = SendAfter(problem.graph, batch.bands, low_memory=batch.low_memory)
-        self._streams = Streams(self._traffic, schedule.residence)
+        self._due = _SendAfter(problem.graph, batch.bands, low_memory=batch.low_memory)
         try:
             self._emit()
         finally:
@@ -88,7 +87,7 @@ class _Emission:
         for frame in self._schedule.places[0].frames:
             self._emitter.bring_inputs(frame)
         for number, place in enumerate(self._schedule.places):
-            self._streams.open(number + self._batch.stream.prefetch_distance)
+            self._ask_for_weight_tiles(number)
             if place.fetch:
                 for frame in place.fetch.frames:
                     self._emitter.fetch_part(frame, place.fetch.part, place.fetch.parts)
@@ -118,11 +117,16 @@ class _Emission:
         for weight_tile in place.weight_tiles:
             for piece in weight_tile.pieces:
                 self._emitter.compute(piece.frame, turn.index, piece.tile, piece.box, weight_tile.block)
-            self._streams.release(weight_tile)
+            self._ask_for_weight_tiles(weight_tile)
         if self._asks_late(turn):
             self._ask(place.frames, turn)
         for frame in place.frames:
             self._send(frame, turn)
+
+    def _ask_for_weight_tiles(self, moment: int | WeightTile) -> None:
+        residence = self._schedule.residence
+        for weight_tile in residence.asked(moment):
+            ask_for(self._traffic, weight_tile, residence.prefetcher(weight_tile))
 
     def _asks_late(self, turn: Turn) -> bool:
         """Outputs may lie where weight tiles lay."""
@@ -149,3 +153,43 @@ class _Emission:
         for name, tensor, box, size in wanted:
             yield Buffer(name, tensor, box, size, offset, 0, end)
             offset += aligned(size)
+
+
+class _SendAfter:
+    """The parts of tensors that are sent after each op.
+
+    Bands of what is between two ops go one by one, what the second makes of them goes when it is whole.
+
+    With `low_memory` nothing goes sooner than the op before the one that reads it is done.
+    """
+
+    def __init__(self, graph: Graph, bands: Bands, *, low_memory: bool) -> None:
+        self._graph, self._bands, self._low_memory = graph, bands, low_memory
+        self._made = {op.output: index for index, op in enumerate(graph.ops)}
+        self._late: dict[int, list[str]] = {}
+        for op in graph.ops:
+            for due in dict.fromkeys(self._after(op.output, reader) for reader in self._readers(op.output)):
+                self._late.setdefault(due, []).append(op.output)
+
+    def after(self, turn: Turn) -> Iterator[tuple[str, Chosen]]:
+        """The tensors that are sent after a turn, and which of their transfers."""
+        if turn.op.name in self._bands:
+            yield turn.op.output, lambda transfer: turn.holds(transfer.box)
+        elif turn.last and self._low_memory:
+            for tensor in self._late.get(turn.index, ()):
+                yield tensor, lambda transfer: self._after(transfer.source.tensor, transfer.first_reader) == turn.index
+        elif turn.last:
+            yield turn.op.output, every
+
+    def _readers(self, tensor: str) -> Iterator[int]:
+        """The readers of a tensor by number; the end of the frame counts as one that reads the outputs."""
+        yield from self._graph.consumers[tensor]
+        if tensor in self._graph.outlasting:
+            yield len(self._graph.ops)
+
+    def _after(self, tensor: str, reader: int) -> int:
+        """The op after which what an op is the first to read goes: the one before it, but none that takes turns."""
+        made, due = self._made[tensor], reader - 1
+        while due > made and self._graph.ops[due].name in self._bands:
+            due -= 1
+        return max(made, due)

@@ -20,7 +20,6 @@ from npukit.net.box import Box
 from npukit.net.net import Op
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import Turn, between, in_bands, turns_of
-from npukit.plan.batch.deferred import deferred_from
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_tiles import (
     LARGEST_WEIGHT_TILE,
@@ -44,6 +43,9 @@ from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
 """Parts in which a micro-batch's inputs are fetched during the micro-batch before."""
+
+DEFERRED = 4
+"""Times as long as computing with them for one micro-batch a deferred op's constants take to come."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Schedule:
     regions: Mapping[int, Regions]
     places: Sequence[Place]
     residence: Residence
-    """The weight tiles that are in memory together."""
+    """The weight tiles that are in memory together, and which PE asks for them when."""
 
 
 def scheduled(problem: Problem, wanted: Batch) -> Schedule:
@@ -106,15 +108,23 @@ class _Scheduler:
             frame: regions_of(problem.graph, assignment, self._ends, frame, thin, low_memory=wanted.low_memory)
             for frame, assignment in self._frames.items()
         }
-        self._deferred = deferred_from(problem, wanted)
+        self._deferred = _deferred_from(problem, wanted)
         self._cut = lru_cache(maxsize=None)(self._cut_anew)
         self._source = lru_cache(maxsize=None)(self._constants_in_dram)
 
     def schedule(self) -> Schedule:
         places = list(self._places())
         rooms = {tile: self._rooms[place.turn.index] for place in places for tile in place.weight_tiles}
-        outputs, least = self._batch.frames * output_bytes(self._graph), 1 if self._batch.low_memory else 2
-        residence = Residence(rooms, self._batch.prefetchers, least, self._alike.count, self._ends.outputs, outputs)
+        residence = Residence(
+            rooms,
+            1 if self._batch.low_memory else 2,
+            len(places),
+            self._batch.stream.prefetch_distance,
+            self._batch.prefetchers,
+            self._alike.count,
+            self._ends.outputs,
+            self._batch.frames * output_bytes(self._graph),
+        )
         return Schedule(self._batch, self._alike, self._frames, self._ends, self._regions, places, residence)
 
     def _places(self) -> Iterator[Place]:
@@ -227,3 +237,24 @@ def _live_bytes(graph: Graph) -> list[int]:
         changes[index] += graph.net.tensor(name).bytes
         changes[max(graph.consumers[name], default=index) + 1] -= graph.net.tensor(name).bytes
     return list(accumulate(changes[:-1]))
+
+
+def _deferred_from(problem: Problem, wanted: Batch) -> int:
+    """The first of the deferred ops at the network's end; never the first of all.
+
+    Their constants take longer to come than to be computed with, and come once for all micro-batches of a batch.
+    """
+    index = len(problem.graph.ops)
+    while index > 1 and _is_deferred(problem, wanted, problem.graph.ops[index - 1]):
+        index -= 1
+    return index
+
+
+def _is_deferred(problem: Problem, wanted: Batch, op: Op) -> bool:
+    weighs = any(name in problem.net.constants for name in op.inputs)
+    if op.name not in wanted.stream.ops or not weighs or problem.board.noc is None:
+        return False
+    engine, tiles = problem.engines[op.engine], wanted.groups[0][op.name]
+    whole = engine.cost(problem.net, op, Box.whole(problem.graph.shape(op.output))).constant_bytes
+    computed = max(engine.cost(problem.net, op, tile.box).cycles for tile in tiles)
+    return whole / problem.board.noc.dram_bytes_per_cycle > DEFERRED * wanted.pipeline.interleaved * computed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile, zip_longest
+from itertools import pairwise, zip_longest
 
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.net.box import Box
@@ -119,36 +119,42 @@ def weight_tiles_of(
 
 
 class Residence:
-    """Weight tiles of a batch in the order in which they are used: which of them have room together, and which PE asks
-    for each.
+    """Weight tiles of a batch in the order in which they are used: when each is asked for, and by which PE.
 
     `rooms`: for each the bytes that a PE has for it and those before it that are still in use. So many, at `least`,
-    find room even if they are too large. With replica groups, these are those of one of `groups`. The root holds so
-    many `output_bytes` of the batch as well.
+    find room even if they are too large. They come so many places before their own of all `places`. With replica
+    groups, these are those of one of `groups`. The root holds so many `output_bytes` of the batch as well.
     """
 
     def __init__(
         self,
         rooms: Mapping[WeightTile, int],
-        prefetchers: Sequence[int],
         least: int,
+        places: int,
+        prefetch_distance: int,
+        prefetchers: Sequence[int],
         groups: int,
         root: int,
         output_bytes: int,
     ) -> None:
-        self.tiles, self.replaced = tuple(rooms), _replaced_by(rooms, least)
         self._groups = groups
-        self._rooms = {pe: max(MOST_LISTED - (output_bytes if pe == root else 0), 0) for pe in prefetchers}
+        self._list_rooms = {pe: max(MOST_LISTED - (output_bytes if pe == root else 0), 0) for pe in prefetchers}
         self._listed: Counter[int] = Counter()
         """Bytes of each PE's descriptors of what it asks for, and of their lists of destinations."""
         self._prefetchers: dict[Hashable, int] = {}
-        for tile in self.tiles:
+        self._asked: dict[int | WeightTile, list[WeightTile]] = {}
+        for moment, tile in _moments(tuple(rooms), _replaced_by(rooms, least), places, prefetch_distance):
+            self._asked.setdefault(moment, []).append(tile)
             self._list(tile)
 
     @property
     def are_listed_apart(self) -> bool:
         """True if those that do nothing else have room for the descriptors of all."""
-        return self._listed.total() <= sum(self._rooms.values())
+        return self._listed.total() <= sum(self._list_rooms.values())
+
+    def asked(self, moment: int | WeightTile) -> Sequence[WeightTile]:
+        """The weight tiles that are asked for before a place, or once all have computed with another weight tile."""
+        return self._asked.get(moment, ())
 
     def prefetcher(self, tile: WeightTile) -> int:
         """The PE that asks for a weight tile: the same in every micro-batch."""
@@ -159,46 +165,44 @@ class Residence:
         use = use_of(tile.block, 1)
         if use in self._prefetchers:
             return
-        roomy = [pe for pe, room in self._rooms.items() if self._listed[pe] < room]
+        roomy = [pe for pe, room in self._list_rooms.items() if self._listed[pe] < room]
         found = min(roomy or tile.pes, key=self._listed.__getitem__)
         self._prefetchers[use] = found
         self._listed[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(tile.pes) * self._groups
 
 
-class Streams:
-    """The weight tiles of a batch, in order, on their way into the programs' memories, each where it finds room."""
+def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
+    """Its PEs say that they have room; then the prefetching PE asks."""
+    credit = Block(f"credit for {wanted.block.name}", SIGNAL)
+    traffic.send([signal(pe, credit, [prefetcher]) for pe in wanted.pes if pe != prefetcher])
+    traffic.wait_for(prefetcher, credit)
+    parts = -(-wanted.source.bytes // LARGEST)
+    to = tuple((pe, wanted.block) for pe in wanted.pes)
+    traffic.send([Parcel(prefetcher, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
-    def __init__(self, traffic: Traffic, residence: Residence) -> None:
-        self._traffic, self._residence, self._waiting = traffic, residence, list(residence.tiles)
-        self._released: set[WeightTile] = set()
-        self._open = 0
 
-    def open(self, place: int) -> None:
-        """Lets weight tiles of the ops up to that place come from here on."""
-        self._open = max(self._open, place)
-        self._ask()
-
-    def release(self, done: WeightTile) -> None:
-        """All its PEs have computed with it: others may take its place."""
-        self._released.add(done)
-        self._ask()
-
-    def _ask(self) -> None:
-        waiting = list(takewhile(lambda each: each.place <= self._open, self._waiting))
-        for each in waiting:
-            if self._residence.replaced[each] <= self._released:
-                self._waiting.remove(each)
-                self._ask_for(each)
-
-    def _ask_for(self, wanted: WeightTile) -> None:
-        """Its PEs say that they have room; then the prefetching PE asks."""
-        pes, prefetcher = wanted.pes, self._residence.prefetcher(wanted)
-        credit = Block(f"credit for {wanted.block.name}", SIGNAL)
-        self._traffic.send([signal(pe, credit, [prefetcher]) for pe in pes if pe != prefetcher])
-        self._traffic.wait_for(prefetcher, credit)
-        parts = -(-wanted.source.bytes // LARGEST)
-        to = tuple((pe, wanted.block) for pe in pes)
-        self._traffic.send([Parcel(prefetcher, "", DRAM, wanted.source, wanted.source.box, to, parts)])
+def _moments(
+    tiles: Sequence[WeightTile], replaced: Mapping[WeightTile, set[WeightTile]], places: int, prefetch_distance: int
+) -> Iterator[tuple[int | WeightTile, WeightTile]]:
+    """Each weight tile, and when it is asked for: before a place, or once another one is used and leaves it room."""
+    behind: dict[WeightTile, list[WeightTile]] = {}
+    for tile in tiles:
+        for each in replaced[tile]:
+            behind.setdefault(each, []).append(tile)
+    hindering = {tile: len(replaced[tile]) for tile in tiles}
+    closed, used = deque(tiles), deque(tiles)
+    opened = set[WeightTile]()
+    for place in range(places):
+        while closed and closed[0].place <= place + prefetch_distance:
+            opened.add(tile := closed.popleft())
+            if not hindering[tile]:
+                yield place, tile
+        while used and used[0].place == place:
+            done = used.popleft()
+            for tile in behind.get(done, ()):
+                hindering[tile] -= 1
+                if tile in opened and not hindering[tile]:
+                    yield done, tile
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:

@@ -1,6 +1,7 @@
 """Throughput of large meshes: groups of PEs data parallel, chosen by what one group of each size would take.
 
-`benchmarks/large/planner_constants.py` measures what the constants are worth (`benchmarks/large/planner_constants.md`).
+`benchmarks/large/planner_constants.py batches` measures what the constants are worth
+(`benchmarks/large/planner_constants.md`).
 
 A whole batch on hundreds of PEs takes long to emit and to simulate. Groups differ only in when their inputs arrive, so
 that one of them tells what all take, and whether they fit.

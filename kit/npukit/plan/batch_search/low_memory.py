@@ -1,7 +1,7 @@
 """Batches where memory is short: large groups, in which nothing has a place in memory before it must.
 
 What others send gets its place once a PE has computed, and weight tiles of constants are as large as each layer leaves
-room.
+room. `benchmarks/large/planner_constants.py low-memory` measures what the constants are worth.
 """
 
 from __future__ import annotations

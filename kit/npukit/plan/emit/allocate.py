@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -62,25 +62,24 @@ def finished(graph: Graph, board: Board, traffic: Traffic, objective: str, frame
     alike, known = traffic.alike, frames * (len(graph.net.inputs) + len(graph.net.outputs))
     programs = [with_uses_of_all(program, alike) for program in traffic.programs.values()]
     pe_count = len(programs) + alike.more_pes
-    roles: dict[tuple[object, ...], int] = {}
-    pes, extents = [], []
+    numbers: dict[tuple[object, ...], int] = {}
+    pes, roles, extents = [], [], []
     for program in programs:
         table = is_table(len(program.steps), pe_count)
         buffers, activations = placed(graph, program, traffic.frames if table else None)
-        planned = PePlan(program.pe, 0, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0))
-        role = roles.setdefault(_code_of_program(planned, table), len(roles))
-        pes.append(replace(planned, role=role))
+        pes.append(PePlan(program.pe, 0, tuple(program.steps), tuple(buffers), MemoryUse(0, 0, 0, 0, 0)))
+        roles.append(numbers.setdefault(_code_of_program(pes[-1], table), len(numbers)))
         extents.append(activations)
     plan = Plan(graph.net.name, board.name, objective, tuple(pes), tuple(traffic.messages))
-    every = zip(programs, pes, extents, [known, *[0] * (len(pes) - 1)], strict=True)
-    fitted = tuple(_fitted(board, plan, pe, program, pe_count, *sizes) for program, pe, *sizes in every)
+    every = zip(programs, pes, roles, extents, [known, *[0] * (len(pes) - 1)], strict=True)
+    fitted = tuple(_fitted(board, plan, pe, program, pe_count, *figures) for program, pe, *figures in every)
     return with_replicas(replace(plan, pes=fitted), alike.places)
 
 
 def _fitted(
-    board: Board, plan: Plan, pe: PePlan, program: Program, pe_count: int, activations: int, tensors: int
+    board: Board, plan: Plan, pe: PePlan, program: Program, pe_count: int, role: int, activations: int, tensors: int
 ) -> PePlan:
-    """The PE's plan with the memory of its program, one of `pe_count`, of which the host knows `tensors`."""
+    """The PE's plan with the role and memory of its program, one of `pe_count`, of which the host knows `tensors`."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
     stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
@@ -95,7 +94,7 @@ def _fitted(
     code += CODE_OF_STATES if program.kept else 0
     constants = aligned(sum(program.constants.values()) + orders.bytes)
     memory = memory_use(board, constants, control_bytes(layers) + activations, code, stack)
-    return replace(pe, memory=memory, orders=orders)
+    return replace(pe, role=role, memory=memory, orders=orders)
 
 
 def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
@@ -110,26 +109,26 @@ def _orders_with_table(plan: Plan, pe: PePlan, program: Program) -> Orders:
     for unit in written:
         if unit.start in alone:
             pieces.setdefault(program.pieces[unit.start], []).append(unit.start)
-    words = {piece: _patched_words(pe, steps) for piece, steps in pieces.items()}
+    offsets = {buffer.name: buffer.offset for buffer in pe.buffers}
+    words = {piece: _patched_words(pe, offsets, steps) for piece, steps in pieces.items()}
     patches = {step: words[program.pieces[step]] for step in alone}
     signals = {step: rows_of_signal(pes) for step, pes in program.signals.items()}
     rows = [sum(signals.get(step, 1) + patches.get(step, 0) for step in unit) for unit in units]
     lines = rows_of(stretches(alike, rows), rows)
-    chained = {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
+    written_once = program.commands | {step: piece[0] for step, piece in program.pieces.items() if step not in alone}
     steps = [step for unit in written for step in unit]
-    commands = sum({**program.commands, **chained}.get(step, 0) for step in steps)
+    commands = sum(written_once.get(step, 0) for step in steps)
     descriptors = sum(program.descriptors.get(step, 0) for step in steps)
     table = table_bytes(lines, len(pe.tiles), len(set(layer_places(plan, pe))))
     return Orders(commands + sum(command for command, *_ in pieces), descriptors, table)
 
 
-def _patched_words(pe: PePlan, steps: Sequence[int]) -> int:
+def _patched_words(pe: PePlan, offsets: Mapping[str, int], steps: Sequence[int]) -> int:
     """The number of words that differ in the command of these pieces: addresses of its operands and constants.
 
     Constants are weights and parameters, and parameters of each input behind the first.
     """
     pieces = [step for step in (pe.steps[place] for place in steps) if isinstance(step, Compute)]
-    offsets = {buffer.name: buffer.offset for buffer in pe.buffers}
     views = [[(view.box, offsets[view.buffer]) for view in (piece.output, *piece.inputs)] for piece in pieces]
     constants = {piece.constants and offsets[piece.constants] for piece in pieces}
     operands = sum(len(set(same)) > 1 for same in zip(*views, strict=True))

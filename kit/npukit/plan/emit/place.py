@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from npukit.accel.interface import Cost
 from npukit.net.arrangement import Arrangement
+from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Block, Held, Program, use_of
 from npukit.plan.emit.regions import Region
 from npukit.plan.ir.names import in_order
@@ -34,8 +34,9 @@ def placed(graph: Graph, program: Program, frames: int | None) -> tuple[list[Buf
     offsets, _ = min(ways, key=lambda way: extent(lifetimes, way[0]) - way[1])
     buffers: list[Buffer] = []
     for (held, life), offset in zip(wanted, offsets, strict=True):
-        shown = [_raw(held, life, offset)] if isinstance(held, Block) else _shown(graph, held, life, offset)
-        buffers += [replace(buffer, arrangement=needs.arrangements.get(buffer.name)) for buffer in shown]
+        span = life.bytes, offset, life.first, life.last
+        shown = [(held.name, "", held.box)] if isinstance(held, Block) else _shown(graph, held)
+        buffers += [Buffer(name, tensor, box, *span, needs.arrangements.get(name)) for name, tensor, box in shown]
     return in_order(buffers), extent(lifetimes, offsets)
 
 
@@ -182,15 +183,10 @@ class _BufferNeeds:
         return size + max(self._room.get(held.named(name), 0) for name in names)
 
 
-def _raw(block: Block, life: Lifetime, offset: int) -> Buffer:
-    """Memory that is no tensor."""
-    return Buffer(block.name, "", block.box, life.bytes, offset, life.first, life.last)
-
-
-def _shown(graph: Graph, region: Region, life: Lifetime, offset: int) -> Iterator[Buffer]:
-    """A region as a buffer, and its reshapes on the same bytes."""
+def _shown(graph: Graph, region: Region) -> Iterator[tuple[str, str, Box]]:
+    """The buffers that show a region, itself and its reshapes on the same bytes: name, tensor, box."""
     shape = graph.shape(region.tensor)
     for name in (region.tensor, *graph.views(region.tensor)):
-        box = reshaped_box(region.box, shape, graph.shape(name))
+        box = reshaped_box(region.box, shape, graph.shape(name)) if name != region.tensor else region.box
         if box.elements == region.box.elements:
-            yield Buffer(region.named(name), name, box, life.bytes, offset, life.first, life.last)
+            yield region.named(name), name, box

@@ -1,4 +1,7 @@
-"""Searches that end in a plan: the fastest frame, and the fewest PEs."""
+"""Searches that end in a plan: the fastest frame, and the fewest PEs.
+
+`benchmarks/large/planner_constants.py frame` measures what the constants are worth, here and in what they use.
+"""
 
 from __future__ import annotations
 

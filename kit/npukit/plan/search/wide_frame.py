@@ -4,6 +4,7 @@ To emit and simulate a frame on a hundred PEs takes seconds; to search for an as
 fraction of one. So the search runs for several prices of constants and rooms for tensors, and each assignment that
 it finds is a draft: inputs in DRAM, whence every PE fetches its part, as few constants streamed as its memory wants,
 and the cycles it is expected to take. The drafts are emitted in the order of these, as many as the budget allows.
+`benchmarks/large/planner_constants.py wide-frame` measures what the constants are worth.
 """
 
 from __future__ import annotations
