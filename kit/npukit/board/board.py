@@ -182,12 +182,24 @@ class AcceleratorSlot(_Part):
         return (folder / plugin).resolve() if plugin and folder else plugin
 
 
-class Energy(_Part):
-    """Energy of operations, in picojoules: of an accelerator's product, a core's instruction, a byte over one link."""
+class EnergyLevel(_Part):
+    """A supply voltage with its clock: the power of a PE asleep beyond one that is off, and what work adds to it."""
 
+    volts: float = Field(gt=0, le=100)
+    clock_hz: int = Field(gt=0, le=100_000_000_000)
+    pe_asleep_uw: float = Field(ge=0)
+    pj_per_core_cycle: float = Field(ge=0)
     pj_per_mac: float = Field(ge=0)
-    pj_per_instruction: float = Field(ge=0)
-    pj_per_byte_hop: float = Field(ge=0)
+
+
+class Energy(_Part):
+    """The power of a board by supply voltage. `pe_off_uw` is a PE's share of what the rest of its chip takes."""
+
+    pe_off_uw: float = Field(ge=0)
+    pj_per_byte_hop: float = Field(default=0, ge=0)
+    pj_per_dram_byte: float = Field(default=0, ge=0)
+    uncertainty_percent: float = Field(gt=0, le=100)
+    level: tuple[EnergyLevel, ...] = Field(min_length=1, max_length=16)
 
 
 class Qemu(_Part):

@@ -16,10 +16,11 @@ from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, sequences
+from npukit.measure.energy import FrameEnergy, frame_energies, frame_work
 from npukit.measure.on_messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import Tile, recorded_tiles
-from npukit.measure.traffic import estimated_nanojoules, port_cycles
+from npukit.measure.traffic import port_cycles
 from npukit.measure.validate import DEPLOYED, OBSERVED, differing_outputs, read_outputs, run_round, write_inputs
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
@@ -84,8 +85,8 @@ class Bench:
     pes: tuple[PeCost, ...]
     utilisation: float | None = None
     """The part of all PEs' time in which a core or an accelerator is at work."""
-    energy_estimate_nj: float | None = None
-    """An estimate by the figures of the board file's `[energy]`, if it has any."""
+    energy: tuple[FrameEnergy, ...] = ()
+    """Estimates by the power figures of the board file's `[energy]`, if it has any, one for each supply voltage."""
     timeline: Timeline | None = None
     frame: FrameTable | None = None
     """The rows of the frame in the timeline."""
@@ -104,8 +105,9 @@ class Bench:
         """The measurement that `to_json` gave."""
         layers = tuple(LayerCost(**layer) for layer in found["layers"])
         pes = tuple(PeCost(**pe) for pe in found["pes"])
+        energy = tuple(FrameEnergy(**each) for each in found["energy"])
         frame = FrameTable.from_json(found["frame"]) if found["frame"] else None
-        return cls(**{**found, "layers": layers, "pes": pes, "frame": frame})
+        return cls(**{**found, "layers": layers, "pes": pes, "energy": energy, "frame": frame})
 
 
 def bench(
@@ -146,7 +148,7 @@ def bench(
         layers=_with_messages(layers, timeline),
         pes=pes,
         utilisation=_utilisation(pes, cycles),
-        energy_estimate_nj=estimated_nanojoules(target.board, net, plan, instructions),
+        energy=_energy(target.board, net, plan, measured) if target.counts_cycles else (),
         timeline=timeline,
         frame=frame_table(timeline) if timeline else None,
     )
@@ -192,6 +194,11 @@ def _check(
     """DoesNotFit if an output is not what its case expects."""
     for mismatch in differing_outputs(net, cases, chosen, outputs, path):
         raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=["npukit validate BUILD names the layer"])
+
+
+def _energy(board: Board, net: Net, plan: Plan, measured: _Measured) -> tuple[FrameEnergy, ...]:
+    awake = sum(pe.cycles - pe.asleep for pe in measured.slowest.pes.values()) // plan.frames_of_all
+    return tuple(frame_energies(board, frame_work(board, net, plan, measured.interval, awake)))
 
 
 def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:

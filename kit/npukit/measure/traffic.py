@@ -1,4 +1,4 @@
-"""Traffic of a frame, known from the plan: bytes over links, cycles at ports, energy."""
+"""Traffic of a frame, known from the plan: bytes over links, cycles at ports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
-from npukit.net.cost import macs
-from npukit.net.net import CORE, Net
+from npukit.net.net import Net
 from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
@@ -44,19 +43,6 @@ def _bytes(net: Net, message: Message) -> int:
 
 def _element_bytes(net: Net, message: Message) -> int:
     return np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
-
-
-def estimated_nanojoules(board: Board, net: Net, plan: Plan, instructions: int) -> float | None:
-    """Products on accelerators, instructions of all cores, bytes times links: as good as the board file."""
-    if board.energy is None:
-        return None
-    products = sum(macs(net, op) for op in net.ops if op.engine != CORE)
-    moved = sum(link_bytes(board, net, plan).values()) / plan.frames
-    energy = board.energy
-    picojoules = (
-        products * energy.pj_per_mac + instructions * energy.pj_per_instruction + moved * energy.pj_per_byte_hop
-    )
-    return round(picojoules / 1000, 3)
 
 
 def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:

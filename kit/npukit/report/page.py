@@ -13,6 +13,7 @@ from jinja2 import UndefinedError
 from npukit import __version__
 from npukit.board.board import Board
 from npukit.display import milliseconds, of_kilobytes
+from npukit.measure.energy import FrameEnergy
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import RegionUse, regions_of
 from npukit.project.build_folder import REPORT, Build
@@ -184,6 +185,7 @@ def _figures(
         figures.append(Figure("PEs used", thousands(summary["pes_used"])))
     if bench and bench["macs_per_cycle"]:
         figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
+    figures += _energy(bench)
     if validation:
         exact = validation["outputs_equal"] and not validation["mismatches"]
         figures.append(
@@ -210,6 +212,11 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
         Figure(f"cycles a {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
+
+
+def _energy(bench: dict[str, Any] | None) -> list[Figure]:
+    energies = [FrameEnergy(**each) for each in bench.get("energy", ())] if bench else []
+    return [Figure(f"a frame at {each.level}, estimated", each.amount) for each in energies]
 
 
 def _between_frames(told: dict[str, Any], frames: int) -> float:

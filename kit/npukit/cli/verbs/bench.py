@@ -115,6 +115,7 @@ def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
     if several:
         _show_pes(terminal, measured)
     terminal.print(_summary(measured))
+    _show_energy(terminal, measured)
 
 
 def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
@@ -149,7 +150,7 @@ def _summary(measured: Bench) -> str:
     return (
         f"{measured.latency_cycles:,} cycles a frame ({time} at {measured.clock_hz / 1e6:g} MHz, on"
         f" {measured.engine}), {measured.interval_cycles:,} between frames; {instructions};"
-        f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}{_energy(measured)}"
+        f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}"
     )
 
 
@@ -158,9 +159,9 @@ def _utilisation(measured: Bench) -> str:
     return "" if used is None or count < 2 else f"; {count} PEs at work {used:.0%} of the time"
 
 
-def _energy(measured: Bench) -> str:
-    estimate = measured.energy_estimate_nj
-    return "" if estimate is None else f"; about {estimate:,.0f} nJ, estimated from the board file's figures"
+def _show_energy(terminal: Terminal, measured: Bench) -> None:
+    if measured.energy:
+        terminal.print(f"about {' or '.join(map(str, measured.energy))}, by the board file's [energy]")
 
 
 def _row(layer: LayerCost) -> tuple[str, ...]:
