@@ -18,7 +18,7 @@ _PICOJOULES = 1e-6
 
 @dataclass(frozen=True)
 class Work:
-    """What a frame takes of a board: its cycles, those in which cores are awake, products, bytes."""
+    """Work of a frame on a board: its cycles, those in which cores are awake, products, bytes."""
 
     cycles: int
     pes: int
