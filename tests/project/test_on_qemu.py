@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import first_of
 from npukit.board.board import load_board
 from npukit.emulator.qemu import QemuMachine
 from npukit.link.fault import DeviceFault
@@ -70,7 +71,7 @@ def _stack_used(session: Session, built: Built) -> int:
     return len(stack) - 4 * untouched
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@pytest.mark.parametrize("compiler", first_of(["gcc", "zig"]))
 @pytest.mark.parametrize(
     ("board", "cause", "address"),
     [

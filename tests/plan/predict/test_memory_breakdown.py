@@ -35,7 +35,7 @@ def test_one_pe_has_commands_and_nothing_of_a_mesh() -> None:
 
 
 def test_a_mesh_has_descriptors_and_receives() -> None:
-    _, plan = planned_on(16, keyword_net)
+    _, plan = planned_on(4, keyword_net)
     check(plan)
     kinds = [kinds_of(plan, pe) for pe in plan.pes]
     assert max(each.descriptors for each in kinds) > 0
