@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from npukit.accel.tflite_writer import Tables
+from npukit.accel.subgraphs.tflite_writer import Tables
 
 TYPES = {
     "float32": tflite.TensorType.FLOAT32,
