@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
+
 from npukit.accel.subgraphs.tflite_writer import Tables
 
 TYPES = {
