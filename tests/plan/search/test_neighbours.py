@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from npukit.board.board import load_board
 from npukit.net.net import Net
+from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import missing_bytes
+from npukit.plan.search import neighbours
 from npukit.plan.search.layout_search import LatencySearch
-from npukit.plan.search.neighbours import Neighbours, Walk, are_possible
+from npukit.plan.search.neighbours import NEAREST, WEIGHTS, Neighbours, Walk, are_possible
 from npukit.plan.search.objectives import THOROUGH
 from npukit.plan.search.splits import Splits
 from npukit.plan.search.tries import planned
@@ -46,6 +51,28 @@ def test_a_walk_leaves_pinned_ops_where_they_are() -> None:
     found = Walk(on_eight, search, 0.0, pins).from_plan(planned(on_eight, best))
     tiles = {(pe.pe, step.output.box) for pe in found.pes for step in pe.computes() if step.op == op}
     assert tiles == {(tile.pe, tile.box) for tile in pins[op]}
+
+
+def test_a_walk_tries_the_neighbours_that_are_expected_to_be_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan is faster here, so that all it tries are neighbours of the first."""
+    on_eight, tries = problem(image_part()), list[Assignment]()
+    search = LatencySearch(on_eight, THOROUGH)
+    first = planned(on_eight, search.best())
+
+    def as_fast(_: Problem, assignment: Assignment) -> Plan:
+        tries.append(assignment)
+        return first
+
+    monkeypatch.setattr(neighbours, "planned", as_fast)
+    assert Walk(on_eight, search, 0.0, {}).from_plan(first) == first
+    assert NEAREST <= len(tries) < NEAREST + len(WEIGHTS)
+
+
+def test_what_a_search_expects_of_its_own_splits_is_what_it_found_them_to_take() -> None:
+    on_eight = problem(image_part())
+    search = LatencySearch(on_eight, THOROUGH)
+    found = search.best_found()
+    assert search.expected(found.splits) == found.cycles
 
 
 def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:

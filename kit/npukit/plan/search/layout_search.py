@@ -135,7 +135,7 @@ class LatencySearch:
 
     def best_found(self, price: float = 0.0) -> Found:
         """The splits of the best assignment, and what they are expected to take."""
-        states = {tuple((name, self._splits.whole(name)) for name in self._graph.net.begins): _State(0, 0, ())}
+        states = {self._begin(): _State(0, 0, ())}
         for index in range(len(self._graph.ops)):
             states = self._after(index, self._kept(states, price), price)
         finished = {layout: self._gathered(layout, state) for layout, state in states.items()}
@@ -143,6 +143,23 @@ class LatencySearch:
         for other in others[:DUMPED]:
             lost(partial(self._told, other), partial(self._told, best))
         return Found(best.splits, best.cycles)
+
+    def expected(self, splits: Sequence[Split]) -> int:
+        """The cycles that a frame with these splits, op by op, is expected to take."""
+        layout, state = self._begin(), _State(0, 0, ())
+        for index, split in enumerate(splits):
+            cost = self._splits.cost(index, split)
+            state = self._moved(index, layout, split, state.plus(cost.cycles, cost.constant_bytes, split))
+            layout = self._left(index, layout, split)
+        return self._gathered(layout, state).cycles
+
+    def _begin(self) -> Layout:
+        return tuple((name, self._splits.whole(name)) for name in self._graph.net.begins)
+
+    def _left(self, index: int, layout: Layout, split: Split) -> Layout:
+        """The layout behind an op."""
+        spread = {**dict(layout), self._graph.ops[index].output: split}
+        return tuple((name, spread[name]) for name in self._live_after[index])
 
     def _told(self, state: _State) -> str:
         """A state in one line, for a dump."""
@@ -159,8 +176,7 @@ class LatencySearch:
         for split in self._candidates(price)[index]:
             cost = self._splits.cost(index, split)
             for layout, state in states:
-                spread = {**dict(layout), self._graph.ops[index].output: split}
-                key = tuple((name, spread[name]) for name in self._live_after[index])
+                key = self._left(index, layout, split)
                 least = state.plus(cost.cycles, cost.constant_bytes, split)
                 if key in found and _priced(least, price) >= _priced(found[key], price):
                     continue
