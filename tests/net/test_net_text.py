@@ -19,7 +19,7 @@ from npukit.net.net import Net
 from npukit.net.parse import parse_net
 from npukit.net.reference.interpreter import run_reference
 from npukit.net.store import load_net, save_net
-from npukit.net.tensor import Quantization
+from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_net, stored_values
 
 SINE = """\
@@ -66,6 +66,15 @@ def test_long_values_stand_as_digests() -> None:
 @pytest.mark.parametrize("net", [sine_net(), image_net()], ids=lambda net: net.name)
 def test_parses_back(net: Net) -> None:
     assert same(parse_net(print_net(net), stored_values(net)), net)
+
+
+def test_constants_that_are_no_finite_number_parse_back() -> None:
+    """A mask of attention is one."""
+    constants = {"mask": np.array([-np.inf, np.inf, np.nan, 1.5], np.float32), "low": np.array(-np.inf, np.float32)}
+    tensors = {name: Tensor(name, value.shape, "float32") for name, value in constants.items()}
+    net = replace(sine_net(), constants=constants, tensors=tensors, inputs=(), outputs=(), ops=())
+    found = parse_net(print_net(net), {})
+    assert all(np.array_equal(value, found.constants[name], equal_nan=True) for name, value in constants.items())
 
 
 def test_other_values_than_printed_are_refused() -> None:

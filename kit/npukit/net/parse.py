@@ -19,8 +19,10 @@ from npukit.net.ops import KINDS, Attributes
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
 
-TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
+TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*|-\w+)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
 STRING, DIGEST, NUMBER, NAME, MARK = range(5)
+LITERALS = ("true", "false", "Infinity", "NaN")
+"""Words that are no names where a literal stands."""
 
 
 def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
@@ -76,7 +78,7 @@ class _Tokens:
         if self.accept("["):
             return tuple(self.items("]"))
         kind, text = self.take()
-        if kind not in (STRING, NUMBER) and text not in ("true", "false"):
+        if kind not in (STRING, NUMBER) and text not in LITERALS:
             raise ValueError("no literal")
         return json.loads(text)
 
