@@ -7,6 +7,8 @@ from html import escape
 from typing import Any
 
 KB = 1024
+IN_MODEL = "in the model"
+LONGEST_TITLE = 32
 
 
 def of_kilobytes(used: int, size: int) -> str:
@@ -17,6 +19,11 @@ def of_kilobytes(used: int, size: int) -> str:
 def milliseconds(cycles: int, clock_hz: int) -> str:
     """The time of so many cycles: `2.14 ms`."""
     return f"{1e3 * cycles / clock_hz:.3g} ms"
+
+
+def in_model(title: str) -> str:
+    """The name of a layer in the user's model, or its end: names of exporters are paths."""
+    return title if len(title) <= LONGEST_TITLE else f"…{title[1 - LONGEST_TITLE :]}"
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -50,6 +57,9 @@ class Told(dict[str, Any]):
 
 def layers_table(summary: Mapping[str, Any], what: str) -> str:
     """The layers of a build or of a prediction, and `what` is to be said of it."""
-    rows = [(op["name"], op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"]) for op in summary["ops"]]
+    rows = [
+        (op["name"], in_model(op["title"]), op["op"], op["engine"], len(op["pes"]), op["predicted_cycles"])
+        for op in summary["ops"]
+    ]
     title = f"{summary['model']} on {summary['board']}: {what}"
-    return table(title, ("layer", "op", "engine", "PEs", "predicted cycles"), rows)
+    return table(title, ("layer", IN_MODEL, "op", "engine", "PEs", "predicted cycles"), rows)

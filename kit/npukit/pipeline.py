@@ -471,6 +471,7 @@ def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:
 def _op_row(compiled: Compiled, op: Op, spent: Counter[tuple[int, int]]) -> dict[str, Any]:
     return {
         "name": op.name,
+        "title": compiled.net.tensor(op.output).title,
         "op": op.title,
         "engine": op.engine,
         "reason": op.reason,

@@ -17,6 +17,7 @@ from onnx import numpy_helper
 from helpers import CHECKOUT
 from npukit.frontend.models import load_net_from_model
 from npukit.net.reference import evaluate
+from npukit.quantize.models import load_model
 from oracles.onnx_runtime import Session
 
 DIGITS = CHECKOUT / "examples" / "digits"
@@ -137,3 +138,25 @@ def assert_same_initializers(new: onnx.ModelProto, old: onnx.ModelProto) -> None
         assert a.name == b.name
         integer = a.data_type != onnx.TensorProto.FLOAT
         np.testing.assert_allclose(numpy_helper.to_array(a), numpy_helper.to_array(b), rtol=1e-5, atol=int(integer))
+
+
+LAYERS = {
+    "digits_int8.tflite": ["stem_out", "depthwise_out", "pointwise_sum", "joined_out", "down_out", "pooled", "scores"],
+    "digits_qdq.onnx": ["stem_sum", "depthwise_sum", "pointwise_sum", "joined_sum", "down_sum", "pooled", "scores"],
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_know_their_names_in_the_file(name: str) -> None:
+    net = load_net_from_model(DIGITS / name)
+    named = [net.tensor(op.output).title for op in net.ops if op.kind not in ("reshape", "softmax")]
+    assert named == LAYERS[name]
+
+
+def test_layers_keep_their_names_when_the_model_is_quantised(split: dict[str, np.ndarray], tmp_path: Path) -> None:
+    np.savez(tmp_path / "samples.npz", in0=split["float0"][:8])
+    net = load_model(DIGITS / "digits_float.onnx", calibration=tmp_path / "samples.npz").net
+    named = [net.tensor(op.output).title for op in net.ops if op.kind != "reshape"]
+    assert named == [*LAYERS["digits_qdq.onnx"], "probabilities"]
+    in_float = load_model(DIGITS / "digits_float.onnx", in_float=True).net
+    assert in_float.tensor(in_float.ops[0].output).title == "stem_out"

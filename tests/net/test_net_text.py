@@ -186,3 +186,11 @@ def test_a_fused_op_is_its_parts_one_after_the_other() -> None:
     x = np.array([[-128, -3, 7, 127]], np.int8)
     assert np.array_equal(run_reference(net, [x])[0], run_reference(apart, [x])[0])
     assert total_macs(net) == total_macs(apart) == 16
+
+
+def test_the_layer_of_the_users_model_stands_in_it() -> None:
+    net = sine_net()
+    hidden = replace(net.tensors["hidden"], title='model/dense "1"; y')
+    named = replace(net, tensors={**net.tensors, "hidden": hidden})
+    assert 'op hidden: int8[1,4] scale 0.1 zero -128 for "model/dense \\"1\\"; y" = dense(' in print_net(named)
+    assert same(parse_net(print_net(named), stored_values(named)), named)

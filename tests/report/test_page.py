@@ -78,7 +78,7 @@ def test_the_figures_are_those_of_the_json(measured: tuple[Build, Bench]) -> Non
     page = render(built, results(bench))
     assert f"<b>{bench.latency_cycles:,}</b><span>cycles a frame</span>" in page
     for layer in bench.layers:
-        row = re.search(rf'<th scope="row">{layer.name}</th>.*?</tr>', page, re.S)
+        row = re.search(rf'<th scope="row">{layer.name}<br><small>{layer.title}</small></th>.*?</tr>', page, re.S)
         assert row is not None
         assert f'<td class="n wide">{layer.cycles:,}</td><td class="n wide">{layer.instructions:,}</td>' in row[0]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
-from npukit.display import milliseconds, of_kilobytes
+from npukit.display import IN_MODEL, in_model, milliseconds, of_kilobytes
 
 if TYPE_CHECKING:
     from npukit.project.build_folder import Build
@@ -18,7 +18,7 @@ WORST = 3
 def show_summary(terminal: Terminal, summary: dict[str, Any]) -> None:
     """Each op and its engine, then what the whole needs."""
     counts = (">MACs", ">predicted cycles", of_frame(summary["frames"]))
-    headings = ("layer", "op", "engine", *counts, "CPU kernel", "why not accelerated")
+    headings = ("layer", IN_MODEL, "op", "engine", *counts, "CPU kernel", "why not accelerated")
     spent = {row["name"]: row["cycles"] for row in summary["frame"]}
     rows = [_row(op, spent.pop(op["name"], 0)) for op in summary["ops"]]
     terminal.table(headings, [*rows, *(_no_layer(name, cycles) for name, cycles in spent.items() if cycles)])
@@ -103,12 +103,12 @@ def of_frame(frames: int) -> str:
 
 
 def _no_layer(name: str, cycles: int) -> tuple[str, ...]:
-    return name, "", "", "", "", f"{cycles:,}", "", ""
+    return name, "", "", "", "", "", f"{cycles:,}", "", ""
 
 
 def _row(op: dict[str, Any], spent: int) -> tuple[str, ...]:
     counts = (f"{op['macs']:,}", f"{op['predicted_cycles']:,}", f"{spent:,}")
-    return op["name"], op["op"], op["engine"], *counts, op["kernel"] or "", op["reason"]
+    return op["name"], in_model(op["title"]), op["op"], op["engine"], *counts, op["kernel"] or "", op["reason"]
 
 
 def show_modified(terminal: Terminal, *builds: Build) -> None:

@@ -64,12 +64,14 @@ class Terminal:
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns for people; a heading that begins with `>` has its column right-aligned.
 
-        Where a terminal is too narrow for them, each row is a line of its name and lines of what has a value.
+        A column of which no row has a value is left out. Where a terminal is too narrow for the others, each row is a
+        line of its name and lines of what has a value.
         """
         self.finish()
         if self.as_json:
             return
-        console, rows = _console(stderr=False), [*rows]
+        console = _console(stderr=False)
+        headings, *rows = _with_values([headings, *rows])
         table = _table(headings, rows)
         wide = console.options.update(max_width=PIPE_WIDTH)
         if console.measure(table, options=wide).minimum <= console.width or len(headings) < FEW:
@@ -133,6 +135,12 @@ def _console(*, stderr: bool) -> Any:
     console = Console(stderr=stderr)
     # A pipe has no width to fit into; a program reads it, or a person with a wide window.
     return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+
+
+def _with_values(table: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """The headings and rows without the columns that have nothing but a heading."""
+    columns = [column for number, column in enumerate(zip(*table, strict=True)) if number == 0 or any(column[1:])]
+    return [*zip(*columns, strict=True)]
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Any:

@@ -48,6 +48,8 @@ class LayerCost:
     predicted_cycles: int
     wait: int | None = None
     send: int | None = None
+    title: str = ""
+    """The layer's name in the user's model."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,8 @@ def bench(
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
     busy = _npu_busy(measured.tiles, timeline)
     pes = _pes(slowest, busy, _ports(target.board, net, plan)) if target.counts_cycles else ()
-    layers = [_layer(target, op, first, timeline) for op in net.ops if any(tile.step.op == op.name for tile in first)]
+    seen = [op for op in net.ops if any(tile.step.op == op.name for tile in first)]
+    layers = [replace(_layer(target, op, first, timeline), title=net.tensor(op.output).title) for op in seen]
     return Bench(
         engine=target.name,
         instructions=instructions,

@@ -152,7 +152,8 @@ class _Parser:
             raise ValueError("no type")
         tokens.expect("[")
         shape = tuple(int(size) for size in tokens.items("]"))
-        self.tensors[name] = Tensor(name, shape, dtype, self._quantization(tokens, name))
+        known = self._quantization(tokens, name)
+        self.tensors[name] = Tensor(name, shape, dtype, known, tokens.name() if tokens.accept("for") else "")
         return name
 
     def _quantization(self, tokens: _Tokens, name: str) -> Quantization | None:

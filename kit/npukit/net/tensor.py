@@ -39,6 +39,8 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: str
     quantization: Quantization | None = None
+    title: str = ""
+    """The layer of the user's model that makes it, by its name there."""
 
     @property
     def elements(self) -> int:

@@ -6,6 +6,7 @@
     part conv2d_1: int8[1,8,8,4] scale 0.1 zero 0 = conv2d(conv2d_0, conv2d_1_weights)
     part add_0: int8[1,8,8,4] scale 0.05 zero -128 = add(conv2d_1, conv2d_0)
     op add_0: int8[1,8,8,4] scale 0.05 zero -128 = fused(conv2d_0, conv2d_1_weights, conv2d_0) on mac_array
+    op mean_0: int8[1,1,1,4] scale 0.05 zero -128 for "head/GlobalMean" = mean(add_0, axes=[1, 2])
     output conv2d_0
     state held: int8[1,8] scale 0.05 zero -128 becomes add_1 begins -128
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
@@ -86,10 +87,11 @@ def quoted(name: str) -> str:
 
 
 def print_tensor(tensor: Tensor) -> str:
-    """Name, type, shape, and what its integers stand for."""
+    """Name, type, shape, what its integers stand for, and the layer of the user's model that it is for."""
     shape = ",".join(map(str, tensor.shape))
     quantization = f" {_quantization(tensor.quantization)}" if tensor.quantization else ""
-    return f"{quoted(tensor.name)}: {tensor.dtype}[{shape}]{quantization}"
+    title = f" for {json.dumps(tensor.title)}" if tensor.title else ""
+    return f"{quoted(tensor.name)}: {tensor.dtype}[{shape}]{quantization}{title}"
 
 
 def _quantization(quantization: Quantization) -> str:

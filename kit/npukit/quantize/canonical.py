@@ -171,7 +171,7 @@ class _Folding:
         call = linear.call
         data = self._settled(builder, call.args[0])
         weights = relax.const(linear.weights.astype(np.float32))
-        product = builder.emit(make_call(call.op, [data, weights], call.attrs, call.ty_args))
+        product = builder.emit(make_call(call.op, [data, weights], call.attrs, call.ty_args), name)
         if linear.bias is None:
             return product
         shape = [1] * len(shape_of(call))

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import relax
 from tvm.ir import Call, Constant, IRModule
 
-from npukit.net.importer.expressions import callee, operands
+from npukit.net.importer.expressions import callee, operands, titles_of, with_titles
 
 Variables = Mapping[Any, Any]
 """Expressions of the new function that stand for variables of the old one."""
@@ -85,4 +85,4 @@ def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilde
                 emit(builder, variable, value)
             result = builder.emit_output(relax.Tuple(results(builder)))
         builder.emit_func_output(result)
-    return builder.finalize()
+    return with_titles(builder.finalize(), titles_of(module))

@@ -65,7 +65,7 @@ class _Rewriting:
         if integer and isinstance(value, Call):
             value = self._with_integer_constants(builder, variable, value)
         sources = {source: self._source(variable, source) for source in variables(value)}
-        self._define(builder, variable, builder.emit(substituted(value, sources)))
+        self._define(builder, variable, builder.emit(substituted(value, sources), variable.name))
 
     def _source(self, variable: Any, source: Any) -> Any:
         """The expression that stands for `source` where `variable` is computed from it."""
@@ -84,7 +84,7 @@ class _Rewriting:
     def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
         self.real[variable] = self.read[variable] = emitted
         if variable in self.points.quantised:
-            integers = builder.emit(quantize(emitted, self.chosen[variable], "int8"))
+            integers = builder.emit(quantize(emitted, self.chosen[variable], "int8"), variable.name)
             self.integers[variable] = integers
             self.read[variable] = builder.emit(dequantize(integers, self.chosen[variable], "int8"))
 

@@ -34,6 +34,8 @@ class LayerRow:
     instructions: int | None
     reason: str
     spent: int
+    title: str = ""
+    """Its name in the user's model."""
     share: float = 0.0
     width: float = 0.0
 
@@ -112,6 +114,7 @@ def _layer(op: dict[str, Any], measured: dict[str, Any], spent: int) -> LayerRow
         instructions=measured.get("instructions", 0),
         reason=op["reason"],
         spent=spent,
+        title=op["title"],
     )
 
 

@@ -13,7 +13,7 @@ from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import BoardKey, BuildFolder, Inputs, Modified, Network, On, Stream, Tracker, verb
 from npukit.cli.summary import keep_in_report, of_frame, show_modified, told_of
 from npukit.cli.terminal import Terminal
-from npukit.display import milliseconds
+from npukit.display import IN_MODEL, in_model, milliseconds
 
 MOST_PES = 16
 
@@ -106,8 +106,8 @@ def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
 def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
     """Prints the figures: columns that differ by PE where there are several, cycles where they are counted."""
     if measured.latency_cycles is None:
-        rows = [(layer.name, layer.engine, _number(layer.instructions)) for layer in measured.layers]
-        terminal.table(("layer", "engine", ">instructions"), rows)
+        rows = [(*_named(layer), _number(layer.instructions)) for layer in measured.layers]
+        terminal.table(("layer", IN_MODEL, "engine", ">instructions"), rows)
         terminal.print(_summary(measured))
         return
     several = len(measured.pes) > 1
@@ -120,7 +120,7 @@ def _show(terminal: Terminal, measured: Bench, frames: int) -> None:
 
 def _show_layers(terminal: Terminal, measured: Bench, frames: int, several: bool) -> None:
     """A row a layer; where the rows of a frame are known, their cycles, with a row for what no layer takes."""
-    headings = ["layer", "engine", ">cycles", ">predicted", ">difference", ">instructions"]
+    headings = ["layer", IN_MODEL, "engine", ">cycles", ">predicted", ">difference", ">instructions"]
     headings += [">on the accelerator", ">waiting before", ">sending after"] if several else []
     rows = [[*_row(layer), *(_on_mesh(layer) if several else ())] for layer in measured.layers]
     if measured.frame is not None:
@@ -167,7 +167,11 @@ def _show_energy(terminal: Terminal, measured: Bench) -> None:
 def _row(layer: LayerCost) -> tuple[str, ...]:
     cycles, predicted = layer.cycles, layer.predicted_cycles
     change = _percent(cycles / predicted - 1) if cycles and predicted else ""
-    return layer.name, layer.engine, _number(cycles), _number(predicted), change, _number(layer.instructions)
+    return *_named(layer), _number(cycles), _number(predicted), change, _number(layer.instructions)
+
+
+def _named(layer: LayerCost) -> tuple[str, str, str]:
+    return layer.name, in_model(layer.title), layer.engine
 
 
 def _load_old(path: Path | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper
 from tvm import relax
-from tvm.ir import Constant, IRModule
+from tvm.ir import Call, Constant, IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
@@ -22,6 +22,7 @@ from npukit.frontend.given import c_of
 from npukit.frontend.onnx.attributes import Attributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.claims import declared_shape
 from npukit.frontend.onnx.ops import readable_converters
+from npukit.net.importer.expressions import TitledBuilder
 from npukit.net.importer.given import call_of
 from npukit.net.limits import TENSOR_BYTES, check_shape
 
@@ -58,6 +59,7 @@ class _Importer(TvmImporter):
         self, name: str, shapes: Mapping[str, Sequence[int]], graph: onnx.GraphProto, custom: Mapping[str, str]
     ) -> None:
         super().__init__(dict(shapes), "float32", sanitize=True)
+        self.bb = TitledBuilder()
         self._custom = custom
         self._name = name
         self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}
@@ -66,7 +68,7 @@ class _Importer(TvmImporter):
 
     def from_onnx(self, graph: Any, opset: int) -> IRModule:
         try:
-            return super().from_onnx(graph, opset)
+            return self.bb.titled(super().from_onnx(graph, opset))
         except Exception:
             with suppress(Exception):
                 self.bb._end_block()  # TVM warns on stderr of a builder that goes with a block open
@@ -75,18 +77,25 @@ class _Importer(TvmImporter):
     def _construct_nodes(self, graph: Any) -> None:
         for index, node in enumerate(graph.node):
             place = f"{self._name}: node {index} ({node.name or 'unnamed'}, {node.op_type})"
+            self.bb.begin_layer(node.name or next(iter(node.output), ""))
             try:
                 if node.op_type in self._custom:
                     self._construct_custom(node)
                     continue
                 refuse_contradictions(node, super()._parse_attr(node.attribute), self._shapes(node.input))
                 super()._construct_nodes(SimpleNamespace(node=[node]))
+                self._bind_results(node)
                 refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
                 self._check_results(node)
             except NpukitError as error:
                 raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
             except Exception as fault:
                 raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
+
+    def _bind_results(self, node: onnx.NodeProto) -> None:
+        """Variables for a node's results, which know its name."""
+        calls = {name: value for name in node.output if isinstance(value := self._nodes.get(name), Call)}
+        self._nodes.update({name: self.bb.emit(call) for name, call in calls.items()})
 
     def _check_for_unsupported_ops(self, graph: Any) -> None:
         """Says nothing of custom ops, whose C is here."""

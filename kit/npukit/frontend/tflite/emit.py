@@ -18,6 +18,7 @@ from npukit.frontend.states import StatePair, with_output_names, with_states
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, name_of
+from npukit.net.importer.expressions import TitledBuilder
 from npukit.net.limits import check_shape
 from npukit.net.tensor import Quantization
 
@@ -32,7 +33,7 @@ class Emitter:
     """The emitter that the converters of single ops work with. Values are known by the model's tensor numbers."""
 
     model: TfliteModel
-    builder: relax.BlockBuilder
+    builder: TitledBuilder
     values: dict[int, relax.Expr] = field(default_factory=dict)
     folded: dict[int, np.ndarray] = field(default_factory=dict)
 
@@ -143,7 +144,7 @@ def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) ->
 
 def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:
     """The whole model as function `main`; `converters` says how each kind of op is emitted."""
-    builder, model = relax.BlockBuilder(), _opened(model, input_shapes)
+    builder, model = TitledBuilder(), _opened(model, input_shapes)
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
     fixed = fixed_values(input_shapes)
@@ -169,7 +170,9 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
         raise _with_open_inputs(fault, model, input_shapes)
     first, last = (len(ends) - len(model.states) for ends in (taken, model.outputs))
     states = [StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states)]
-    named = with_output_names(builder.finalize(), [model.tensors[index].name for index in model.outputs])
+    named = with_output_names(
+        builder.titled(builder.finalize()), [model.tensors[index].name for index in model.outputs]
+    )
     return with_states(named, states)
 
 
@@ -195,6 +198,7 @@ def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: Inpu
 
 def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> relax.Expr:
     for op in emitter.model.ops:
+        emitter.builder.begin_layer(emitter.tensor(op.outputs[0]).name if op.outputs else "")
         _convert(emitter, op, converters, name)
     return relax.Tuple([emitter.value(index) for index in emitter.model.outputs])
 

@@ -47,6 +47,8 @@ class Assembly:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
+    title: str = ""
+    """The layer of the model that ops are made for, by its name there."""
     _counts: Counter[str] = field(default_factory=Counter)
     _alike: dict[Hashable, str] = field(default_factory=dict)
     """The name of each constant, by its contents."""
@@ -91,7 +93,7 @@ class Assembly:
 
     def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
         """Add an op named as its output."""
-        self.tensors[output.name] = output
+        self.tensors[output.name] = replace(output, title=self.title)
         if isinstance(attributes, Reshape):
             self._reshaped[output.name] = inputs[0]
         self.ops.append(Op(name, attributes, inputs, (output.name,)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 from tvm import relax
-from tvm.ir import Call, Constant, Op
+from tvm.ir import Call, Constant, IRModule, Op
 
 from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization
@@ -21,6 +22,50 @@ Definitions = Mapping[Any, Any]
 
 REARRANGED = ("expand_dims", "permute_dims", "reshape")
 """Moves that leave a constant one."""
+
+
+TITLES = "npukit.titles"
+_LAYER = re.compile(r"layer(\d+)_\d*")
+
+
+class TitledBuilder(relax.BlockBuilder):
+    """A builder of a model's function, whose variables are named by the layer of the file that they are for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._titles: list[str] = []
+
+    def begin_layer(self, title: str) -> None:
+        """Name what is emitted from here on; of a layer that TFLite has fused, by the first of its names."""
+        self._titles.append(title.split(";")[0])
+
+    def emit(self, expr: Any, name_hint: str = "") -> Any:
+        return super().emit(expr, name_hint or self._name())
+
+    def emit_output(self, output: Any, name_hint: str = "") -> Any:
+        return super().emit_output(output, name_hint or self._name())
+
+    def _name(self) -> str:
+        return f"layer{len(self._titles) - 1}_" if self._titles else ""
+
+    def titled(self, module: IRModule) -> IRModule:
+        """The module, which then tells the names."""
+        return with_titles(module, self._titles)
+
+
+def with_titles(module: IRModule, titles: Sequence[str]) -> IRModule:
+    return module.with_attr(TITLES, list(titles)) if titles else module
+
+
+def titles_of(module: Any) -> list[str]:
+    """The names of the file's layers, by number."""
+    return [str(title) for title in module.attrs[TITLES]] if module.attrs and TITLES in module.attrs else []
+
+
+def title_of(variable: Any, titles: Sequence[str]) -> str:
+    """The name of the layer that a variable is for, if it is known."""
+    found = _LAYER.fullmatch(variable.name)
+    return titles[int(found[1])] if found and int(found[1]) < len(titles) else ""
 
 
 def callee(expression: Any) -> str:

@@ -119,6 +119,7 @@ class Islands:
             missing, make = island.reads, lambda: island.finished(island.result, None)
         missing = [read for read in missing if read not in self._tensors]
         if not missing:
+            self.walk.assembly.title = self.walk.title(value) or self.walk.assembly.title
             self._tensors[variable] = make()
         return missing
 

@@ -25,6 +25,8 @@ from npukit.net.importer.expressions import (
     reads_of,
     resolve,
     shape_of,
+    title_of,
+    titles_of,
 )
 from npukit.net.importer.given import is_given
 from npukit.net.importer.islands import Islands
@@ -47,6 +49,7 @@ AT_RUN_TIME = "the model quantises at run time"
 AS_ASKED = "as asked"
 BYTES = ("int8", "uint8")
 NARROW = (*BYTES, "int16")
+_ANY = Quantization((1.0,), (0,))
 
 
 @dataclass
@@ -59,6 +62,10 @@ class Walk:
     """The float inputs that are read as they are."""
     kept: frozenset[Any] = frozenset()
     """The integer variables that shall be computed in float."""
+    titles: Sequence[str] = ()
+    """The names of the model's layers."""
+    named: dict[Any, str] = field(default_factory=dict)
+    """The layer of each expression, by its name in the model."""
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, View] = field(default_factory=dict)
     _moved: dict[Any, View | None] = field(default_factory=dict)
@@ -108,6 +115,13 @@ class Walk:
             source = resolve(expression, self.definitions)
             raise NpukitError(f"its input from {callee(source) or 'a float tensor'} is not quantised")
         return view
+
+    def title(self, value: Any) -> str:
+        """The name of the model's layer that is computed where a value is bound: past quantize and clips."""
+        if callee(value) != "quantize":
+            return self.named.get(value, "")
+        core = site_of(Site(value.args[0], _ANY, "int8"), self.definitions).core
+        return self.named.get(core) or self.named[value]
 
     def constant(self, expression: Any) -> IntegerConstant | None:
         return integer_constant(expression, self.definitions)
@@ -193,7 +207,7 @@ def net_and_views(
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)
-    walk = Walk(Assembly(name), module, _read_in_float(module), kept)
+    walk = Walk(Assembly(name), module, _read_in_float(module), kept, titles_of(module))
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
@@ -285,6 +299,7 @@ def _input(walk: Walk, parameter: Any) -> str:
 
 def _output(walk: Walk, expression: Any) -> str:
     """An output lies in memory as the model says; a dequantise at the end is the reader's."""
+    walk.assembly.title = walk.title(resolve(expression, walk.definitions))
     view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
     if dtype_of(expression) == "uint8" and walk.assembly.tensors[view.name].dtype == "int8":
         view = _as_uint8(walk, view)
@@ -309,7 +324,9 @@ def _as_uint8(walk: Walk, view: View) -> View:
 
 def _bind(walk: Walk, binding: Any) -> None:
     walk.definitions[binding.var] = binding.value
+    walk.named[binding.value] = title_of(binding.var, walk.titles)
     try:
+        walk.assembly.title = walk.title(binding.value)
         if callee(binding.value) == "quantize":
             walk.views[binding.var] = _quantize(walk, binding.value, as_asked=binding.var in walk.kept)
         elif callee(binding.value) == "argmax":
