@@ -16,6 +16,11 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Use": (
         *(
             "docs/tutorial",
+            "docs/tutorials/stock-board",
+            "docs/tutorials/chip-maker",
+            "docs/tutorials/own-mesh",
+            "docs/tutorials/notebook",
+            "docs/tutorials/farm",
             "docs/concepts",
             "docs/commands",
             "docs/models",

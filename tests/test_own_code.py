@@ -1,7 +1,8 @@
-"""The repository holds code written for it, and nothing borrowed."""
+"""The repository holds code written for it, and nothing borrowed; it writes the same bytes on every system."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from functools import cache
@@ -72,3 +73,24 @@ def test_nothing_is_there_that_cannot_be_read_but_the_examples_models() -> None:
 )
 def test_a_line_of_somebody_elses_is_noticed(line: str) -> None:
     assert RIGHTS.search(line)
+
+
+def test_text_is_read_and_written_the_same_way_on_every_system() -> None:
+    """Each file's encoding is said, and where it is written the end of a line too."""
+    wanted = {"read_text": {"encoding"}, "write_text": {"encoding", "newline"}}
+    for path in (path for path in files() if path.suffix == ".py" and path.parts[0] == "kit"):
+        for call in (node for node in ast.walk(ast.parse((CHECKOUT / path).read_text())) if isinstance(node, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            assert wanted.get(name, set()) <= {keyword.arg for keyword in call.keywords}, f"{path}:{call.lineno}"
+
+
+ELSEWHERE = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
+
+
+def test_no_module_of_one_system_alone_is_imported_where_another_would_fail() -> None:
+    """Those that Windows lacks are imported by the function that needs them."""
+    for path in (path for path in files() if path.suffix == ".py" and path.parts[0] == "kit"):
+        tree = ast.parse((CHECKOUT / path).read_text())
+        names = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
+        names |= {str(node.module) for node in tree.body if isinstance(node, ast.ImportFrom)}
+        assert not names & {*ELSEWHERE}, path

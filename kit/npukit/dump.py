@@ -32,7 +32,7 @@ def dumped(name: str, text: Callable[[], str]) -> None:
     """Write a file of the dump, if there is one."""
     folder = _FOLDER.get()
     if folder is not None:
-        (folder / name).write_text(text(), encoding="utf-8")
+        (folder / name).write_text(text(), encoding="utf-8", newline="\n")
 
 
 def lost(candidate: Callable[[], str], reason: Callable[[], str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import signal
 import sys
 from collections import deque
@@ -59,7 +58,9 @@ def apart(work: Callable[[], Result], what: str, memory: int) -> Result:
 
 
 def _within(memory: int, work: Callable[[], Result]) -> Result:
-    taken = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
+    import resource  # not on every system
+
+    taken = int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmData:")[2].split()[0]) << 10
     resource.setrlimit(resource.RLIMIT_DATA, (taken + memory, taken + memory))
     return work()
 

@@ -78,7 +78,7 @@ def load_database(path: Path) -> Database:
     if not path.is_file():
         return NOTHING_FOUND
     try:
-        told = json.loads(path.read_text())
+        told = json.loads(path.read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
             raise ValueError(f"its format is {told['format']}, not {FORMAT}")
         return Database({key: _record(each) for key, each in told["records"].items()})

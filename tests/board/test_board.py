@@ -144,3 +144,8 @@ def test_absurd_figures_end_at_once(tmp_path: Path, fault: str) -> None:
 def test_two_accelerators_of_one_name(tmp_path: Path) -> None:
     twice = PE_MESH + '\n[[accelerator]]\nname = "mac_array"\nbase = 0xE310_0000\n'
     assert "2 accelerators are called mac_array" in wrong(tmp_path, twice)
+
+
+def test_like_a_board_of_npukits_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('like = "pe-mesh"\nname = "mine"\n')
+    assert load_board(str(tmp_path / "mine.toml")).mesh == load_board("pe-mesh").mesh

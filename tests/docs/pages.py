@@ -1,22 +1,30 @@
 """The pages a newcomer reads, with what their commands print and what the benchmarks measured.
 
-After a change that is meant: PYTHONPATH=kit:tests:. python tests/docs/pages.py
+After a change that is meant: PYTHONPATH=kit:tests:. python tests/docs/pages.py [PAGE...]
 
 What is printed is that of the compiler that npukit brings, as arm-none-eabi-gcc is another one on each machine.
 """
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 import re
 import shlex
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from signal import SIGINT
+from subprocess import DEVNULL, PIPE
 from unittest import mock
 
 import numpy as np
@@ -29,15 +37,14 @@ from npukit import api
 from npukit.board.cores import CORTEX_M
 from npukit.cli.main import app
 
-PAGES = sorted([*CHECKOUT.glob("docs/*.md"), CHECKOUT / "README.md"])
+PAGES = sorted([*CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("docs/tutorials/*.md"), CHECKOUT / "README.md"])
 
 PICTURE = CHECKOUT / "docs/frame.svg"
 """A frame of the tutorial's build on four PEs, as its report draws it: the picture of README."""
 
 RUN_ELSEWHERE = {
-    "npukit emulate": "runs until Ctrl-C: tests/boot/test_emulated_line.py",
     "--modified": "after a change by hand: tests/end_to_end/test_by_hand.py",
-    "--tracker": "TVM's tracker: tests/farm",
+    "--tracker 192.": "the tracker of another machine: tests/farm",
     "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
     "renode": "Renode, or a port that it opens: tests/emulator/renode",
     "socket://": "Renode, or a port that it opens: tests/emulator/renode",
@@ -72,18 +79,32 @@ _STYLE = (
 
 _SHOWN = re.compile(r"^    \$ (npukit [a-z].*)\n((?:    (?!\$ ).*\n)+)", re.MULTILINE)
 """A command that a reader types, and the lines below it that it prints."""
+_TYPED = re.compile(r"^    (?:\$ )?(npukit [a-z].*?|python -m .* &)(?:  +#.*)?$", re.MULTILINE)
+_FILE = re.compile(r"^`([\w.-]+)`:\n\n((?:    .*\n|\n)+)", re.MULTILINE)
+"""A file that a page shows."""
+BESIDE = " &"
+"""What a command ends with that runs beside those after it, as in another terminal."""
+_PROGRAMS = {"npukit": [sys.executable, "-c", "from npukit.cli.main import run; run()"], "python": [sys.executable]}
 _TABLE = re.compile(r"(<!-- table: ([\w ]+), [^\n]* -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
 def commands(page: Path) -> list[str]:
     """The lines a reader would type."""
-    return re.findall(r"^    (?:\$ )?(npukit [a-z].*?)(?:  +#.*)?$", page.read_text(), re.M)
+    return _TYPED.findall(page.read_text())
 
 
 def runs_here(command: str) -> bool:
     exact = {"validate out", "bench out"}
     words = command.removeprefix("npukit ")
     return not any(words == part if part in exact else part in command for part in RUN_ELSEWHERE)
+
+
+def shows_output(page: Path) -> bool:
+    """True if a page has commands, or lines of Python, with what they print."""
+    return bool(_SHOWN.search(page.read_text())) or PROMPT in page.read_text()
+
+
+PROMPT = "\n    >>> "
 
 
 def run_commands(page: Path, folder: Path) -> dict[str, str]:
@@ -97,7 +118,12 @@ def run_commands(page: Path, folder: Path) -> dict[str, str]:
         def port() -> str:
             return boards.enter_context(api.emulate(folder / DEVICE_RUNS, new=True)).port
 
-        return {command: _run(command, folder, port) for command in filter(_possible, commands(page))}
+        printed: dict[str, str] = {}
+        for command in filter(_possible, commands(page)):
+            beside = command.endswith(BESIDE)
+            printed[command] = boards.enter_context(_beside(command, folder)) if beside else _run(command, folder, port)
+        _check_python(page, folder)
+        return printed
 
 
 def _possible(command: str) -> bool:
@@ -122,6 +148,45 @@ def _run(command: str, folder: Path, port: Callable[[], str]) -> str:
 
 
 @contextmanager
+def _beside(command: str, folder: Path) -> Iterator[str]:
+    """A command that goes on until this ends, and the line that it prints first; of a program of others none."""
+    program, *words = shlex.split(command.removesuffix(BESIDE))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    whole = [*_PROGRAMS[program], *words]
+    with subprocess.Popen(whole, cwd=folder, env=environment, stdout=PIPE, stderr=DEVNULL, text=True) as running:
+        assert running.stdout
+        try:
+            yield running.stdout.readline() if program == "npukit" else _listening(words)
+        finally:
+            running.send_signal(SIGINT)
+
+
+def _listening(words: Sequence[str]) -> str:
+    """Nothing, once a program listens at its port."""
+    until, port = time.monotonic() + PATIENCE, int(words[words.index("--port") + 1])
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return ""
+        time.sleep(0.1)
+    raise TimeoutError(words)
+
+
+PATIENCE = 60
+
+
+def _check_python(page: Path, folder: Path) -> None:
+    """Runs the lines of Python that a page shows at a prompt; an error if they give anything else than it says."""
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        found = doctest.DocTestParser().get_doctest(page.read_text(), {}, page.name, str(page), 0)
+        failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found)
+    finally:
+        os.chdir(here)
+    assert not failed, page.name
+
+
+@contextmanager
 def _newcomers_machine(folder: Path) -> Iterator[None]:
     """No compiler but the one that npukit brings, nothing that was tuned before, no maker who is trusted."""
     which, own = shutil.which, {"NPUKIT_TUNED": str(folder / "tuned.json"), "XDG_CONFIG_HOME": str(folder / "config")}
@@ -135,6 +200,8 @@ def _newcomers_machine(folder: Path) -> Iterator[None]:
 
 def _write_files(page: Path, folder: Path) -> None:
     """The files that pages speak of: a mapping from its page, samples for calibration."""
+    for name, text in _FILE.findall(page.read_text()):
+        (folder / name).write_text(textwrap.dedent(text))
     lines = [line.strip() for line in page.read_text().splitlines() if line.startswith("    ")]
     if page.name == "mapping.md":
         first = next(index for index, line in enumerate(lines) if line.startswith("[ops."))
@@ -236,10 +303,9 @@ TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
 
 
 if __name__ == "__main__":
-    for each in PAGES:
+    for each in [Path(word).resolve() for word in sys.argv[1:]] or PAGES:
         with tempfile.TemporaryDirectory() as scratch:
-            shows = _SHOWN.search(each.read_text())
-            outputs = run_commands(each, Path(scratch)) if shows else {}
+            outputs = run_commands(each, Path(scratch)) if shows_output(each) else {}
             each.write_text(with_tables(with_outputs(each.read_text(), outputs)))
             if each.name == "tutorial.md":
                 PICTURE.write_text(picture(Path(scratch) / "out/digits"))

@@ -81,6 +81,18 @@ def test_a_stock_client_in_another_process_runs_and_times_the_network(digits: Bu
     assert [round(seconds * digits.board.core.clock_hz) for seconds in cycles] == [latency] * 4
 
 
+def test_a_board_behind_a_port_is_served(digits: Build, tracker: str, tmp_path: Path) -> None:
+    """The port of an emulated board, with its flash and its link, as that of a board on the desk."""
+    golden, got, key = digits.folder / GOLDEN, tmp_path / "got.npz", "behind-a-port"
+    with (
+        api.emulate(digits, port=0) as line,
+        served(digits, "--on", line.port, "--tracker", tracker, "--key", key, "--port", "9400"),
+    ):
+        words = [tracker.rpartition(":")[2], key, str(golden), str(got)]
+        subprocess.run([sys.executable, str(CLIENT), *words], check=True, timeout=300)
+    assert np.array_equal(np.load(got)["results"], np.load(golden)["out0"])
+
+
 def test_a_network_with_states_goes_on_until_a_client_resets_it(tmp_path: Path) -> None:
     (tmp_path / "ring.tflite").write_bytes(ring(begins=5).bytes(["all"]))
     board = ServedBoard(build(tmp_path / "ring.tflite", tmp_path / "out", pes=1).folder, None)

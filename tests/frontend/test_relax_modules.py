@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import onnx
@@ -28,14 +29,14 @@ def test_a_module_builds_as_the_file_it_came_from(module: IRModule, tmp_path: Pa
     build = api.build(module, output=tmp_path / "out", options=Options(pes=1, io="int8"))
     told = api.fit(QDQ, options=Options(pes=1, io="int8"))
     assert build.manifest.model == "module"
-    assert build.manifest.summary["ops"] == told["ops"]
+    assert build.manifest.summary["ops"] == [{**op, "title": ""} for op in told["ops"]]
     assert api.validate(build).passed
 
 
 def test_the_net_of_a_module_is_that_of_its_file(module: IRModule) -> None:
     with model_file(module) as path:
         _, *of_module = print_net(load_net_from_model(path)).splitlines()
-    _, *of_file = print_net(load_net_from_model(QDQ)).splitlines()
+    _, *of_file = re.sub(' for "[^"]*"', "", print_net(load_net_from_model(QDQ))).splitlines()
     assert of_module == of_file
 
 

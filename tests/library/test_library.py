@@ -313,6 +313,16 @@ def test_the_descriptions_name_files_that_are_there(on_core: Build, tmp_path: Pa
     assert [each.get("Ddsp") for each in pack.iter("require")] == ["DSP"]
 
 
+@pytest.mark.skipif(not shutil.which("pio"), reason="PlatformIO (pio) is not here")
+def test_platformio_packs_the_library(on_core: Build, tmp_path: Path) -> None:
+    """Its packer reads the description as its registry does; its build systems come from there alone."""
+    api.export(on_core.folder, tmp_path / "lib")
+    command = ["pio", "pkg", "pack", "-o", str(tmp_path / "packed.tar.gz"), str(tmp_path / "lib")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with tarfile.open(tmp_path / "packed.tar.gz") as packed:
+        assert {"library.json", "digits_int8.c", "digits_int8.h", "routines.S"} <= set(packed.getnames())
+
+
 ARDUINO = """
 #include <stdint.h>
 #include <string.h>

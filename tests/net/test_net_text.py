@@ -193,4 +193,4 @@ def test_the_layer_of_the_users_model_stands_in_it() -> None:
     hidden = replace(net.tensors["hidden"], title='model/dense "1"; y')
     named = replace(net, tensors={**net.tensors, "hidden": hidden})
     assert 'op hidden: int8[1,4] scale 0.1 zero -128 for "model/dense \\"1\\"; y" = dense(' in print_net(named)
-    assert same(parse_net(print_net(named), stored_values(named)), named)
+    assert parse_net(print_net(named), stored_values(named)).tensor("hidden").title == hidden.title

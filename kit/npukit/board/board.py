@@ -306,15 +306,17 @@ def load_board(name: str) -> Board:
 
 def _tables(path: Path) -> dict[str, Any]:
     """The file's tables; what it does not say itself is taken from the file it is `like`."""
-    tables = tomllib.loads(path.read_text())
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
     like = tables.pop("like", None)
     if like is None:
         return tables
-    other = path.parent / f"{Path(str(like)).name}.toml"
-    if not other.is_file() or other.samefile(path):
-        message = f"board file {path} is like {like}, which is not there"
-        raise NpukitError(message, tries=[f"put {other.name} beside it"])
-    return {**tomllib.loads(other.read_text()), **tables}
+    name = f"{Path(str(like)).name}.toml"
+    places = (folder / name for folder in (path.parent, data_folder("boards")))
+    other = next((each for each in places if each.is_file() and not each.samefile(path)), None)
+    if other is None:
+        tries = [f"put {name} beside it", f"one of: {', '.join(board_names())}"]
+        raise NpukitError(f"board file {path} is like {like}, which is not there", tries=tries)
+    return {**tomllib.loads(other.read_text(encoding="utf-8")), **tables}
 
 
 def board_names() -> list[str]:

@@ -24,7 +24,7 @@ def sign_build(build: Build, key: Ed25519PrivateKey) -> None:
     """Sign a build, in its folder."""
     signature = key.sign((build.folder / MANIFEST).read_bytes())
     told = {"key": public_bytes(key).hex(), "signature": signature.hex()}
-    (build.folder / SIGNATURE).write_text(json.dumps(told) + "\n", encoding="utf-8")
+    (build.folder / SIGNATURE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")
 
 
 def maker_of(build: Build) -> str | None:

@@ -131,7 +131,7 @@ class FaultPlan(_Part):
 def load_fault_plan(path: Path) -> FaultPlan:
     """The plan in a TOML file, or a JSON file of the same."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         return FaultPlan.model_validate(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
     except OSError as error:
         raise NpukitError(f"plan of faults {path} cannot be read: {error.strerror}") from error

@@ -84,7 +84,7 @@ def model_file(model: Any) -> Iterator[Path]:
 
 
 def _held(module: IRModule, path: Path) -> Iterator[Path]:
-    path.write_text(save_json(module), encoding="utf-8")
+    path.write_text(save_json(module), encoding="utf-8", newline="\n")
     _HELD[path] = module
     try:
         yield path

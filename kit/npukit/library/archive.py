@@ -31,7 +31,7 @@ def archive(build: Build, made: Library) -> bytes:
 
 def _members(build: Build, made: Library) -> Iterator[tuple[str, str]]:
     yield "metadata.json", json.dumps(_metadata(build, made), indent=2, sort_keys=True) + "\n"
-    yield "src/net.txt", (build.folder / "net.txt").read_text()
+    yield "src/net.txt", (build.folder / "net.txt").read_text(encoding="utf-8")
     yield "README.md", made.files["README.md"]
     yield EXAMPLE, made.files[EXAMPLE]
     for name in (name for name in made.files if name.endswith((".c", ".h", ".S")) and name != EXAMPLE):

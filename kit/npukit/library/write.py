@@ -56,7 +56,7 @@ def _is_replaceable(output: Path, force: bool) -> bool:
 def _is_export(output: Path) -> bool:
     """True for a folder that this module has written, which may be replaced as a whole."""
     properties = output / PROPERTIES
-    return properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(errors="replace")
+    return properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(encoding="utf-8", errors="replace")
 
 
 def _labels(build: Build, path: Path) -> list[str]:
@@ -78,7 +78,7 @@ def _write_folder(output: Path, files: dict[str, str]) -> None:
     try:
         for name, text in files.items():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            (scratch / name).write_text(text)
+            (scratch / name).write_text(text, encoding="utf-8", newline="\n")
         scratch.chmod(0o755)
         if output.exists():
             shutil.rmtree(output)

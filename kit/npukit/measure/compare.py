@@ -30,7 +30,7 @@ class Row:
 def load_bench(path: Path) -> dict[str, Any]:
     """The JSON that `npukit bench --json` printed."""
     try:
-        told = json.loads(path.read_text())
+        told = json.loads(path.read_text(encoding="utf-8"))
         assert {"layers", *_TOTALS} <= told.keys()
     except (OSError, ValueError, AttributeError, AssertionError) as error:
         raise NpukitError(

@@ -19,7 +19,7 @@ VALUES = "net.npz"
 
 def save_net(net: Net, folder: Path) -> None:
     """The same net gives the same bytes."""
-    (folder / TEXT).write_text(print_net(net), encoding="utf-8")
+    (folder / TEXT).write_text(print_net(net), encoding="utf-8", newline="\n")
     values = stored_values(net)
     keys = {_key(index): values[name] for index, name in enumerate(values)}
     np.savez(folder / VALUES, allow_pickle=False, names=np.array(list(values), dtype=np.str_), **keys)

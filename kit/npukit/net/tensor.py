@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeVar
 
@@ -39,7 +39,7 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: str
     quantization: Quantization | None = None
-    title: str = ""
+    title: str = field(default="", compare=False)
     """The layer of the user's model that makes it, by its name there."""
 
     @property

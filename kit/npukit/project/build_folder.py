@@ -199,7 +199,7 @@ def write_networks_manifest(folder: Path, networks: Sequence[str]) -> None:
     """Write the `npukit.json` that says which networks the folder has."""
     builds = {name: load_build(folder / name).manifest.build_id for name in networks}
     told = NetworksManifest(networks=builds).model_dump(mode="json")
-    (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
+    (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def _networks_in(manifest: str) -> dict[str, str]:
@@ -234,12 +234,16 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (MANIFEST, REPORT))
     digests = {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
     whole = manifest.model_copy(update={"sha256": digests})
-    (folder / MANIFEST).write_text(json.dumps(whole.model_dump(mode="json"), indent=1) + "\n")
+    (folder / MANIFEST).write_text(
+        json.dumps(whole.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8", newline="\n"
+    )
 
 
 def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
     """Keep what `Build.spans` tells."""
-    (folder / SPANS).write_text(json.dumps({str(pe): list(each) for pe, each in sorted(spans.items())}) + "\n")
+    (folder / SPANS).write_text(
+        json.dumps({str(pe): list(each) for pe, each in sorted(spans.items())}) + "\n", encoding="utf-8", newline="\n"
+    )
 
 
 @contextmanager

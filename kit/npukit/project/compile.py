@@ -144,7 +144,7 @@ class _Build:
         if not asked.members:
             return NOTHING
         source = self.scratch / "layouts.c"
-        source.write_text(asked.as_c())
+        source.write_text(asked.as_c(), encoding="utf-8", newline="\n")
         includes = self.project.include_folders()
         output = source.with_suffix(".o")
         command = self.toolchain.compile_command(

@@ -106,7 +106,7 @@ class RenodeMachine:
 
     def _complaint(self) -> str:
         """The complaint in Renode's log, in one line."""
-        text = self._log.read_text(errors="replace")
+        text = self._log.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines()]
         for number, line in enumerate(lines):
             if line.startswith(("There was an error", "Errors during", "[ERROR] FATAL")):

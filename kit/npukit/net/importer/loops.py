@@ -116,7 +116,7 @@ def save_kernels(kernels: Mapping[str, Kernel], folder: Path) -> None:
     """No file if there are none."""
     if kernels:
         told = {key: asdict(kernel) for key, kernel in sorted(kernels.items())}
-        (folder / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8")
+        (folder / FILE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")
 
 
 def load_kernels(folder: Path) -> dict[str, Kernel]:

@@ -324,7 +324,7 @@ def _as_uint8(walk: Walk, view: View) -> View:
 
 def _bind(walk: Walk, binding: Any) -> None:
     walk.definitions[binding.var] = binding.value
-    walk.named[binding.value] = title_of(binding.var, walk.titles)
+    walk.named[binding.value] = walk.assembly.title = title_of(binding.var, walk.titles)
     try:
         walk.assembly.title = walk.title(binding.value)
         if callee(binding.value) == "quantize":
@@ -346,11 +346,11 @@ def _bind(walk: Walk, binding: Any) -> None:
 
 
 def _describe(walk: Walk, binding: Any) -> str:
-    """The model and the op of a binding, past quantize, by the name of its result."""
+    """The model and the op of a binding, past quantize, by the name of its layer or of its result."""
     expression = binding.value
     if callee(expression) == "quantize":
         expression = resolve(expression.args[0], walk.definitions)
-    return f"{walk.assembly.name}: op {callee(expression) or 'quantize'} ({binding.var.name})"
+    return f"{walk.assembly.name}: op {callee(expression) or 'quantize'} ({walk.assembly.title or binding.var.name})"
 
 
 def _casts_index(walk: Walk, value: Any) -> bool:

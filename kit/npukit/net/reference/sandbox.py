@@ -104,7 +104,7 @@ def _compiled(sources: tuple[str, ...], math: bool) -> bytes:
     functions += ["void call(int32_t function, void *const *given)\n{\n    switch (function) {"]
     functions += [_case(index, source) for index, source in enumerate(sources)] + ["    }\n}\n"]
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
-        (Path(scratch) / "functions.c").write_text(head + "\n".join(functions), encoding="utf-8")
+        (Path(scratch) / "functions.c").write_text(head + "\n".join(functions), encoding="utf-8", newline="\n")
         objects = map(str, sorted(libm.glob("*.c"))) if math else ()
         _compile(["-Wl,--export=call", f"-I{libm}", "functions.c", *objects, "-o", "functions.wasm"], scratch)
         return (Path(scratch) / "functions.wasm").read_bytes()

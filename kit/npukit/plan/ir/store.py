@@ -14,7 +14,7 @@ MOST_BYTES = 64 << 20
 
 
 def save_plan(plan: Plan, path: Path) -> None:
-    path.write_text(print_plan(plan), encoding="utf-8")
+    path.write_text(print_plan(plan), encoding="utf-8", newline="\n")
 
 
 def load_plan(path: Path) -> Plan:
