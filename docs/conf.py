@@ -30,7 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             "docs/mesh",
             "docs/mapping",
         ),
-        *("docs/tuning", "docs/troubleshooting", "examples/digits/README"),
+        *("docs/tuning", "docs/troubleshooting", "docs/platforms", "examples/digits/README"),
     ),
     "Boards": (
         *("docs/boards", "docs/flash", "docs/farm", "docs/emulators", "docs/renode", "docs/protocol"),

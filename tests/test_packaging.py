@@ -107,6 +107,12 @@ def name_of(requirement: str) -> str:
     return re.split(r"[=<>\[]", requirement)[0]
 
 
+def test_the_page_of_platforms_has_the_versions_that_ci_tests() -> None:
+    rows = re.findall(r"^\| ([\w-]+) \| (\d[\w.]+) \|", (CHECKOUT / "docs/platforms.md").read_text(), re.MULTILINE)
+    assert len(rows) > 8
+    assert {f"{name}=={version}" for name, version in rows} <= {*(CHECKOUT / ".ci/versions.txt").read_text().split()}
+
+
 def test_ci_tests_versions_that_are_allowed() -> None:
     """Every dependency is locked for CI, and at a version within the bounds of pyproject.toml."""
     lines = (CHECKOUT / ".ci" / "versions.txt").read_text().splitlines()
