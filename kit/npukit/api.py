@@ -191,8 +191,13 @@ def validate_networks(
 ) -> dict[str, Validation]:
     """Validate each network of a folder as `validate` does, while all others run too."""
     from npukit.measure.coresident import validate_coresident
+    from npukit.report.page import keep_results
 
-    return validate_coresident(load_networks(folder), on, cases, progress or Silent())
+    builds, shown = load_networks(folder), progress or Silent()
+    found = validate_coresident(builds, on, cases, shown)
+    for name, each in found.items():
+        keep_results(builds[name], shown, validation=each.to_json())
+    return found
 
 
 def bench_networks(
@@ -200,8 +205,13 @@ def bench_networks(
 ) -> dict[str, CoresidentBench]:
     """Measure each network of a folder alone, and all of them at the same time."""
     from npukit.measure.coresident import bench_coresident
+    from npukit.report.page import keep_bench
 
-    return bench_coresident(load_networks(folder), on, frames, progress or Silent())
+    builds, shown = load_networks(folder), progress or Silent()
+    found = bench_coresident(builds, on, frames, shown)
+    for name, each in found.items():
+        keep_bench(builds[name], each.alone, shown)
+    return found
 
 
 def validate(
@@ -220,19 +230,22 @@ def validate(
     `inputs` are an npz file, its arrays by name, or the array of the first input: cases along the first axis. Of a
     network with states every case begins anew, and may have frames of its own along a second axis; with `stream` the
     cases are the frames of one sequence. With `faults`, a plan of them (docs/emulators.md), things go wrong meanwhile.
-    The built-in emulator is strict here: it faults on reading memory that was never written.
+    The built-in emulator is strict here: it faults on reading memory that was never written. The build's report has
+    what was found.
     """
     from npukit.measure.memory import check_memory
     from npukit.measure.target import Emulation, open_target
     from npukit.measure.validate import validate as compare
+    from npukit.report.page import keep_results
 
-    built = load(folder)
+    built, shown = load(folder), progress or Silent()
     net = built.net()
     chosen = _cases(built, net, inputs, expect, cases, stream=stream)
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults))) as target:
-        found = compare(target, net, built.plan(), chosen, progress or Silent())
+        found = compare(target, net, built.plan(), chosen, shown)
         check_memory(target.session, built)
-        return found
+    keep_results(built, shown, validation=found.to_json())
+    return found
 
 
 def run(
@@ -277,14 +290,16 @@ def bench(
 ) -> Bench:
     """Measure frames on the target: cycles and instructions, whole and layer by layer. Their outputs must be right.
 
-    `inputs` and `stream` as for `validate`, where noise is not what frames of an op with branches are measured on.
+    `inputs` and `stream` as for `validate`, where noise is not what frames of an op with branches are measured on. The
+    build's report has what was measured.
     """
     from npukit.measure.bench import bench as measure
     from npukit.measure.cases import expecting
     from npukit.measure.target import open_target
     from npukit.measure.trace import timeline_of
+    from npukit.report.page import keep_bench
 
-    built = load(folder)
+    built, shown = load(folder), progress or Silent()
     net, plan = built.net(), built.plan()
     count, clock = None if inputs is None else max(frames, 2), built.board.core.clock_hz
     cases = _cases(built, net, inputs, None, count, stream=stream)
@@ -292,7 +307,9 @@ def bench(
     with open_target(built, on) as target:
         one_chip = plan.frames_of_all == plan.frames
         seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None
-        return measure(target, net, plan, cases, clock, frames, progress or Silent(), seen)
+        measured = measure(target, net, plan, cases, clock, frames, shown, seen)
+    keep_bench(built, measured, shown)
+    return measured
 
 
 def trace(

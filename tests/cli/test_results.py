@@ -16,14 +16,10 @@ EQUAL = Validation("emulator", 2, True, (), 18, 200)
 UNEQUAL = Validation("emulator", 2, False, (Mismatch(1, "scores", 0, (0, 7), 12, 13),), 18)
 
 
-@pytest.fixture
-def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What goes into the report."""
-    told: list[dict] = []
+@pytest.fixture(autouse=True)
+def _any_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.api.load", lambda folder, modified: SimpleNamespace(modified=None))
     monkeypatch.setattr("npukit.api.load_networks", lambda folder, modified: {})
-    monkeypatch.setattr("npukit.report.page.write_report", lambda build, **results: told.append(results))
-    return told
 
 
 def validate(found: Validation, monkeypatch: pytest.MonkeyPatch, *arguments: str):
@@ -31,41 +27,35 @@ def validate(found: Validation, monkeypatch: pytest.MonkeyPatch, *arguments: str
     return CliRunner().invoke(app, ["validate", "out", *arguments])
 
 
-def test_equal_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+def test_equal_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     done = validate(EQUAL, monkeypatch)
     assert done.exit_code == 0
     assert (
         done.stdout
         == "2 cases on emulator, deployed and observed: equal bit for bit (18 layers in 200 tiles checked)\n"
     )
-    assert reported == [{"validation": EQUAL.to_json()}]
 
 
-def test_a_mismatch_exits_with_3_and_names_the_first(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+def test_a_mismatch_exits_with_3_and_names_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     done = validate(UNEQUAL, monkeypatch)
     assert done.exit_code == 3
     assert done.stderr.startswith("error: case 1, PE 0, observed frame: scores[0, 7] is 12, the reference says 13\n")
-    assert reported == [{"validation": UNEQUAL.to_json()}]
 
 
-def test_a_mismatch_is_json_too(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+def test_a_mismatch_is_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
     done = validate(UNEQUAL, monkeypatch, "--json")
     assert done.exit_code == 3
     assert json.loads(done.stdout)["mismatches"][0]["tensor"] == "scores"
-    assert reported
 
 
-def test_a_layer_of_which_only_the_digest_differs_is_named(
-    monkeypatch: pytest.MonkeyPatch, reported: list[dict]
-) -> None:
+def test_a_layer_of_which_only_the_digest_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = Validation("emulator", 1, True, (Mismatch(0, "stem", 3, (), 1, 2, "[0:4]"),), 9)
     done = validate(layer, monkeypatch)
     assert done.exit_code == 3
     assert "PE 3, observed frame: the CRC-32 of stem[0:4]" in done.stderr
-    assert reported
 
 
-def test_two_paths_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+def test_two_paths_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Mismatch(1, "scores", 0, (0, 7), 12, 13, path=DEPLOYED)
     done = validate(Validation("emulator", 2, False, (wrong,), 18, paths_equal=False), monkeypatch)
     assert done.exit_code == 3
@@ -73,10 +63,9 @@ def test_two_paths_that_differ_are_said_to(monkeypatch: pytest.MonkeyPatch, repo
         "error: the deployed and the observed path of this build differ:"
         " case 1, PE 0, deployed frame: scores[0, 7] is 12, the reference says 13\n"
     )
-    assert reported
 
 
-def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch, reported: list[dict]) -> None:
+def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict = {}
     monkeypatch.setattr("npukit.api.validate", lambda folder, **options: asked.update(options) or EQUAL)
     CliRunner().invoke(
@@ -91,4 +80,3 @@ def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch, reported: list[d
         "faults": None,
         "stream": False,
     }
-    assert reported

@@ -16,6 +16,7 @@ from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.board.board import load_board
+from npukit.cli.terminal import Terminal
 from npukit.display import of_kilobytes
 from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
@@ -24,7 +25,7 @@ from npukit.project.build_folder import Build
 from npukit.report.gantt import MOST_ROWS, gantt
 from npukit.report.layers import in_short
 from npukit.report.mesh import mesh_picture
-from npukit.report.page import render, write_report
+from npukit.report.page import keep_results, render, write_report
 from npukit.report.sram import sram_maps
 
 PES = 4
@@ -191,17 +192,22 @@ def test_a_browser_shows_it_without_complaint(measured: tuple[Build, Bench], tmp
 def test_a_report_in_a_folder_of_somebody_else_is_not_a_fault(
     measured: tuple[Build, Bench], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from npukit.cli.summary import keep_in_report
-    from npukit.cli.terminal import Terminal
-
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    keep_in_report(Terminal(as_json=False, verbosity=0), measured[0], validation={})
+    keep_results(measured[0], Terminal(as_json=False, verbosity=0), validation={})
     said = capsys.readouterr().err
     assert "the report stays as it was: cannot write to" in said
     assert "Permission denied" in said
+
+
+def test_the_report_has_what_python_found(tmp_path: Path) -> None:
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=PES)
+    api.validate(built, cases=1)
+    api.bench(built, frames=1)
+    assert json.loads((built.folder / "results.json").read_text()).keys() == {"validation", "bench", "gantt"}
+    assert "One frame, PE by PE" in (built.folder / "report.html").read_text()
 
 
 def test_results_join_what_is_known(measured: tuple[Build, Bench]) -> None:

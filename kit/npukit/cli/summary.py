@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
@@ -121,18 +120,3 @@ def show_modified(terminal: Terminal, *builds: Build) -> None:
 def told_of(build: Build) -> dict[str, Any]:
     """The same for a verb's JSON."""
     return {} if build.modified is None else {"modified": list(build.modified)}
-
-
-def keep_in_report(terminal: Terminal, build: Build, **results: dict[str, Any]) -> Path | None:
-    """Add results to the build's report, unless they are another firmware's, or its folder may not be written to."""
-    from npukit.errors import NpukitError
-    from npukit.report.page import write_report
-
-    if build.modified:
-        terminal.note("the report stays as it was: it is about the build as npukit made it")
-        return None
-    try:
-        return write_report(build, **results)
-    except NpukitError as error:
-        terminal.note(f"the report stays as it was: {error.message}")
-        return None

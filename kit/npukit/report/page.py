@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,15 @@ from jinja2 import UndefinedError
 from npukit import __version__
 from npukit.board.board import Board
 from npukit.display import milliseconds, of_kilobytes
+from npukit.errors import NpukitError
+from npukit.measure.bench import Bench
 from npukit.measure.energy import FrameEnergy
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import RegionUse, regions_of
+from npukit.progress import Progress
 from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
+from npukit.report.gantt import gantt
 from npukit.report.layers import adds_up, in_short, layer_rows, time_note
 from npukit.report.mesh import MeshPicture, mesh_picture
 from npukit.report.sram import sram_maps
@@ -62,6 +66,23 @@ def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str,
     write_file(build.folder / RESULTS, json.dumps(known, indent=1) + "\n")
     write_file(build.folder / REPORT, page)
     return build.folder / REPORT
+
+
+def keep_results(build: Build, progress: Progress, **results: dict[str, Any]) -> None:
+    """Add results to the build's report, unless they are another firmware's, or its folder may not be written to."""
+    if build.modified:
+        progress.stage("the report stays as it was: it is about the build as npukit made it")
+        return
+    try:
+        write_report(build, **results)
+    except NpukitError as error:
+        progress.stage(f"the report stays as it was: {error.message}")
+
+
+def keep_bench(build: Build, measured: Bench, progress: Progress) -> None:
+    """Add what was measured to the build's report, with the chart of a frame if it was seen."""
+    chart = {"gantt": asdict(gantt(measured.timeline))} if measured.timeline else {}
+    keep_results(build, progress, bench=measured.to_json(), **chart)
 
 
 def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | None = None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import BoardKey, BuildFolder, Inputs, Modified, Network, On, Stream, Tracker, verb
-from npukit.cli.summary import keep_in_report, of_frame, show_modified, told_of
+from npukit.cli.summary import of_frame, show_modified, told_of
 from npukit.cli.terminal import Terminal
 from npukit.display import IN_MODEL, in_model, milliseconds
 
@@ -46,6 +45,7 @@ def bench(
     A wrong output is an error, as it is of `validate`.
     """
     from npukit import api
+    from npukit.project.build_folder import REPORT
 
     build = chosen_network(build, network)
     if networks := api.load_networks(build, modified=modified):
@@ -66,8 +66,8 @@ def bench(
     _show(terminal, measured, built.manifest.summary["frames"])
     if old:
         _show_comparison(terminal, old, measured)
-    if page := keep_in_report(terminal, built, **_results(measured)):
-        terminal.note(f"report: {page}")
+    if not built.modified:
+        terminal.note(f"report: {built.folder / REPORT}")
 
 
 def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | None, frames: int) -> None:
@@ -79,8 +79,6 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
     terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
     headings = ("network", ">cycles a frame", ">between frames", ">all at once", ">instructions", ">MACs a cycle")
     terminal.table(headings, [_network_row(name, each) for name, each in measured.items()])
-    for name, each in measured.items():
-        keep_in_report(terminal, builds[name], **_results(each.alone))
 
 
 def _network_row(name: str, measured: CoresidentBench) -> tuple[str, ...]:
@@ -179,13 +177,6 @@ def _load_old(path: Path | None) -> dict[str, Any] | None:
     from npukit.measure.compare import load_bench
 
     return load_bench(path) if path else None
-
-
-def _results(measured: Bench) -> dict[str, dict[str, Any]]:
-    from npukit.report.gantt import gantt
-
-    drawn = {"gantt": asdict(gantt(measured.timeline))} if measured.timeline else {}
-    return {"bench": measured.to_json(), **drawn}
 
 
 def _show_comparison(terminal: Terminal, old: dict[str, Any], measured: Bench) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import BuildFolder, Faults, Inputs, Modified, Network, On, Stream, verb
-from npukit.cli.summary import keep_in_report, show_modified, told_of
+from npukit.cli.summary import show_modified, told_of
 from npukit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ def validate(
         built, on=on, inputs=inputs, expect=expect, cases=cases, stream=stream, faults=faults, progress=terminal
     )
     terminal.result({**found.to_json(), **told_of(built)})
-    keep_in_report(terminal, built, validation=found.to_json())
     _show(terminal, found)
     if found.accuracy is not None:
         terminal.print(f"{found.accuracy:.1%} of the labels are right")
@@ -63,7 +62,6 @@ def _validate_networks(builds: Mapping[str, Build], on: str | None, cases: int |
     told = {name: {"name": name, **each.to_json()} for name, each in found.items()}
     terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
     for name, each in found.items():
-        keep_in_report(terminal, builds[name], validation=each.to_json())
         _show(terminal, each, f"network {name}: ")
 
 
