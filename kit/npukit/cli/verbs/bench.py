@@ -144,10 +144,11 @@ def _summary(measured: Bench) -> str:
     instructions = f"{measured.instructions:,} instructions"
     if measured.latency_cycles is None or measured.interval_cycles is None:
         return f"{instructions} a frame on {measured.engine}, which counts no cycles"
+    counted = f" {instructions};" if measured.instructions else ""  # boards may not count them
     time = milliseconds(measured.latency_cycles, measured.clock_hz)
     return (
         f"{measured.latency_cycles:,} cycles a frame ({time} at {measured.clock_hz / 1e6:g} MHz, on"
-        f" {measured.engine}), {measured.interval_cycles:,} between frames; {instructions};"
+        f" {measured.engine}), {measured.interval_cycles:,} between frames;{counted}"
         f" {measured.macs_per_cycle:g} MACs a cycle{_utilisation(measured)}"
     )
 
@@ -165,7 +166,7 @@ def _show_energy(terminal: Terminal, measured: Bench) -> None:
 def _row(layer: LayerCost) -> tuple[str, ...]:
     cycles, predicted = layer.cycles, layer.predicted_cycles
     change = _percent(cycles / predicted - 1) if cycles and predicted else ""
-    return *_named(layer), _number(cycles), _number(predicted), change, _number(layer.instructions)
+    return *_named(layer), _number(cycles), _number(predicted), change, _number(layer.instructions or None)
 
 
 def _named(layer: LayerCost) -> tuple[str, str, str]:
