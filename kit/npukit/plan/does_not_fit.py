@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from npukit.accel.engines import AS_ASKED, with_core
 from npukit.board.board import Board, known_boards
@@ -32,21 +32,10 @@ COUNTS = 10
 """Commands, descriptors and table are told if they are this part of the constants."""
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """Something to try, and what came of it when the planner tried it."""
-
-    what: str
-    effect: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.effect}"
-
-
 def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
     """DoesNotFit if the memory of any PE is too small for the plan."""
     if missing_bytes(problem.board, plan):
-        raise DoesNotFit(_fault(problem, plan), tries=list(map(str, _remedies(problem, plan))))
+        raise DoesNotFit(_fault(problem, plan), tries=list(_remedies(problem, plan)))
 
 
 def refuse_what_cannot_fit(problem: Problem) -> None:
@@ -56,11 +45,11 @@ def refuse_what_cannot_fit(problem: Problem) -> None:
     pes = max(len(problem.order), len(pes_to_use(board, None)))
     room = pes * _room_for_tensors(board)
     if board.noc and held > room:
-        small = Remedy("a smaller network, or a board with more memory", f"{held - room:,} bytes")
+        smaller = f"a smaller network, or a board with more memory: {held - room:,} bytes"
         raise DoesNotFit(
             f"{problem.net.name} has tensors of {held:,} bytes once {problem.graph.ops[index].name} is done, "
             f"all {pes} PEs of {board.name} room for {room:,}",
-            tries=list(map(str, [*_larger_mesh(problem), *_accelerated(problem), *_other_board(problem), small])),
+            tries=[*_larger_mesh(problem), *_accelerated(problem), *_other_board(problem), smaller],
         )
 
 
@@ -121,50 +110,49 @@ def _largest_buffer(net: Net, pe: PePlan) -> str:
     return f"{largest.name}, {largest.bytes:,}, for {', '.join(consumers) or 'the output'}"
 
 
-def _remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
-    return (
-        *_more_pes(problem, plan),
-        *_streams(problem, plan),
-        *_accelerated(problem),
-        *_larger_mesh(problem),
-        *_other_board(problem),
-        Remedy("a smaller network, or a board with more memory a PE", f"{missing_bytes(problem.board, plan):,} bytes"),
-    )
+def _remedies(problem: Problem, plan: Plan) -> Iterator[str]:
+    """Things to try, each with what came of it if the planner has tried it."""
+    yield from _more_pes(problem, plan)
+    yield from _streams(problem, plan)
+    yield from _accelerated(problem)
+    yield from _larger_mesh(problem)
+    yield from _other_board(problem)
+    yield f"a smaller network, or a board with more memory a PE: {missing_bytes(problem.board, plan):,} bytes"
 
 
-def _more_pes(problem: Problem, plan: Plan) -> Iterator[Remedy]:
+def _more_pes(problem: Problem, plan: Plan) -> Iterator[str]:
     """A remedy by PEs of the board that were not allowed, or why they would not help."""
     without_limit = problem.on(pes_to_use(problem.board, None))
     stuck = _too_large_for_any_pe(problem.graph, problem.board)
     if stuck:
-        yield Remedy("more PEs would not help", stuck)
+        yield f"more PEs would not help: {stuck}"
     elif len(without_limit.order) > len(problem.order):
         larger = more_pes(without_limit, len(plan.pes))
         if len(larger.pes) > len(plan.pes):
-            yield Remedy(f"more PEs: --pes {len(larger.pes)}", _effect(problem.board, larger))
+            yield f"more PEs: --pes {len(larger.pes)}: {_effect(problem.board, larger)}"
         elif any(op.engine == CORE and not cuttable_axes(problem.net, op) for op in problem.graph.ops):
-            yield Remedy("--plan FILE (docs/mapping.md): PEs for ops of the core", "npukit has them all on one")
+            yield "--plan FILE (docs/mapping.md): PEs for ops of the core: npukit has them all on one"
         else:
-            yield Remedy("more PEs do not help", _effect(problem.board, larger))
+            yield f"more PEs do not help: {_effect(problem.board, larger)}"
 
 
-def _accelerated(problem: Problem) -> Iterator[Remedy]:
+def _accelerated(problem: Problem) -> Iterator[str]:
     """A remedy where the user left the accelerators out."""
     if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
-        yield Remedy(f"without {AS_ASKED}", "an accelerator's ops are cut, and their constants streamed")
+        yield f"without {AS_ASKED}: an accelerator's ops are cut, and their constants streamed"
 
 
-def _larger_mesh(problem: Problem) -> Iterator[Remedy]:
+def _larger_mesh(problem: Problem) -> Iterator[str]:
     """The smallest mesh of more PEs that has room for the tensors between any two ops."""
     board, (_, held) = problem.board, _most_between_ops(problem)
     larger = [each for each in known_boards() if each.noc and each.pe_count > board.pe_count]
     for mesh in sorted(larger, key=lambda each: each.pe_count) if board.noc else ():
         if held <= mesh.pe_count * _room_for_tensors(mesh):
-            yield Remedy(f"--board {mesh.name}", f"{mesh.pe_count} PEs instead of {board.pe_count}")
+            yield f"--board {mesh.name}: {mesh.pe_count} PEs instead of {board.pe_count}"
             break
 
 
-def _other_board(problem: Problem) -> Iterator[Remedy]:
+def _other_board(problem: Problem) -> Iterator[str]:
     """The board of one PE with the least memory that holds the network on its core."""
     ops = tuple(part.placed(CORE) for op in problem.net.ops for part in op.parts)
     graph = Graph(problem.net.with_ops(ops))
@@ -172,7 +160,7 @@ def _other_board(problem: Problem) -> Iterator[Remedy]:
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
         plan = resident_plan(Problem(graph, board, with_core({}, board.core.type)))
         if not missing_bytes(board, plan):
-            yield Remedy(f"--board {board.name}", f"fits, {plan.pes[0].memory.free:,} bytes of its memory are left")
+            yield f"--board {board.name}: fits, {plan.pes[0].memory.free:,} bytes of its memory are left"
             break
 
 
@@ -189,7 +177,7 @@ def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
     return ""
 
 
-def _streams(problem: Problem, plan: Plan) -> Iterator[Remedy]:
+def _streams(problem: Problem, plan: Plan) -> Iterator[str]:
     """A remedy by streaming as many constants as can be, which has been tried if the board has a DRAM."""
     pes = [pe.pe for pe in plan.pes]
     if problem.board.noc is None or plan.streams:
@@ -197,7 +185,7 @@ def _streams(problem: Problem, plan: Plan) -> Iterator[Remedy]:
     assignment = LatencySearch(problem.on(pes), QUICK).best(0.0)
     streamed = most_streamed(problem, Batch((assignment,)))
     if streamed:
-        yield Remedy("constants from DRAM: npukit streams them by itself", _effect(problem.board, streamed))
+        yield f"constants from DRAM: npukit streams them by itself: {_effect(problem.board, streamed)}"
 
 
 def _effect(board: Board, plan: Plan) -> str:

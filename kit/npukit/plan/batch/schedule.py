@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate, product
+from itertools import product
 
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
@@ -231,12 +231,9 @@ def _calm_from(graph: Graph) -> int:
 
 def _live_bytes(graph: Graph) -> list[int]:
     """The bytes of the whole tensors that each op reads, makes, or leaves for later."""
-    changes = [0] * (len(graph.ops) + 1)
-    made = [*((0, name) for name in graph.net.inputs), *((index, op.output) for index, op in enumerate(graph.ops))]
-    for index, name in made:
-        changes[index] += graph.net.tensor(name).bytes
-        changes[max(graph.consumers[name], default=index) + 1] -= graph.net.tensor(name).bytes
-    return list(accumulate(changes[:-1]))
+    left = [graph.net.begins, *graph.live_after()]
+    live = ({*before, *graph.sources(op), op.output} for before, op in zip(left, graph.ops, strict=False))
+    return [sum(graph.net.tensor(name).bytes for name in names) for names in live]
 
 
 def _deferred_from(problem: Problem, wanted: Batch) -> int:

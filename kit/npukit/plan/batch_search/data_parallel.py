@@ -41,9 +41,7 @@ SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 PRICE = 0.06
 """Cycles a byte of constants costs."""
 
-SMALL_TILES, MORE_TILES, LARGE_TILES = (
-    StreamWeights(tile_bytes=size << 10, tiles=tiles) for size, tiles in ((9, 2), (9, 3), (17, 2))
-)
+SMALL_TILES, LARGE_TILES = (StreamWeights(tile_bytes=size << 10, tiles=2) for size in (9, 17))
 """Weight tiles, those first that leave most memory."""
 
 COMPARED = 2
@@ -57,15 +55,9 @@ HEAVY_MOVES = 3.0
 """Times what they are estimated to cost that moving data weighs in another search for the best sizes: while all groups
 work, what is on its way takes longer."""
 
-OTHER_WAYS = (
-    replace(MORE_TILES, room=0),
-    replace(LARGE_TILES, room=0),
-    replace(SMALL_TILES, room=0, prefetch_distance=2),
-    SMALL_TILES,
-    MORE_TILES,
-)
-"""Other weight tiles of the best groups, tried besides: larger ones; as large as there is room, which they take longer;
-small everywhere, which leaves room for more micro-batches."""
+OTHER_WAYS = (replace(LARGE_TILES, room=0), replace(SMALL_TILES, room=0, prefetch_distance=2), SMALL_TILES)
+"""Other weight tiles of the best groups, tried besides: larger ones, best for ResNets; tiles that come two ops before
+they are used, for MobileNetV2; small ones everywhere, which leaves room for more micro-batches, for MobileNetV1."""
 
 WORSE = 3
 """Sizes one after the other that are no better than the best before: larger ones are not tried."""
