@@ -59,6 +59,14 @@ def add(height: int, width: int, channels: int) -> Net:
     return Net("one", ("a", "b"), ("y",), (op,), {t.name: t for t in tensors})
 
 
+def add_constant(shape: tuple[int, ...], *, first: bool = False) -> Net:
+    """A sum with a constant, which may be the first operand."""
+    op = Op("sum", Add((-100, 90)), ("c", "a") if first else ("a", "c"), ("y",))
+    tensors = [Tensor(n, shape, "int8", q) for n, q in (("a", ACTIVATION), ("c", OUTPUT), ("y", OUTPUT))]
+    values = np.random.default_rng(3).integers(-128, 128, shape).astype(np.int8)
+    return Net("one", ("a",), ("y",), (op,), {t.name: t for t in tensors}, {"c": values})
+
+
 def pool(height: int, width: int, channels: int, *, output: Quantization = ACTIVATION) -> Net:
     op = Op("pool", AveragePool((height, width)), ("x",), ("y",))
     tensors = [

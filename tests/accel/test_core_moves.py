@@ -31,7 +31,7 @@ from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.progress import Silent
 from npukit.project.compile import build_images
-from npukit.project.images.image import Image
+from npukit.project.manifest import image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import find_toolchain
 
@@ -72,7 +72,7 @@ def run(net: Net, planned: Planned, folder: Path, compiler: str, inputs: np.ndar
     sources = generate(net, planned.plan, BOARD, planned.engines, bytes.fromhex(BUILD_ID))
     project = render_project(sources, BOARD, About(net.name, BUILD_ID), folder / "project")
     images = build_images(project, find_toolchain(compiler), folder / "images")
-    emulator = Emulator(BOARD, [Image(image.elf, image.pes) for image in images])
+    emulator = Emulator(BOARD, [image_record(image, folder).image(folder) for image in images])
     with emulator, Session(emulator, bytes.fromhex(BUILD_ID)) as session:
         target, cases = Target("emulator", session, BOARD), _cases(net, inputs)
         found = validate(target, net, planned.plan, cases, Silent())

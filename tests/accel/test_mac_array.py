@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.nets import OUTPUT, add, conv, dense, depthwise, pool
+from accel.nets import OUTPUT, add, add_constant, conv, dense, depthwise, pool
+from accel.test_core_moves import cut, run
+from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Address, Commands, Operand, Tile
 from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.accel.mac_array.cycles import Figures
@@ -16,12 +21,18 @@ from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.plugin import COMMAND_BYTES, MacArray
 from npukit.board.board import load_board
 from npukit.net.box import Box
+from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.requantize import multiply_by_quantized_multiplier
+from npukit.plan.core_plan import plan_around
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
 
-SLOT = load_board("pe-mesh").accelerator[0]
+BOARD = load_board("pe-mesh")
+SLOT = BOARD.accelerator[0]
 ARRAY = MacArray(SLOT)
 NETS = [conv(8, 8, 16, 16), conv(5, 7, 3, 20, 1), depthwise(6, 6, 24), dense(40, 12), add(4, 4, 16), pool(5, 5, 32)]
+NETS += [add_constant((1, 3, 5, 7)), add_constant((6, 9), first=True)]
 
 
 def whole(net: Net, name: str) -> Operand:
@@ -106,3 +117,24 @@ def test_settled_channels_give_what_the_raw_ones_gave(seed: int, bias: int) -> N
         results.append(np.clip(scaled - 7, -128, 127))
     assert (results[0] == results[1]).all()
     assert settled.bits <= raw.bits
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("shape", [(1, 5, 6, 7), (1, 12, 33), (40,)])
+def test_a_constant_is_added_wherever_it_stands(
+    shape: tuple[int, ...], pes: int, tmp_path: Path, *, first: bool
+) -> None:
+    """Position embeddings: each tile holds its part of the constant."""
+    net = check_net(add_constant(shape, first=first))
+    net = net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
+    assert run(net, planned, tmp_path, "gcc").layers
+
+
+def test_a_constant_that_is_broadcast_stays_on_the_core() -> None:
+    net = add_constant((1, 3, 5, 7))
+    narrow = {"c": net.constants["c"][:, :1, :1]}
+    tensors = {**net.tensors, "c": replace(net.tensors["c"], shape=(1, 1, 1, 7))}
+    refused = ARRAY.refusal(replace(net, constants=narrow, tensors=tensors), net.ops[0])
+    assert refused == "shapes (1, 3, 5, 7) and (1, 1, 1, 7) differ"

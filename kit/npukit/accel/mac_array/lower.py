@@ -115,8 +115,8 @@ def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) 
 
 
 def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
-    symbol = f"{tile.name}_addition"
-    second = tile.inputs[1]
+    symbol, first = f"{tile.name}_addition", next(tile.net.activations(tile.op))
+    second, held = _second(tile)
     fields: Fields = (
         ("kind", "MAC_ARRAY_ADD"),
         *_operands(tile),
@@ -126,9 +126,21 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
         ("parameters", Address(symbol)),
         *_output_stage(tile),
     )
-    words = addition_block(tile.net, tile.op, first=tile.op.inputs[0])
+    words = addition_block(tile.net, tile.op, first)
     constants = ConstantArray(symbol, words, 4, "how the two operands are rescaled")
-    return Lowered((constants,), Commands((Struct(fields),)))
+    return Lowered((*held, constants), Commands((Struct(fields),)))
+
+
+def _second(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
+    """The second operand of an addition; a constant one as the part of it that the tile needs."""
+    if len(tile.inputs) > 1:
+        return tile.inputs[1], ()
+    symbol, box, plane = f"{tile.name}_operand", tile.output.box, Plane.of(tile.output.box)
+    name = next(each for each in tile.op.inputs if each in tile.net.constants)
+    part = tile.net.constants[name][tuple(map(slice, box.start, box.stop))]
+    strides = plane.width * plane.channels, plane.channels
+    held = ConstantArray(symbol, np.ascontiguousarray(part), 1, "a constant operand")
+    return Operand(tile.net.tensor(name), box, Address(symbol), *strides), (held,)
 
 
 def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:

@@ -64,7 +64,7 @@ class MacArray:
             return Cost(products.cycles, products.parameter_bytes + products.count * COMMAND_BYTES)
         constants = self._constant_bytes(net, op, plane) + COMMAND_BYTES
         cycles, form = cycles_of(net, op, plane, self.figures), self._form(net, op, plane)
-        return Cost(cycles, constants, constants_key=form, aliases=_added(op))
+        return Cost(cycles, constants, constants_key=form, aliases=_added(net, op))
 
     def lower(self, tile: Tile) -> Lowered:
         return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))
@@ -97,7 +97,8 @@ class MacArray:
 
     def _constant_bytes_of(self, net: Net, op: Op, plane: Plane) -> int:
         if op.kind == "add":
-            return ADDITION_BYTES
+            held = any(name in net.constants for name in op.inputs)
+            return ADDITION_BYTES + held * plane.pixels * plane.channels
         if op.kind in ("average_pool", "max_pool"):
             return 0
         depth, block = self._filter_form(net, op, plane)
@@ -112,8 +113,8 @@ class MacArray:
         return depth, self.figures.lanes if along_pixels(self.figures, plane, depth) else self.figures.width
 
 
-def _added(op: Op) -> tuple[int, ...]:
-    """Inputs that go into the output element upon element: both of an addition, or what a convolution adds."""
+def _added(net: Net, op: Op) -> tuple[int, ...]:
+    """Inputs that go into the output element upon element: those of an addition, or what a convolution adds."""
     if op.kind == "add":
-        return (0, 1)
+        return tuple(range(len(list(net.activations(op)))))
     return (1,) if op.parts[-1].kind == "add" else ()

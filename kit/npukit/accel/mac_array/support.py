@@ -21,6 +21,8 @@ def refusal(net: Net, op: Op, figures: Figures) -> str | None:
     reason = next(filter(None, (_refusal(net, part, figures) for part in op.parts)), None)
     if reason or len(op.parts) == 1:
         return reason
+    if any(name in net.constants for name in op.parts[1].inputs):
+        return "what is added to its results is constant"
     main = op.parts[0]
     in_parts = isinstance(main.attributes, Conv2d | Dense) and parts_for(net, main, figures)
     return "the core requantises its sums, so that the array cannot add to them" if in_parts else None
@@ -99,9 +101,9 @@ def _two_activations(net: Net, op: Op, _: Figures) -> str | None:
 
 
 def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
-    shapes = [net.tensor(name).shape for name in op.inputs]
-    if any(name in net.constants for name in op.inputs):
-        return "one operand is constant"
+    shapes, constants = [net.tensor(name).shape for name in op.inputs], [n for n in op.inputs if n in net.constants]
+    if any(net.tensor(name).dtype != "int8" for name in constants):
+        return "one operand is a constant that is not int8"
     return None if shapes[0] == shapes[1] else f"shapes {shapes[0]} and {shapes[1]} differ"
 
 
