@@ -50,7 +50,6 @@ from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.search.objectives import SMALL_MESH
 from npukit.plan.search.tuned_choices import Advice, advice_for
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_to_use
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.user_mapping import with_sums
 from npukit.progress import Progress
@@ -247,7 +246,7 @@ def _planned_net(board: Board, prepared: Prepared, options: Options, progress: P
 def _or_in_sums(compiled: Compiled, work: Work) -> Compiled:
     """The better of this plan and one with partial sums, where there are ops for which they may be worth it."""
     prepared, options, board = compiled.prepared, compiled.options, compiled.board
-    pes = pes_to_use(board, options.pes)
+    pes = Problem(Graph(prepared.net), board, prepared.engines, max_pes=options.pes).equipped.order
     wanted = worth_trying(prepared.net, len(pes)) if options.objective == "latency" else {}
     if not wanted:
         return compiled

@@ -91,10 +91,22 @@ def test_a_mesh_without_a_network(tmp_path: Path) -> None:
     assert "16 PEs need a [noc]" in wrong(tmp_path, PE_MESH[:begin] + PE_MESH[end:])
 
 
+HALF = "[[kind]]\npes = [1, [8, 15]]\naccelerators = []\n\n"
+
+
+def test_kinds_of_pe_carry_some_of_the_accelerators(tmp_path: Path) -> None:
+    (tmp_path / "half.toml").write_text(PE_MESH.replace("[core]", HALF + "[core]"))
+    assert load_board(str(tmp_path / "half.toml")).lacking == {"mac_array": frozenset((1, *range(8, 16)))}
+    assert load_board("pe-mesh").lacking == {}
+
+
 CONTRADICTIONS = {
     "PE 16 is named as dead": ("dead_pes = []", "dead_pes = [16]"),
     "PEs 0 and 5 are named as a dead link": ("dead_links = []", "dead_links = [[0, 5]]"),
     "registers of timer at 0x1000 lie in memory SRAM": ("base = 0xE100_0000", "base = 0x1000"),
+    "PE 16 is named in a kind": ("[core]", HALF.replace("15", "16") + "[core]"),
+    "PE 9 is of 2 kinds": ("[core]", HALF + HALF.replace("1, [8, 15]", "9") + "[core]"),
+    "a kind of PE carries abacus": ("[core]", HALF.replace("[]", '["abacus"]') + "[core]"),
     "timer and noc have their registers at one address": ("base = 0xE100_0000", "base = 0xE200_0000"),
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -182,6 +183,19 @@ class AcceleratorSlot(_Part):
         return (folder / plugin).resolve() if plugin and folder else plugin
 
 
+class Kind(_Part):
+    """PEs that carry some of the board's accelerators and not the others; PEs of no kind carry them all."""
+
+    pes: tuple[int | tuple[int, int], ...]
+    """Numbers, and first and last ones of ranges."""
+    accelerators: tuple[str, ...]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        spans = ((each, each) if isinstance(each, int) else each for each in self.pes)
+        return frozenset(pe for first, last in spans for pe in range(first, last + 1))
+
+
 class EnergyLevel(_Part):
     """A supply voltage with its clock: the power of a PE asleep beyond one that is off, and what work adds to it."""
 
@@ -239,6 +253,7 @@ class Board(_Part):
     flash: Flash | None = None
     programmer: Programmer | None = None
     accelerator: tuple[AcceleratorSlot, ...] = ()
+    kind: tuple[Kind, ...] = ()
     qemu: Qemu | None = None
     energy: Energy | None = None
     renode: Renode | None = None
@@ -274,6 +289,13 @@ class Board(_Part):
     def root_pe(self) -> int:
         """The PE with the host link: the first that lives."""
         return next(pe for pe in range(self.pe_count) if pe not in self.mesh.dead_pes)
+
+    @cached_property
+    def lacking(self) -> Mapping[str, frozenset[int]]:
+        """The PEs that do not carry an accelerator, by its name, of those that some PEs lack."""
+        named = {slot.name for slot in self.accelerator if slot.base is not None}
+        without = {name: [kind.numbers for kind in self.kind if name not in kind.accelerators] for name in named}
+        return {name: frozenset[int]().union(*numbers) for name, numbers in without.items() if numbers}
 
     @property
     def as_stored(self) -> Board:

@@ -20,6 +20,7 @@ def contradictions(board: Board) -> Iterator[str]:
         yield f"mesh: {board.mesh.chips.count:,} chips of {board.mesh.pes.count:,} PEs are more than {MOST_PES:,} PEs"
         return
     yield from _of_accelerators(board)
+    yield from _of_kinds(board)
     yield from _of_mesh(board)
     yield from _of_addresses(board)
     if board.pe_count > 1 and board.noc is None:
@@ -33,6 +34,17 @@ def _of_accelerators(board: Board) -> Iterator[str]:
     for name, times in Counter(slot.name for slot in board.accelerator).items():
         if times > 1:
             yield f"{times} accelerators are called {name}: a PE has one of each kind"
+
+
+def _of_kinds(board: Board) -> Iterator[str]:
+    kinds = Counter(pe for kind in board.kind for pe in kind.numbers)
+    for pe in sorted(pe for pe in kinds if not 0 <= pe < board.pe_count):
+        yield f"PE {pe} is named in a kind, but there are only PEs 0 to {board.pe_count - 1}"
+    for pe in sorted(pe for pe, times in kinds.items() if times > 1):
+        yield f"PE {pe} is of {kinds[pe]} kinds"
+    known = {slot.name for slot in board.accelerator if slot.base is not None}
+    for name in sorted({name for kind in board.kind for name in kind.accelerators} - known):
+        yield f"a kind of PE carries {name}, which is no accelerator of the board with a base"
 
 
 def _of_mesh(board: Board) -> Iterator[str]:

@@ -108,7 +108,7 @@ def _can_be_shared(net: Net, board: Board) -> bool:
 
 def _alone(problem: Problem, objective: str, preference: CostPreference) -> Planned | None:
     """The plan on one PE with kernels in assembly, small ones if need be, if that fits; no batches."""
-    if objective == "throughput" and problem.board.noc:
+    if (objective == "throughput" and problem.board.noc) or problem.fewest > 1:
         return None
     for kernels in _choices(problem.net, problem.board.core.type, objective, preference):
         known = _with_core(problem, kernels)

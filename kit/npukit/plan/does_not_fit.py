@@ -38,6 +38,20 @@ def refuse_what_does_not_fit(problem: Problem, plan: Plan) -> None:
         raise DoesNotFit(_fault(problem, plan), tries=list(_remedies(problem, plan)))
 
 
+def refuse_what_none_carries(problem: Problem) -> None:
+    """DoesNotFit if none of the PEs that may be used carries an engine that ops run on."""
+    if problem.fewest <= len(problem.order):
+        return
+    name = next(name for name, places in problem.places.items() if not places)
+    op = next(op.name for op in problem.graph.ops if op.engine == name)
+    on_all = problem.on(pes_to_use(problem.board, problem.board.pe_count, problem.engines_in_use)).fewest
+    listed = ", ".join(map(str, problem.order))
+    raise DoesNotFit(
+        f"none of the PEs that may be used carries {name}, which {op} runs on: {listed}",
+        tries=[f"--pes {on_all}", "--engine cpu"],
+    )
+
+
 def refuse_what_cannot_fit(problem: Problem) -> None:
     """DoesNotFit, before anything is searched, if all PEs of a mesh together are too small for the tensors between two
     ops."""

@@ -28,7 +28,14 @@ def chips_alike(board: Board) -> tuple[int, ...]:
     root = board.root_pe
     home, leader = divmod(root, count)
     dead = {chip: _dead_on(board, chip) for chip in range(board.mesh.chips.count)}
-    others = [chip for chip in dead if chip != home and leader not in dead[chip] and _is_reached(board, chip, root)]
+    others = [
+        chip
+        for chip in dead
+        if chip != home
+        and leader not in dead[chip]
+        and _kinds_on(board, chip) == _kinds_on(board, home)
+        and _is_reached(board, chip, root)
+    ]
     ordered = [home, *sorted(others, key=lambda chip: (len(dead[chip] | dead[home]), chip))]
 
     def pes_of(number: int) -> int:
@@ -37,6 +44,14 @@ def chips_alike(board: Board) -> tuple[int, ...]:
 
     best = max(range(1, len(ordered) + 1), key=pes_of)
     return (home, *sorted(ordered[1:best]))
+
+
+def _kinds_on(board: Board, chip: int) -> dict[str, frozenset[int]]:
+    """The places on the chip of the PEs that lack each accelerator."""
+    count = board.mesh.pes.count
+    return {
+        name: frozenset(pe % count for pe in without if pe // count == chip) for name, without in board.lacking.items()
+    }
 
 
 def board_of_one(board: Board, chips: Sequence[int]) -> Board:

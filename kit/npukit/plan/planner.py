@@ -12,7 +12,7 @@ from npukit.net.net import Net
 from npukit.plan.batch.batch_spec import BatchSpec
 from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.batch_search.throughput import densest_plan
-from npukit.plan.does_not_fit import refuse_what_cannot_fit, refuse_what_does_not_fit
+from npukit.plan.does_not_fit import refuse_what_cannot_fit, refuse_what_does_not_fit, refuse_what_none_carries
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
@@ -20,7 +20,7 @@ from npukit.plan.search.alternatives import Alternatives
 from npukit.plan.search.objectives import completed_plan, fastest_plan, resident_plan, smallest_plan
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.pe_order import pes_in_order
+from npukit.plan.tensors.pe_order import pes_in_order, pes_to_use
 from npukit.plan.tensors.problem import Problem
 
 OBJECTIVES = {"latency": fastest_plan, "throughput": densest_plan, "memory": smallest_plan}
@@ -40,6 +40,7 @@ def plan_network(
 
 def best_plan(problem: Problem, objective: str) -> Plan:
     """The best plan for the objective, if one fits. For throughput other chips do as the root's does."""
+    refuse_what_none_carries(problem)
     refuse_what_cannot_fit(problem)
     plan = closest_plan(problem, objective)
     refuse_what_does_not_fit(problem, plan)
@@ -94,10 +95,11 @@ def plan_as_batch(problem: Problem, choice: BatchSpec) -> Plan | None:
 
 def plan_with_pins(problem: Problem, pins: Assignment) -> Plan:
     """The plan with some ops where the user wants them, the others on the PEs of those, or on as many as are asked."""
-    order = pes_in_order(problem.board)
+    order = pes_to_use(problem.board, problem.board.pe_count, problem.engines_in_use)
     named = {tile.pe for tiles in pins.values() for tile in tiles}
     free = order[: problem.max_pes] if problem.max_pes else [pe for pe in order if pe in named] or order[:1]
     around = problem.on(free)
+    refuse_what_none_carries(around)
     plan = completed_plan(around, pins)
     refuse_what_does_not_fit(around, plan)
     return plan

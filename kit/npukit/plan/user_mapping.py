@@ -87,6 +87,7 @@ def read_pins(source: str, graph: Graph, board: Board) -> Assignment:
     for name, tiles in pins.items():
         op = _op(graph, name, source)
         fault = fault_of(graph.shape(op.output), tiles, set(live)) or _uncuttable(graph, op, tiles)
+        fault = fault or _not_carried(board, op, tiles)
         if fault:
             raise _wrong(source, name, fault)
     return pins
@@ -112,6 +113,12 @@ def _uncuttable(graph: Graph, op: Op, tiles: Sequence[Tile]) -> str | None:
         if cut is not None:
             return f"the tile of PE {tile.pe} is cut along axis {cut}, which {op.kind} on {op.engine} cannot be"
     return None
+
+
+def _not_carried(board: Board, op: Op, tiles: Sequence[Tile]) -> str | None:
+    """The PE that does not carry the op's engine, if any."""
+    pe = next((tile.pe for tile in tiles if tile.pe in board.lacking.get(op.engine, ())), None)
+    return None if pe is None else f"PE {pe} does not carry {op.engine}, which it runs on"
 
 
 def _read(path: Path) -> PinFile:

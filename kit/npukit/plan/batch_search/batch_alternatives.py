@@ -39,7 +39,7 @@ class BatchAlternatives:
     spelled = staticmethod(str)
 
     def __init__(self, problem: Problem, own: Plan | None) -> None:
-        self._problem = problem
+        self._problem = problem = problem.equipped
         self._own = own
         self._splits = cache(lambda pes: Splits(problem.graph, problem.engines, pes))
 

@@ -35,8 +35,10 @@ PRICES = (0.0, 0.06)
 def densest_plan(problem: Problem) -> Plan:
     """The most frames a cycle on these PEs; if no batch fits or is worth it, one frame at a time.
 
-    On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit.
+    On a large mesh, whose single frames take minutes to search, that is what comes closest and need not fit. PEs that
+    lack an engine in use compute no frames beside those that do not.
     """
+    problem = problem.equipped
     if problem.board.noc is None:
         return replace(fastest_plan(problem), objective="throughput")
     if len(problem.order) > SMALL_MESH:

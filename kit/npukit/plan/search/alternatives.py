@@ -32,7 +32,7 @@ class Alternatives:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._splits = Splits(problem.graph, problem.engines, len(problem.order))
+        self._splits = Splits(problem.graph, problem.engines, len(problem.order), places=problem.places)
         self._neighbours = Neighbours(problem.graph, self._splits)
 
     def plan(self, splits: MappingOf) -> Plan | None:

@@ -94,6 +94,7 @@ class LatencySearch:
             weight_tiles,
             weight_tile_size,
             narrowed(problem.graph),
+            problem.places,
         )
         self._crowded_from = room if weight_tile_size else None
         self._upon = upon(problem.graph, problem.engines)
@@ -200,9 +201,8 @@ class LatencySearch:
         """The state with the outputs brought to the root."""
         spread, moved = dict(layout), 0
         for name in self._graph.outputs:
-            whole = self._splits.tiles(name, self._splits.whole(name))
             owned = self._splits.tiles(name, spread[name])
-            moved += self._exchanges.cycles(owned, whole, self._graph.element_bytes(name))
+            moved += self._exchanges.cycles(owned, self._splits.gathered(name), self._graph.element_bytes(name))
         return replace(state, cycles=state.cycles + moved)
 
     def _missing_bytes(self, index: int, layout: Layout, split: Split) -> int:

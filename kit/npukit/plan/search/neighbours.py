@@ -79,7 +79,7 @@ class Walk:
         """A walk of what a search finds at a price, with some ops pinned."""
         self._problem, self._search, self._price, self._pins = problem, search, price, pins
         self._expected = search.weighing(1.0).expected
-        self._splits = Splits(problem.graph, problem.engines, len(problem.order))
+        self._splits = Splits(problem.graph, problem.engines, len(problem.order), places=problem.places)
         self._neighbours = Neighbours(problem.graph, self._splits)
 
     def from_plan(self, best: Plan) -> Plan:

@@ -86,7 +86,7 @@ def _faster_on_fewer(best: _Frame) -> _Frame:
     Fewer PEs may want constants streamed. Frames are compared as they are found, and only the fastest is walked from.
     """
     order = best.problem.order
-    while len(order) > 1 and _computing(best.plan) < IDLE:
+    while len(order) // 2 >= best.problem.fewest and _computing(best.plan) < IDLE:
         order = order[: len(order) // 2]
         fewer = best.problem.on(order)
         search = _search(fewer)
@@ -146,7 +146,7 @@ def more_pes(problem: Problem, above: int) -> Plan:
     def resident(count: int) -> Plan:
         return _resident(problem, LatencySearch(problem.on(problem.order[:count]), QUICK))
 
-    counts = range(above + 1, len(problem.order) + 1)
+    counts = range(max(above + 1, problem.fewest), len(problem.order) + 1)
     if missing_bytes(problem.board, resident(counts[-1])):
         return fastest_plan(problem) if len(problem.order) <= SMALL_MESH else resident(counts[-1])
     return resident(
@@ -219,7 +219,7 @@ def _counts(problem: Problem, most: int) -> list[int]:
     wholes = ((op, Box.whole(problem.graph.shape(op.output))) for op in problem.graph.ops)
     needed = {problem.graph.constants_as[op.name]: problem.cost(op, box).constant_bytes for op, box in wholes}
     constants = sum(needed.values())
-    least = -(-constants // problem.board.memory_for("constants").size)
+    least = max(-(-constants // problem.board.memory_for("constants").size), problem.fewest)
     counts = [*range(1, min(most, SMALL_MESH)), *range(SMALL_MESH, most, SMALL_MESH)]
     return [*(count for count in counts if count >= least), most]
 

@@ -18,7 +18,7 @@ from npukit.net.receptive import cuttable_axes
 from npukit.net.specs.fields import AxisRule
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.tensors.boxes import Boxes, Split, cut, from_boxes, grid, to_boxes
+from npukit.plan.tensors.boxes import Boxes, Places, Split, cut, from_boxes, grid, spread_out, to_boxes, volumes
 from npukit.plan.tensors.graph import Graph
 
 SMALL_WEIGHT_TILE = 9 << 10
@@ -44,15 +44,16 @@ class Splits:
         weight_tiles: int = 0,
         weight_tile_size: int = 0,
         narrowed: Collection[str] = (),
+        places: Places | None = None,
     ) -> None:
-        """Splits of a net.
+        """Splits of a net. Of engines that not every PE carries `places` says which do.
 
         With a `room`, there are none of which a PE's inputs, output and so many small weight tiles of its constants
         take more bytes, if others do not. Of tensors that bands may keep `narrowed` the narrowest band counts. With a
         `weight_tile_size` weight tiles are of that size, and tiles cost what their pieces do.
         """
         self._graph, self._engines, self.pes, self._room, self._weight_tiles = graph, engines, pes, room, weight_tiles
-        self._weight_tile_size, self._narrowed = weight_tile_size, narrowed
+        self._weight_tile_size, self._narrowed, self._places = weight_tile_size, narrowed, places or {}
         self._costs: dict[tuple[str, tuple[int, ...]], Cost] = {}
         self._known_candidates: dict[tuple[int, float], list[list[Split]]] = {}
         self._first_alike = self._numbers_of_alike()
@@ -115,21 +116,34 @@ class Splits:
         """The tiles of every op that is split so, on the PEs of an order."""
         return {
             op.name: tuple(
-                Tile(pe, box) for pe, box in zip(order, to_boxes(self.tiles(op.output, split)), strict=False)
+                Tile(pe, box)
+                for pe, box in zip(order, to_boxes(self.tiles(op.output, split)), strict=False)
+                if not box.empty
             )
             for op, split in zip(self._graph.ops, splits, strict=True)
         }
 
+    def gathered(self, tensor: str) -> Boxes:
+        """All of a tensor on the first PE."""
+        return from_boxes([Box.whole(self._graph.shape(tensor))])
+
     def _tiles(self, tensor: str, split: Split) -> Boxes:
-        """The boxes of a tensor in a layout."""
-        shape = self._graph.shape(tensor)
-        grains = tuple(_grain(shape, axis, parts) for axis, parts in enumerate(split))
-        return grid(shape, split, grains) if shape else from_boxes([Box((), ())])
+        """The boxes of a tensor in a layout, each at the place of its PE."""
+        shape, maker = self._graph.shape(tensor), self._graph.maker_of.get(tensor)
+        if not shape:
+            return from_boxes([Box((), ())])
+        tiles = grid(shape, split, tuple(_grain(shape, axis, parts) for axis, parts in enumerate(split)))
+        places = self._places.get(maker.engine) if maker else None
+        return tiles if places is None else spread_out(tiles, places)
 
     def _needs(self, index: int, split: Split) -> tuple[tuple[str, Boxes], ...]:
         """The boxes of each input that the tiles of op number `index` need."""
         op = self._graph.ops[index]
-        return tuple(self._graph.needs(op, self.tiles(op.output, split)))
+        tiles = self.tiles(op.output, split)
+        needs = self._graph.needs(op, tiles)
+        if op.engine not in self._places:
+            return tuple(needs)
+        return tuple((name, np.where(volumes(tiles)[:, None, None] > 0, boxes, 0)) for name, boxes in needs)
 
     def _cut(self, tensor: str, axis: int, parts: int) -> np.ndarray:
         """The beginnings of the tiles along an axis that is cut in so many, and the end of the last one."""
@@ -255,7 +269,8 @@ class Splits:
         shape = self._graph.shape(op.output)
         axes = cuttable_axes(self._graph.net, op) if self._worth_sharing(op) else ()
         limits = [_most_parts(size, axis == len(shape) - 1) if axis in axes else 1 for axis, size in enumerate(shape)]
-        yield from _factors(tuple(limits), self.pes)
+        places = self._places.get(op.engine)
+        yield from _factors(tuple(limits), self.pes if places is None else sum(place < self.pes for place in places))
 
     def _worth_sharing(self, op: Op) -> bool:
         """True for all but short ops on the core, of which searches would try very many cuts in vain."""

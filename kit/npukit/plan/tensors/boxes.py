@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -15,6 +15,11 @@ Split = tuple[int, ...]
 """The parts along each axis of an op's output. Tile i, in row-major order, lies on PE i of the plan's order."""
 
 
+Places = Mapping[str, Sequence[int]]
+"""The places in the plan's order whose PEs carry an engine, ascending, of engines that not all of them carry. Tile i of
+an op on such an engine lies at place i of these."""
+
+
 def from_boxes(boxes: Sequence[Box]) -> Boxes:
     rows = [list(zip(box.start, box.stop, strict=True)) for box in boxes]
     return np.array(rows, np.int64).reshape(len(rows), len(rows[0]) if rows else 0, 2)
@@ -22,6 +27,13 @@ def from_boxes(boxes: Sequence[Box]) -> Boxes:
 
 def to_boxes(boxes: Boxes) -> list[Box]:
     return [Box(tuple(row[:, 0].tolist()), tuple(row[:, 1].tolist())) for row in boxes]
+
+
+def spread_out(boxes: Boxes, places: Sequence[int]) -> Boxes:
+    """The boxes at these places; at those between and before them nothing."""
+    spread = np.zeros((places[len(boxes) - 1] + 1, *boxes.shape[1:]), np.int64)
+    spread[list(places[: len(boxes)])] = boxes
+    return spread
 
 
 def extents(boxes: Boxes) -> np.ndarray:

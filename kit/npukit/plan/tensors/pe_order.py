@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import permutations
 
 from npukit.board.board import Board, Grid
@@ -19,10 +19,26 @@ def pes_in_order(board: Board) -> list[int]:
     return _all_reachable(board, [board.root_pe, *(pe for pe in order if pe != board.root_pe)])
 
 
-def pes_to_use(board: Board, most: int | None) -> list[int]:
-    """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip."""
-    order, chip = pes_in_order(board), board.mesh.pes.count
+def pes_to_use(board: Board, most: int | None, engines: Collection[str] = ()) -> list[int]:
+    """The first PEs of the order, as many as are allowed; without a limit, those of the root's chip.
+
+    Where PEs differ, those that carry more of the engines come first, and kinds of which none carries more take turns.
+    """
+    order, chip = _best_equipped_first(board, engines), board.mesh.pes.count
     return order[:most] if most else [pe for pe in order if pe // chip == board.root_pe // chip]
+
+
+def _best_equipped_first(board: Board, engines: Collection[str]) -> list[int]:
+    root, *others = pes_in_order(board)
+    lacking = {pe: frozenset(name for name in engines if pe in board.lacking.get(name, ())) for pe in others}
+    kinds = set(lacking.values())
+    better_ones = {kind: sum(other < kind for other in kinds) for kind in kinds}
+    before: Counter[frozenset[str]] = Counter()
+    keys: dict[int, tuple[int, int]] = {}
+    for pe, kind in lacking.items():
+        keys[pe] = better_ones[kind], before[kind]
+        before[kind] += 1
+    return [root, *sorted(others, key=lambda pe: keys[pe])]
 
 
 def _all_reachable(board: Board, order: list[int]) -> list[int]:

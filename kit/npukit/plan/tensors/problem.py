@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from npukit.accel.interface import Cost, Engines
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.plan.tensors.boxes import Places
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_to_use
 
@@ -57,7 +59,34 @@ class Problem:
     max_pes: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", tuple(self.order or pes_to_use(self.board, self.max_pes)))
+        order = self.order or pes_to_use(self.board, self.max_pes, self.engines_in_use)
+        object.__setattr__(self, "order", tuple(order))
+
+    @property
+    def engines_in_use(self) -> set[str]:
+        return {op.engine for op in self.graph.ops}
+
+    @cached_property
+    def places(self) -> Places:
+        """The places in the order whose PEs carry an engine that some PEs of the board lack, of the engines in use."""
+        return {
+            name: tuple(place for place, pe in enumerate(self.order) if pe not in without)
+            for name, without in self.board.lacking.items()
+            if name in self.engines_in_use
+        }
+
+    @cached_property
+    def fewest(self) -> int:
+        """The number of PEs of the order from the first on by which every engine in use is carried; one more than all,
+        if none carries one."""
+        return max((min(places, default=len(self.order)) + 1 for places in self.places.values()), default=1)
+
+    @property
+    def equipped(self) -> Problem:
+        """The same on those PEs alone that carry every engine in use, if there are any."""
+        places = set(range(len(self.order))).intersection(*self.places.values())
+        lacking = 0 < len(places) < len(self.order)
+        return self.on([self.order[place] for place in sorted(places)]) if lacking else self
 
     @property
     def net(self) -> Net:

@@ -1,0 +1,96 @@
+"""PEs that are not alike: each op is on PEs that carry its engine, and computed to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from npukit.board.board import Board, Kind, load_board
+from npukit.errors import DoesNotFit, NpukitError
+from npukit.net.net import CORE
+from npukit.net.reference.interpreter import run_reference
+from npukit.plan.ir.plan import Plan
+from npukit.plan.planner import plan_network, plan_with_pins
+from npukit.plan.tensors.boxes import spread_out
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.pe_order import pes_to_use
+from npukit.plan.tensors.problem import Problem
+from npukit.plan.user_mapping import read_pins
+from oracles.plan_execution import Execution
+from plan.engines import engines
+from plan.networks import small_net
+
+NET = small_net()
+ENGINES = engines(load_board("pe-mesh"))
+CHECKERED = (0, 2, 5, 7, 8, 10, 13, 15)
+
+
+def board(*without: int | tuple[int, int]) -> Board:
+    """A mesh on which these PEs have no array."""
+    return load_board("pe-mesh").model_copy(update={"kind": (Kind(pes=without, accelerators=()),)})
+
+
+def pes_by_engine(plan: Plan) -> dict[str, set[int]]:
+    engine_of = {op.name: op.engine for op in NET.ops}
+    found: dict[str, set[int]] = {}
+    for pe in plan.pes:
+        for step in pe.computes():
+            found.setdefault(engine_of[step.op], set()).add(pe.pe)
+    return found
+
+
+@pytest.mark.parametrize("without", [((8, 15),), CHECKERED, tuple(range(15))])
+@pytest.mark.parametrize("objective", ["latency", "throughput", "memory"])
+def test_ops_of_the_array_are_on_pes_that_carry_it_and_exact(without: tuple[int, ...], objective: str) -> None:
+    mixed = board(*without)
+    plan = plan_network(NET, mixed, ENGINES, objective=objective)
+    assert pes_by_engine(plan)["mac_array"].isdisjoint(mixed.lacking["mac_array"])
+    inputs = [
+        np.random.default_rng(frame).integers(-128, 128, NET.tensor(NET.inputs[0]).shape, np.int8)
+        for frame in range(plan.frames)
+    ]
+    if plan.frames == 1:
+        for got, want in zip(Execution(NET, plan).run(inputs), run_reference(NET, inputs), strict=True):
+            assert np.array_equal(got, want)
+
+
+def test_pes_that_carry_more_come_first_behind_the_root() -> None:
+    order = pes_to_use(board(*CHECKERED), None, {"mac_array", CORE})
+    assert (order[0], set(order[1:9])) == (0, set(range(16)) - set(CHECKERED))
+    assert pes_to_use(board(*CHECKERED), None) == pes_to_use(load_board("pe-mesh"), None)
+
+
+def test_kinds_of_which_none_carries_more_take_turns() -> None:
+    mac, other = Kind(pes=((0, 7),), accelerators=("mac_array",)), Kind(pes=((8, 15),), accelerators=("other",))
+    slots = load_board("pe-mesh").accelerator
+    both = board().model_copy(
+        update={
+            "kind": (mac, other),
+            "accelerator": (*slots, slots[0].model_copy(update={"name": "other", "base": 0xE700_0000})),
+        }
+    )
+    assert [pe < 8 for pe in pes_to_use(both, 5, {"mac_array", "other"})[1:]] == [True, False, True, False]
+
+
+def test_too_few_pes_to_have_an_array_are_refused() -> None:
+    with pytest.raises(DoesNotFit, match="none of the PEs that may be used carries mac_array") as refused:
+        plan_network(NET, board((0, 14)), ENGINES, max_pes=1)
+    assert "--pes 2" in refused.value.tries
+
+
+def test_an_op_pinned_to_a_pe_without_its_engine_is_named(tmp_path: Path) -> None:
+    graph, mixed = Graph(NET), board(*CHECKERED)
+    (tmp_path / "plan.toml").write_text(f"[ops.{graph.ops[0].name}]\npes = [5]\n")
+    with pytest.raises(NpukitError, match="PE 5 does not carry mac_array"):
+        read_pins(str(tmp_path / "plan.toml"), graph, mixed)
+    (tmp_path / "plan.toml").write_text(f"[ops.{graph.ops[0].name}]\npes = [14]\n")
+    pins = read_pins(str(tmp_path / "plan.toml"), graph, mixed)
+    plan = plan_with_pins(Problem(graph, mixed, ENGINES, max_pes=16), pins)
+    assert pes_by_engine(plan)["mac_array"] <= set(range(16)) - set(CHECKERED)
+
+
+def test_boxes_spread_out_leave_nothing_between() -> None:
+    spread = spread_out(np.array([[[0, 2]], [[2, 4]]]), (1, 3, 4))
+    assert spread.tolist() == [[[0, 0]], [[0, 2]], [[0, 0]], [[2, 4]]]
