@@ -3,8 +3,8 @@
 python benchmarks/ethos_u.py FOLDER_OF_MODELS
 
 Rows are of about equal peaks, in MACs a cycle. Vela's figures are its own estimate of the subgraph that npukit gave it
-(memory mode Sram_Only), with what the core does beside; npukit's are predictions for as many PEs of 64 MACs. `vela`,
-of the package ethos-u-vela, must be on the PATH.
+(memory mode Sram_Only), with what the core does beside; npukit's are predictions for as many PEs of 64 MACs. The
+package ethos-u-vela must be installed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ai_edge_litert.interpreter import Interpreter
 from flatbuffers import flexbuffers
 
 from frontend.tflite_models import Model, run_micro
@@ -16,6 +15,7 @@ from npukit.errors import NpukitError
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 
+Interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="there is no LiteRT here").Interpreter
 BOXES, CLASSES, MOST = 60, 4, 12
 OPTIONS = {"max_detections": MOST, "max_classes_per_detection": 1, "num_classes": CLASSES}
 OPTIONS |= {"nms_score_threshold": 0.3, "nms_iou_threshold": 0.5}
