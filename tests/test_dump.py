@@ -11,7 +11,7 @@ from helpers import CHECKOUT
 from npukit.cli.main import app
 from npukit.dump import CANDIDATES, dumped, dumping, lost
 from npukit.errors import NpukitError
-from npukit.passes import PLACING, SIMPLIFYING
+from npukit.passes import OWN, PLACING, SIMPLIFYING
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
@@ -22,7 +22,7 @@ def test_a_build_leaves_all_that_lies_between(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["build", str(DIGITS), f"--output={out}", f"--dump={dump}", *options])
     assert found.exit_code == 0, found.output
     assert "R.dequantize(" in (dump / "relax.py").read_text()
-    nets = ["imported", *(each.name for each in (*SIMPLIFYING, *PLACING))]
+    nets = ["imported", *(each.name for each in (*OWN, *SIMPLIFYING, *PLACING))]
     for number, name in enumerate(nets):
         assert (dump / f"net-{number}-{name}.txt").read_text().startswith("net digits_int8\n")
     assert (dump / "plan.txt").read_text().startswith('plan digits_int8 on "pe-mesh" for throughput')

@@ -21,6 +21,7 @@ from npukit.net.text import print_net
 from npukit.passes import PLACING, SIMPLIFYING, Pass, Wanted, run_passes
 
 PASSES = {each.name: each for each in (*SIMPLIFYING, *PLACING)}
+"""All but those that plug-ins bring: tests/accel/test_own_passes.py."""
 TEXTS = CHECKOUT / "tests/passes"
 DASHES = "-" * 8 + "\n"
 

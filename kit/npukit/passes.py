@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from npukit.accel.engines import refuse_cpu_ops, with_patterns_of, with_placed_ops, with_subgraphs_of
+from npukit.accel.engines import refuse_cpu_ops, with_own_passes, with_patterns_of, with_placed_ops, with_subgraphs_of
 from npukit.accel.groups import with_groups_joined
 from npukit.accel.interface import Engines
 from npukit.accel.phases import with_phases
@@ -48,6 +48,9 @@ class Pass:
     run: Callable[[Net, Wanted], Net]
 
 
+OWN = (Pass("plug-ins", lambda net, wanted: with_own_passes(net, wanted.engines)),)
+"""The passes that plug-ins bring."""
+
 SIMPLIFYING = (Pass("dead-channels", lambda net, wanted: without_dead_channels(net)),)
 """The passes that leave engines open."""
 
@@ -67,7 +70,7 @@ PLACING = (
 """The passes after which each op has its engine and its turn."""
 
 
-NUMBERS = {each.name: number for number, each in enumerate((*SIMPLIFYING, *PLACING), 1)}
+NUMBERS = {each.name: number for number, each in enumerate((*OWN, *SIMPLIFYING, *PLACING), 1)}
 """The place of each pass in the order of a dump's files."""
 
 

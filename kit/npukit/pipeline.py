@@ -14,7 +14,7 @@ import numpy as np
 
 from npukit import __version__
 from npukit.accel.core_kernels import USUAL, CostPreference
-from npukit.accel.engines import plugins_of, with_core
+from npukit.accel.engines import own_passes, plugins_of, with_core
 from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
@@ -38,7 +38,7 @@ from npukit.net.tensor import Tensor
 from npukit.net.text import print_net
 from npukit.options import Options
 from npukit.parallel import apart
-from npukit.passes import PLACING, SIMPLIFYING, Wanted, run_passes
+from npukit.passes import OWN, PLACING, SIMPLIFYING, Wanted, run_passes
 from npukit.plan.core_plan import Planned, better, plan_around, plan_as_pinned, plan_with_kernels
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
@@ -159,13 +159,14 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     """Model file to a network whose ops have their engines."""
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
-    loaded, loops = apart(partial(_imported, model, board, options), model.name, IMPORT_MEMORY.most)
     plugins = plugins_of(board)
+    loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, IMPORT_MEMORY.most)
     engines = with_core(plugins, board.core.type)
     dumped("net-0-imported.txt", lambda: print_net(loaded.net))
-    pruned = run_passes(loaded.net, SIMPLIFYING, Wanted(engines))
+    whole = run_passes(loaded.net, OWN, Wanted(engines))
+    pruned = run_passes(whole, SIMPLIFYING, Wanted(engines))
     net, *shared = _placed(pruned, engines, options)
-    removed = removed_channels(loaded.net, pruned)
+    removed = removed_channels(whole, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net), *shared)
@@ -184,9 +185,10 @@ def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options) -> I
     yield willing
 
 
-def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Scheduling]:
+def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str, Plugin]) -> tuple[Loaded, Scheduling]:
     """The model as a net, and the kernels that TVM made for it."""
-    with scheduling(board.name, load_database(default_path())) as loops:
+    own = plugins.values()
+    with scheduling(board.name, load_database(default_path()), own_passes(own, "tir")) as loops:
         loaded = load_model(
             model,
             input_shapes=dict(options.input_shapes),
@@ -198,6 +200,7 @@ def _imported(model: Path, board: Board, options: Options) -> tuple[Loaded, Sche
             in_file_types=options.io == "file",
             in_float=options.in_float,
             keep_float=options.keep_float,
+            own=own_passes(own, "relax"),
         )
     return loaded, loops
 

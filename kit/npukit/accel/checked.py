@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from npukit.accel.interface import (
     Cost,
     Field,
     Lowered,
+    OwnPasses,
     Plugin,
     Tile,
 )
@@ -46,6 +48,26 @@ class Checked:
         self.name = name
         self.version, self.commands, self.model = _identity(plugin, name)
         self.abilities = _abilities(plugin, name)
+        self.passes = self._own_passes()
+
+    def _own_passes(self) -> OwnPasses:
+        """The plug-in's own passes, each of which tells whose it is when it fails."""
+        own = getattr(self._plugin, "passes", OwnPasses())
+        if not isinstance(own, OwnPasses):
+            raise NpukitError(
+                f"the plug-in {self.name} has wrong `passes`: {own!r} is no OwnPasses", tries=[_INTERFACE]
+            )
+        return OwnPasses(*(made and partial(self._run, made, place) for place, made in vars(own).items()))
+
+    def _run(self, made: Callable[[Any], Any], place: str, given: Any) -> Any:
+        try:
+            passed = made(given)
+        except Exception as error:
+            what = f"the plug-in {self.name} fails in its pass `{place}`: {raised(error, self._code)}"
+            raise NpukitError(what, tries=["--engine cpu"]) from error
+        if type(passed) is not type(given):
+            raise NpukitError(f"the plug-in {self.name} makes {type(passed).__name__} in its pass `{place}`")
+        return passed
 
     def refusal(self, net: Net, op: Op) -> str | None:
         reason = self._ask(op, "refusal", lambda: self._plugin.refusal(net, op))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
@@ -13,6 +14,7 @@ from npukit.board.board import Board
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.net.box import Box
+from npukit.net.check import check_net
 from npukit.net.cost import macs
 from npukit.net.net import CORE, LINK, Net, Op
 from npukit.net.ops import Reshape, TvmCode
@@ -34,6 +36,19 @@ def plugins_of(board: Board) -> dict[str, Plugin]:
 
 def with_core(plugins: Mapping[str, Plugin], core: CoreType = CORTEX_M4F) -> dict[str, Accelerator]:
     return {**plugins, CORE: Cpu(core=core)}
+
+
+def with_own_passes(net: Net, engines: Engines) -> Net:
+    """The net behind the passes that plug-ins have of their own for it."""
+    for own in own_passes(engines.values(), "net"):
+        net = check_net(own(net))
+    return net
+
+
+def own_passes(engines: Iterable[Accelerator], place: str) -> list[Callable[[Any], Any]]:
+    """The plug-ins' own passes at a place, in the board's order."""
+    found = (getattr(getattr(engine, "passes", None), place, None) for engine in engines)
+    return [own for own in found if own]
 
 
 def assign_engines(

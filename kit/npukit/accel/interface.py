@@ -6,11 +6,11 @@ constants the call needs. Nothing here knows TVM: the code generator turns `Call
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -187,6 +187,20 @@ class Abilities:
     wait: str | None = None
 
 
+@dataclass(frozen=True)
+class OwnPasses:
+    """Passes of a plug-in's own, each at its place on the way from the model to C.
+
+    `relax`: of the model as a Relax module, as imported. One that comes back in QDQ form has been quantised by it.
+    `net`: of the integer network, before its ops get engines.
+    `tir`: of the loops that TVM makes of what has no integer op, as a module, before TVM lowers them.
+    """
+
+    relax: Callable[[Any], Any] | None = None
+    net: Callable[[Net], Net] | None = None
+    tir: Callable[[Any], Any] | None = None
+
+
 class Accelerator(Protocol):
     """An engine. One instance serves one board."""
 
@@ -218,7 +232,7 @@ Engines = Mapping[str, Accelerator]
 class Plugin(Accelerator, Protocol):
     """An accelerator that comes from a plug-in, npukit's own included. `docs/accelerators.md` leads through it.
 
-    It may leave out `abilities`, if it has none.
+    It may leave out `abilities`, and `passes`, which are `OwnPasses`, if it has none.
     """
 
     version: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -60,13 +60,16 @@ def load_model(
     in_file_types: bool = False,
     in_float: bool = False,
     keep_float: Sequence[str] = (),
+    own: Sequence[Callable[[IRModule], IRModule]] = (),
 ) -> Loaded:
     """The network of a model file, with what is declared of its inputs and outputs compiled into it.
 
     `in_file_types`: what the file takes and gives in float, the network does too. A float model is quantised with the
-    calibration data, which are what the network then takes, or computed in float.
+    calibration data, which are what the network then takes, or computed in float. `own` are passes of plug-ins.
     """
     module = with_named_states(import_model(path, input_shapes=input_shapes, custom=custom), states, path.name)
+    for each in own:
+        module = each(module)
     dumped("relax.py", module.script)
     layout = layout_of(path)
     loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)

@@ -6,12 +6,12 @@ While `scheduling` is open, kernels take the arrangement that tuning found for t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
@@ -77,6 +77,8 @@ class Scheduling:
     database: Database
     kernels: dict[str, Kernel] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
+    own: Sequence[Callable[[Any], Any]] = ()
+    """Passes of plug-ins over the loops."""
     made: dict[str, Code] = field(default_factory=dict)
     """The code made of each Relax function."""
 
@@ -98,8 +100,8 @@ _open: ContextVar[Scheduling | None] = ContextVar("scheduling", default=None)
 
 
 @contextmanager
-def scheduling(board: str, database: Database) -> Iterator[Scheduling]:
-    opened = Scheduling(board, database)
+def scheduling(board: str, database: Database, own: Sequence[Callable[[Any], Any]] = ()) -> Iterator[Scheduling]:
+    opened = Scheduling(board, database, own=own)
     token = _open.set(opened)
     try:
         yield opened

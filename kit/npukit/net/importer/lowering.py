@@ -129,6 +129,8 @@ def _fused(module: IRModule) -> Any:
 
 def _printed(module: IRModule) -> Code:
     target = tvm.target.Target("c")
+    for own in loops.current().own:
+        module = own(module)
     lowered = tvm.transform.Sequential([passes.BindTarget(target), *_LOWERING])(module)
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
