@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, build, shared_build
+from helpers import first_of
 from npukit.project.build_folder import load_build
 from object_cache import compiled_anew
 
@@ -19,7 +20,7 @@ def files_of(folder: Path) -> dict[str, Path]:
     return {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("pes", [1, 16])
+@pytest.mark.parametrize("pes", first_of([16, 1]))
 def test_two_builds_in_two_folders(tmp_path: Path, pes: int) -> None:
     folders = [tmp_path / "out", tmp_path / "somewhere else" / "built"]
     shared_build(DIGITS / "digits_int8.tflite", folders[0], pes=pes, toolchain="zig")
@@ -30,7 +31,7 @@ def test_two_builds_in_two_folders(tmp_path: Path, pes: int) -> None:
     assert [name for name in first if not filecmp.cmp(first[name], second[name], shallow=False)] == []
 
 
-@pytest.mark.parametrize("pes", [1, 4])
+@pytest.mark.parametrize("pes", first_of([4, 1]))
 def test_the_project_builds_by_hand_to_the_same_bytes(tmp_path: Path, pes: int) -> None:
     if not shutil.which("arm-none-eabi-gcc") or not shutil.which("make"):
         pytest.skip("arm-none-eabi-gcc or make is not here")
