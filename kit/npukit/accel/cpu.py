@@ -6,7 +6,7 @@ This module says which constants a kernel gets and in which order its arguments 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -149,15 +149,19 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
                 _array(prefix, "step", step, "of the quantised numbers"),
             )
         case ResizeNearest() | ResizeBilinear():
-            what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
-            (held,) = needs(net, op, output)
-            return tuple(
-                _array(
-                    prefix, name, _resized(places, axis, output, held), f"for each of the output's, the input's {what}"
-                )
-                for axis, name, places in ((1, "rows", attributes.rows), (2, "columns", attributes.columns))
-            )
+            return tuple(_places(net, op, attributes, output, prefix))
     return _constant_operands(net, op, output, prefix)
+
+
+def _places(
+    net: Net, op: Op, attributes: ResizeNearest | ResizeBilinear, output: Box, prefix: str
+) -> Iterator[ConstantArray]:
+    """The rows and columns of the input that make those of the output."""
+    what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
+    (held,) = needs(net, op, output)
+    for axis, name, places in ((1, "rows", attributes.rows), (2, "columns", attributes.columns)):
+        made = _resized(places, axis, output, held)
+        yield _array(prefix, name, made, f"for each of the output's, the input's {what}")
 
 
 def _resized(places: Sequence[Any], axis: int, output: Box, held: Box) -> np.ndarray:

@@ -141,17 +141,7 @@ def load_build(folder: Path, *, modified: bool = False) -> Build:
 
     With `modified` those of its project may have been changed by hand.
     """
-    text = _manifest_text(folder)
-    several = _networks_in(text)
-    if several:
-        raise NpukitError(
-            f"{folder} has {len(several)} networks: {', '.join(several)}",
-            tries=[way for name in several for way in (f"{folder / name}", f"--network {name}")],
-        )
-    try:
-        manifest = Manifest.model_validate_json(text)
-    except ValidationError as error:
-        raise _unreadable(folder, error) from error
+    manifest = _manifest_in(folder)
     changed = list[str]()
     for name in differing_files(folder, manifest.sha256, {*manifest.needed, *_ALWAYS}, _SOMETIMES):
         if not (modified and in_project(name)):
@@ -161,6 +151,19 @@ def load_build(folder: Path, *, modified: bool = False) -> Build:
     for image in build.manifest.images:
         check_elf(folder / image.elf, manifest.board)
     return build
+
+
+def _manifest_in(folder: Path) -> Manifest:
+    text = _manifest_text(folder)
+    if several := _networks_in(text):
+        raise NpukitError(
+            f"{folder} has {len(several)} networks: {', '.join(several)}",
+            tries=[way for name in several for way in (f"{folder / name}", f"--network {name}")],
+        )
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise _unreadable(folder, error) from error
 
 
 def _has(file: Path, digest: str) -> bool:

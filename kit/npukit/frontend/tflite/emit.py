@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, cast
@@ -168,12 +168,16 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
         builder.emit_func_output(result)
     if fault:
         raise _with_open_inputs(fault, model, input_shapes)
-    first, last = (len(ends) - len(model.states) for ends in (taken, model.outputs))
-    states = [StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states)]
     named = with_output_names(
         builder.titled(builder.finalize()), [model.tensors[index].name for index in model.outputs]
     )
-    return with_states(named, states)
+    return with_states(named, list(_states(model, taken)))
+
+
+def _states(model: TfliteModel, taken: Sequence[int]) -> Iterator[StatePair]:
+    """The model's states, which are the last of its inputs and outputs."""
+    first, last = (len(ends) - len(model.states) for ends in (taken, model.outputs))
+    return (StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states))
 
 
 def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:

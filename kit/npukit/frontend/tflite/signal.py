@@ -195,6 +195,14 @@ def _sum(emitter: Emitter, first: Any, second: Any, kind: str) -> Any:
     return emitter.emit(operators.astype(ended, kind))
 
 
+def _stacked_frames(options: Mapping[str, Any], channels: int, size: int) -> int:
+    frames = size // channels
+    if size % channels or not 0 < options["stacker_step"] <= frames:
+        raise NpukitError(f"it steps by {options['stacker_step']} of {frames} frames")
+    STEPS.check(frames, "its result")
+    return frames
+
+
 def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: a frame, the last ones, how many wait; outputs: the last ones, whether they are as many, the states.
 
@@ -202,10 +210,7 @@ def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     """
     data, held, wait = (emitter.value(index) for index in op.inputs)
     options, (channels,), (size,) = options_of(op), emitter.shape(data), emitter.shape(held)
-    frames = size // channels
-    if size % channels or not 0 < options["stacker_step"] <= frames:
-        raise NpukitError(f"it steps by {options['stacker_step']} of {frames} frames")
-    STEPS.check(frames, "its result")
+    frames = _stacked_frames(options, channels, size)
     first = emitter.emit(operators.less(wait, relax.const(np.array(0, np.int32))))
     alike = emitter.emit(operators.concat([data] * frames, 0))
     moved = emitter.emit(operators.concat([emitter.emit(_part(held, channels, size)), data], 0))

@@ -162,10 +162,8 @@ def _pool(emitter: Emitter, op: TfliteOp, reduce: Any, outside: int, finished: A
     def loops(data: Any) -> Any:
         padded = window.padded(data, outside)
         y, x = (te.reduce_axis((0, size), name) for size, name in zip(sizes, "yx", strict=True))
-        result = [
-            (int(padded.shape[axis]) - size) // step + 1
-            for axis, size, step in ((1, sizes[0], strides[0]), (2, sizes[1], strides[1]))
-        ]
+        spaces = (int(size) for size in padded.shape[1:3])
+        result = [(space - size) // step + 1 for space, size, step in zip(spaces, sizes, strides, strict=True)]
 
         def total(image: Any, row: Any, column: Any, channel: Any) -> Any:
             place = window.places(row, column, y, x)
