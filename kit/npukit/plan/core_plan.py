@@ -24,18 +24,13 @@ from npukit.net.box import Box
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import CORE, Net
 from npukit.net.ops import Reshape, TvmCode
+from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PePlan, Plan
-from npukit.plan.planner import (
-    best_plan,
-    closest_plan,
-    plan_as_batch,
-    plan_as_split,
-    plan_with_pins,
-    resident_on_one_pe,
-    sequential,
-)
+from npukit.plan.planner import best_plan, closest_plan, plan_with_pins, sequential
 from npukit.plan.predict.memory import shortfall, with_code
+from npukit.plan.search.alternatives import Alternatives
+from npukit.plan.search.objectives import resident_plan
 from npukit.plan.search.tuned_choices import NO_ADVICE, Advice
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.user_mapping import read_pins
@@ -125,9 +120,9 @@ def _with_core(problem: Problem, kernels: CoreKernels) -> Problem:
 def _as_advised(problem: Problem, objective: str, advice: Advice) -> Plan | None:
     """The plan with the mapping that tuning found, if it found one and that fits."""
     if advice.splits and objective == "latency":
-        return plan_as_split(problem, advice.splits)
+        return Alternatives(problem).plan(advice.splits)
     if advice.batch and objective == "throughput":
-        return plan_as_batch(problem, advice.batch)
+        return BatchAlternatives(problem, None).plan(advice.batch)
     return None
 
 
@@ -203,7 +198,7 @@ def _choices(net: Net, core: CoreType, objective: str, preference: CostPreferenc
 def _on_one_pe(problem: Problem, objective: str) -> Plan:
     """The plan on one PE, or what comes closest; with constants streamed only if there are no other PEs to use."""
     if len(problem.order) > 1:
-        return resident_on_one_pe(problem, objective)
+        return replace(resident_plan(problem.on(problem.order[:1])), objective=objective)
     return closest_plan(problem, objective)
 
 

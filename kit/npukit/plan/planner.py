@@ -9,16 +9,12 @@ from npukit.accel.interface import Accelerator
 from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
-from npukit.plan.batch.batch_spec import BatchSpec
-from npukit.plan.batch_search.batch_alternatives import BatchAlternatives
 from npukit.plan.batch_search.throughput import densest_plan
 from npukit.plan.does_not_fit import refuse_what_cannot_fit, refuse_what_does_not_fit, refuse_what_none_carries
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_alike, on_chips
-from npukit.plan.search.alternatives import Alternatives
-from npukit.plan.search.objectives import completed_plan, fastest_plan, resident_plan, smallest_plan
-from npukit.plan.tensors.boxes import Split
+from npukit.plan.search.objectives import completed_plan, fastest_plan, smallest_plan
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.pe_order import pes_in_order, pes_to_use
 from npukit.plan.tensors.problem import Problem
@@ -63,11 +59,6 @@ def closest_plan(problem: Problem, objective: str) -> Plan:
     return OBJECTIVES[objective](problem)
 
 
-def resident_on_one_pe(problem: Problem, objective: str) -> Plan:
-    """The plan on the first PE with all constants there, or what comes closest."""
-    return replace(resident_plan(problem.on(problem.order[:1])), objective=objective)
-
-
 def _chips_to_fill(board: Board, max_pes: int | None) -> tuple[int, ...]:
     """The chips that so many PEs fill, if those are several; the root's chip is the first of the board."""
     chips = chips_alike(board) if board.mesh.chips.count > 1 else ()
@@ -81,16 +72,6 @@ def _on_each_chip(problem: Problem, chips: tuple[int, ...]) -> Plan:
     plan = densest_plan(one)
     refuse_what_does_not_fit(one, plan)
     return on_chips(problem.board, plan, chips)
-
-
-def plan_as_split(problem: Problem, splits: tuple[Split, ...]) -> Plan | None:
-    """The plan of a frame with the ops split so, or None if they cannot be or it does not fit."""
-    return Alternatives(problem).plan(splits)
-
-
-def plan_as_batch(problem: Problem, choice: BatchSpec) -> Plan | None:
-    """The plan of such a batch, or None if it is none of this net or does not fit."""
-    return BatchAlternatives(problem, None).plan(choice)
 
 
 def plan_with_pins(problem: Problem, pins: Assignment) -> Plan:

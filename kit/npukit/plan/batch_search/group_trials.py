@@ -129,10 +129,10 @@ class Trials:
             return None
         as_before = wanted.stream == tried.wanted.stream
         alone = replace(wanted, groups=_one_of(wanted))
-        plan, settled = self._batch_with_flags(alone, tried.settled if as_before else {})
+        plan, settled = batch_with_flags(self._problem, alone, tried.settled if as_before else {})
         missing = missing_bytes(self._problem.board, plan)
         if wanted.pipeline.micro_batches > 1 and 0 < missing < NEARLY_FITS:  # its own flags may do
-            plan, settled = self._batch_with_flags(alone, settled)
+            plan, settled = batch_with_flags(self._problem, alone, settled)
         crowded = wanted.prefetchers and _prefetchers_needed(self._problem, wanted, plan) > len(wanted.prefetchers)
         if crowded or missing_bytes(self._problem.board, plan):
             return None
@@ -140,9 +140,6 @@ class Trials:
         micro_batch = (cycles - tried.cycles) / more if more and as_before else tried.micro_batch
         settled = settled if wanted.pipeline.micro_batches > 1 else {}
         return replace(tried, wanted=wanted, cycles=cycles, free=_free(plan), micro_batch=micro_batch, settled=settled)
-
-    def _batch_with_flags(self, alone: Batch, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
-        return batch_with_flags(self._problem, alone, flags)
 
     def _cycles(self, plan: Plan) -> int:
         return simulate(self._problem.net, self._problem.board, plan).latency_cycles
