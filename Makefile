@@ -79,7 +79,7 @@ $(VENV)/python-ready:
 	touch $@
 
 $(VENV)/installed: pyproject.toml kit/npukit_emulator/pyproject.toml $(VENV)/python-ready
-	$(BIN)/python -m pip install --quiet --editable kit/npukit_emulator --editable '.[onnx]'
+	$(BIN)/python -m pip install --quiet --editable kit/npukit_emulator --editable .
 	touch $@
 
 $(VENV)/installed-for-development: pyproject.toml $(VENV)/installed

@@ -261,3 +261,10 @@ def test_the_share_of_right_labels_is_a_figure(measured: tuple[Build, Bench]) ->
     known = {"engine": "emulator", "cases": 4, "outputs_equal": True, "mismatches": [], "paths_equal": True}
     page = render(built, {"validation": {**known, "layers_checked": 1, "tiles_checked": 1, "accuracy": 0.75}})
     assert "<b>75.0%</b><span>of the labels right</span>" in page
+
+
+def test_names_of_a_strangers_model_are_text(tmp_path: Path) -> None:
+    """They may be broken behind a slash, where a table is narrow."""
+    built = shared_build(CHECKOUT / "examples/digits/digits_int8.tflite", tmp_path / "out", pes=PES)
+    built.manifest.summary["ops"][0]["title"] = "stem/<script>/Relu"
+    assert "<small>stem/<wbr>&lt;script&gt;/<wbr>Relu</small>" in render(built, {})

@@ -208,9 +208,9 @@ def _figures(
         figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
     figures += _energy(bench)
     if validation:
-        exact = validation["outputs_equal"] and not validation["mismatches"]
+        cases, exact = validation["cases"], validation["outputs_equal"] and not validation["mismatches"]
         figures.append(
-            Figure(f"{validation['cases']} cases", "bit-exact" if exact else "DIFFERS", "good" if exact else "bad")
+            Figure(f"{cases} case{'s' * (cases != 1)}", "bit-exact" if exact else "DIFFERS", "good" if exact else "bad")
         )
         if "accuracy" in validation:
             figures.append(Figure("of the labels right", f"{validation['accuracy']:.1%}"))
