@@ -15,8 +15,10 @@ from npukit.application.inputs import real_numbers, sensor_shape
 from npukit.application.sounds import cosines, filter_bank, hann
 from npukit.application.steps import seen_by_steps
 from npukit.errors import NpukitError
+from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.parse import parse_net
+from npukit.net.receptive import cuttable_axes, needs
 from npukit.net.reference import evaluate, run_reference
 
 SMALL = "window=80 hop=50 rate=4000 low=100 high=1900"
@@ -145,3 +147,14 @@ def test_what_is_no_sound_of_the_model(words: str, shape: str, message: str) -> 
     small = " ".join(word for word in SMALL.split() if word.split("=")[0] not in words)
     with pytest.raises(NpukitError, match=message):
         applied(model(shape), Declared(input=(declared(f"features={words} {small}"),)), "NHWC")
+
+
+def test_windows_of_a_clip_are_divided_between_pes() -> None:
+    """Each needs its own samples alone; new windows of a frame that remembers are made by one PE."""
+    net = applied(model("1,6,9,1"), Declared(input=(declared(f"features=log_mel {SMALL}"),)), "NHWC")
+    op = net.ops[0]
+    assert cuttable_axes(net, op) == (0,)
+    (held,) = needs(net, op, Box((2, 0), (4, 9)))
+    assert (held.start, held.stop) == ((0, 100), (1, 230))
+    stream = applied(model("1,6,9,1"), Declared(input=(declared(f"features=log_mel {SMALL} new=2"),)), "NHWC")
+    assert cuttable_axes(stream, stream.ops[0]) == ()

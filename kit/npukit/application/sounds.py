@@ -121,7 +121,8 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     code = features.code()
     made = draft.new_name(str(declared.features))
     draft.tensors[made] = Tensor(made, (windows, count), KIND)
-    attributes = TvmCode(str(declared.features), code, features.work_bytes, WHY, given=True)
+    steps = (0, 0) if kept or windows == 1 else (declared.hop, declared.window)
+    attributes = TvmCode(str(declared.features), code, features.work_bytes, WHY, given=True, windows=steps)
     draft.op(draft.before, attributes, tuple(features.operands), None, output=made)
     if before:
         after = draft.new_name(f"{before[0]}_next")

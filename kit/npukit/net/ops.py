@@ -316,7 +316,8 @@ class TvmCode(Attributes):
 
     inputs: activations, then constants, of any type, known to the C as p0, p1, ...; its other parameters are `output`
     and, if `work_bytes` is not 0, `work`. `what` names Relax's operators, `why` says why they are not integer ops,
-    `macs` counts the multiply-accumulates.
+    `macs` counts the multiply-accumulates. `windows`, a step and a size, says of C that is given that step v of its
+    first loop makes row v of the output, of `size` elements of p0 from v * step on, and takes nothing from other steps.
     """
 
     kind: ClassVar[str] = "tvm_code"
@@ -326,6 +327,7 @@ class TvmCode(Attributes):
     why: str = ""
     macs: int = 0
     given: bool = False
+    windows: Pair = (0, 0)
 
 
 def _kinds() -> dict[str, type[Attributes]]:

@@ -121,9 +121,9 @@ def _body_of_tvm(kernel: Kernel) -> str:
     code = kernel.tile.op.attributes
     assert isinstance(code, TvmCode)
     names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
-    if code.given:
-        return wrapped(indent(_unread(names, code.code, "") + code.code, "    "))
     text = _rows_of_tile(kernel.tile, code.code)
+    if code.given:
+        return wrapped(indent(_unread(names, text, "") + text, "    "))
     return tidied_body(_unread(names, text, "  ") + text)
 
 

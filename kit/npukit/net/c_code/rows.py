@@ -67,10 +67,22 @@ class Rows:
 def rows_of(net: Net, op: Op) -> Rows | None:
     """The rows of an op as C; None if it makes its output in other ways."""
     attributes = op.attributes
+    if isinstance(attributes, TvmCode) and any(attributes.windows):
+        return _of_windows(attributes.windows, net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape)
     if not isinstance(attributes, TvmCode) or attributes.given or attributes.work_bytes:
         return None
     shapes = tuple((each.name, net.tensor(each.tensor).shape) for each in pointers(net, op))
     return _rows(attributes.code, shapes)
+
+
+def _of_windows(windows: Pair, given: Shape, output: Shape) -> Rows | None:
+    """The rows of C that says which elements of its first input each of them is made of."""
+    (step, size), axis, source = windows, _long_axis(output), _long_axis(given)
+    if axis is None or source is None:
+        return None
+    places = tuple((row * step, row * step + size) for row in range(output[axis]))
+    axes = {"p0": source, WHOLE_OUTPUT: axis}
+    return Rows(axis, output[axis], {"p0": places}, axes, {"p0": _row(given), WHOLE_OUTPUT: _row(output)})
 
 
 @lru_cache(maxsize=1024)
@@ -91,11 +103,11 @@ def _rows(code: str, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
 
 def part_of(code: str, rows: Rows, first: int, stop: int, begins: Mapping[str, int]) -> str:
     """The code of the steps from `first` to before `stop`, where arrays begin with the rows `begins`."""
-    loop = _only_loop(code)
+    loop = _LOOP.search(code)
     assert loop is not None
-    header = f"for ({loop.kind} {loop.name} = {first}; {loop.name} < {stop}; ++{loop.name}) {{"
-    moved = _moved(loop.body, {name: row * rows.sizes[name] for name, row in begins.items() if row})
-    return f"{loop.before}  {header}\n{moved}  }}\n"
+    header = f"for ({loop[1]} {loop[2]} = {first}; {loop[2]} < {stop}; ++{loop[2]}) {{"
+    offsets = {name: row * rows.sizes[name] for name, row in begins.items() if row}
+    return f"{code[: loop.start()]}{header}{_moved(code[loop.end() :], offsets)}"
 
 
 def _moved(text: str, offsets: Mapping[str, int]) -> str:
@@ -130,7 +142,6 @@ class _Loop:
     """The one loop of some code, and what is declared before it."""
 
     before: str
-    kind: str
     name: str
     count: int
     body: str
@@ -199,7 +210,7 @@ def _only_loop(code: str) -> _Loop | None:
     if header is None or not declared or lines[end] != "  }" or header[3] != "0" or not _is_plain(lines, before):
         return None
     body = "".join(f"{line}\n" for line in lines[begin + 1 : end])
-    return _Loop("".join(f"{lines[place]}\n" for place in before), header[1], header[2], int(header[4]), body)
+    return _Loop("".join(f"{lines[place]}\n" for place in before), header[2], int(header[4]), body)
 
 
 def _is_plain(lines: Sequence[str], before: Sequence[int]) -> bool:
