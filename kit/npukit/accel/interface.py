@@ -69,7 +69,7 @@ class Cost:
     `arrangement`: how the output lies, if not densely; only for a whole output whose readers know.
     `reads_beyond`: bytes behind its inputs that may be read, never used.
     `may_overwrite`: numbers of inputs where the output may begin, as they have been read by then.
-    `aliases`: numbers of inputs on which the output may lie element upon element, also if it is computed in pieces.
+    `aliases`: numbers of inputs on which the output may lie element by element, also if it is computed in pieces.
     `constants_key`: tiles of an op, or of ops that differ only in where their activations come from, that span the
     same channels (the last axis) and have equal keys have the same constants, but for their commands; None promises
     nothing.

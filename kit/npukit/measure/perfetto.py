@@ -168,7 +168,7 @@ def _way(link: LinkUse) -> str:
 def _free_until(movements: Sequence[Movement]) -> list[int]:
     """The cycle at which each has arrived, or the next one leaves the same place: slices of a track must not overlap.
 
-    What leaves at the same time, as a multicast does, may lie upon each other.
+    What leaves at the same time, as a multicast does, may overlap.
     """
     by_source: dict[int, set[int]] = defaultdict(set)
     for movement in movements:

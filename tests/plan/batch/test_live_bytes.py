@@ -18,7 +18,7 @@ from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 from plan.networks import Builder
 
@@ -42,7 +42,7 @@ def test_no_pe_holds_more_than_foreseen(low_memory: bool) -> None:
     group = {op.name: tuple(map(Tile, range(4), cut)) for op, cut in zip(graph.ops, boxes, strict=True)}
     plan = emit_batch(Problem(graph, BOARD, engines), Batch((group,), low_memory=low_memory))
     regions = regions_of(graph, group, Ends(-1, 0), 0, low_memory=low_memory)
-    foreseen = most_held(graph, [regions], upon(graph, engines), late=low_memory)
+    foreseen = most_held(graph, [regions], aliases(graph, engines), late=low_memory)
     for op, bytes_foreseen in zip(graph.ops, foreseen, strict=True):
         held = [held_while_computing(pe, op.name) for pe in plan.pes if any(c.op == op.name for c in pe.computes())]
         assert max(held) <= bytes_foreseen
@@ -56,12 +56,13 @@ def test_of_bands_one_is_there_and_the_next_inputs_from_when_they_are_fetched() 
     bands = {graph.ops[0].name: 4}
     thin, ends = between(graph, bands), Ends(DRAM, 0)
     regions = regions_of(graph, in_bands(graph, group, bands), ends, 0, thin)
-    first, *_, last = most_held(graph, [regions], upon(graph, engines), late=False, between=thin)
+    first, *_, last = most_held(graph, [regions], aliases(graph, engines), late=False, between=thin)
     assert first == 64 * (16 + 64 // 4)
-    assert first < most_held(graph, [regions], upon(graph, engines), late=False)[0]
-    again = most_held(graph, [regions], upon(graph, engines), late=False, between=thin, fetched_from=1)
+    assert first < most_held(graph, [regions], aliases(graph, engines), late=False)[0]
+    again = most_held(graph, [regions], aliases(graph, engines), late=False, between=thin, fetched_from=1)
     assert again[-1] == last + 64 * 16
-    assert most_held(graph, [regions], upon(graph, engines), late=False, between=thin, prefetch_distance=2)[-1] >= last
+    early = most_held(graph, [regions], aliases(graph, engines), late=False, between=thin, prefetch_distance=2)
+    assert early[-1] >= last
 
 
 def test_a_search_prefers_what_a_memory_holds() -> None:
@@ -78,4 +79,4 @@ def test_a_search_prefers_what_a_memory_holds() -> None:
     regions = dict(regions_of(graph, search.best(), Ends(-1, 0), 0, low_memory=True))
     (output,) = graph.outputs
     regions[output] = {pe: held for pe, held in regions[output].items() if pe}  # the root holds it whole in any case
-    assert max(most_held(graph, [regions], upon(graph, engines), late=True)[1:]) <= room
+    assert max(most_held(graph, [regions], aliases(graph, engines), late=True)[1:]) <= room

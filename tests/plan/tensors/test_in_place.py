@@ -12,7 +12,7 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 from plan.batch.test_batch_emitter import assert_exact
 from plan.engines import engines
@@ -63,7 +63,7 @@ def operand_and_sum(net: Net, plan: Plan) -> list[tuple[int, int]]:
 
 def test_the_sum_lies_where_the_operand_lay_also_piece_by_piece() -> None:
     net = residual(read_again=False)
-    assert [name for names in upon(Graph(net), ENGINES).values() for name in names]
+    assert [name for names in aliases(Graph(net), ENGINES).values() for name in names]
     for low_memory in (False, True):
         places = operand_and_sum(net, of_weight_tiles(net, low_memory=low_memory))
         assert len(places) > 4, "in pieces"
@@ -72,7 +72,7 @@ def test_the_sum_lies_where_the_operand_lay_also_piece_by_piece() -> None:
 
 def test_an_operand_that_is_read_again_keeps_its_place() -> None:
     net = residual(read_again=True)
-    assert not any(upon(Graph(net), ENGINES).values())
+    assert not any(aliases(Graph(net), ENGINES).values())
     places = operand_and_sum(net, of_weight_tiles(net, low_memory=False))
     assert places
     assert all(operand != output for operand, output in places)

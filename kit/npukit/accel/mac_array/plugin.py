@@ -114,7 +114,7 @@ class MacArray:
 
 
 def _added(net: Net, op: Op) -> tuple[int, ...]:
-    """Inputs that go into the output element upon element: those of an addition, or what a convolution adds."""
+    """Inputs that go into the output element by element: those of an addition, or what a convolution adds."""
     if op.kind == "add":
         return tuple(range(len(list(net.activations(op)))))
     return (1,) if op.parts[-1].kind == "add" else ()

@@ -9,13 +9,13 @@ from npukit.board.noc import DRAM
 from npukit.plan.emit.regions import Region, Regions
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import Upon
+from npukit.plan.tensors.in_place import Aliases
 
 
 def most_held(
     graph: Graph,
     frames: Sequence[Regions],
-    upon: Upon,
+    aliases: Aliases,
     *,
     late: bool,
     prefetch_distance: int = 1,
@@ -27,10 +27,10 @@ def most_held(
 
     What others send has its place from when they begin to compute it, or, if `late`, from when they have. Of tensors
     `between` ops that take turns one band at a time is there. While ops from `fetched_from` on are computed as many
-    inputs again, the next frames', have a place. Tiles lie `upon` operands where they can.
+    inputs again, the next frames', have a place. Tiles alias operands where they can.
     """
     most: Counter[int] = Counter()
-    for (moment, _), size in _held(graph, frames, upon, not late, between, fetched_from, late=late).items():
+    for (moment, _), size in _held(graph, frames, aliases, not late, between, fetched_from, late=late).items():
         most[moment] = max(most[moment], size)
     return [
         max(most[moment] for moment in range(2 * (index - prefetch_distance), 2 * index + 1))
@@ -41,17 +41,17 @@ def most_held(
 def most_at_once(
     graph: Graph,
     frame: Regions,
-    upon: Upon,
+    aliases: Aliases,
     in_place: Collection[int],
     between: Collection[str],
     beside: Mapping[str, Mapping[int, int]],
 ) -> Counter[int]:
     """Bytes by PE of a frame's tensors that it holds at once at least, and of what lies `beside` them while what an op
-    makes is computed; ops `in_place` may write where they read, or lie `upon` what they read.
+    makes is computed; ops `in_place` may write where they read, or alias what they read.
 
     Of tensors `between` ops that take turns one band at a time is there.
     """
-    held = _held(graph, [frame], upon, between=between, late=False)
+    held = _held(graph, [frame], aliases, between=between, late=False)
     for index, op in enumerate(graph.ops):
         held.update({(2 * index, pe): size for pe, size in beside[op.output].items()})
     most: Counter[int] = Counter()
@@ -64,7 +64,7 @@ def most_at_once(
 def _held(
     graph: Graph,
     frames: Sequence[Regions],
-    upon: Upon,
+    aliases: Aliases,
     after_sent: int = 0,
     between: Collection[str] = (),
     fetched_from: int | None = None,
@@ -76,15 +76,15 @@ def _held(
     for regions in frames:
         for tensor, by_pe in regions.items():
             made = _made(graph, tensor)
-            operands = upon[graph.ops[made].name] if made >= 0 else ()
+            operands = aliases[graph.ops[made].name] if made >= 0 else ()
             again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else ()
             held_regions = [region for of_pe in by_pe.values() for region in of_pe if region.needs]
             leaves = max((_sent(region, made, late=late) for region in held_regions), default=0)
             for region in _regions(by_pe, at_once=tensor in between):
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
                 moments = _moments(region, made, len(graph.ops), leaves, after_sent, late=late)
-                lies_upon = any(_lies_upon(region, made, regions[name].get(region.pe, ())) for name in operands)
-                for moment in (*moments[lies_upon:], *again):
+                lies_on = any(_lies_on(region, made, regions[name].get(region.pe, ())) for name in operands)
+                for moment in (*moments[lies_on:], *again):
                     held[moment, region.pe] += size
     return held
 
@@ -111,7 +111,7 @@ def _moments(region: Region, made: int, ops: int, leaves: int, after_sent: int, 
     return range(first, min(max(last, sent + after_sent), 2 * ops - 1) + 1)
 
 
-def _lies_upon(region: Region, made: int, operand: Sequence[Region]) -> bool:
+def _lies_on(region: Region, made: int, operand: Sequence[Region]) -> bool:
     """True if a tile lies where one of these regions of an operand lay until then."""
     last = (each for each in operand if each.needs and max(index for index, _ in each.needs) == made)
     return region.owned == region.box and any(each.box == region.box for each in last)

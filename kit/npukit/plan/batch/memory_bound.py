@@ -29,7 +29,7 @@ from npukit.plan.predict.memory import (
     control_bytes,
 )
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 
 ROWS_OF_A_WEIGHT_TILE = 2
@@ -52,7 +52,7 @@ def may_fit(problem: Problem, wanted: Batch) -> bool:
     weight_tiles = _WeightTiles(problem.graph, problem.engines, wanted)
     in_place = _in_place(problem.graph, problem.engines, group)
     beside = {op.output: weight_tiles.at_once(op, group) for op in problem.graph.ops}
-    held = most_at_once(problem.graph, regions, upon(problem.graph, problem.engines), in_place, thin, beside)
+    held = most_at_once(problem.graph, regions, aliases(problem.graph, problem.engines), in_place, thin, beside)
     held += _orders(problem.graph, problem.engines, group, weight_tiles)
     room = problem.board.memory_for("activations").size - WORKER_BYTES - CODE_OF_THE_LOOP - WORKER_STACK_BYTES
     rest = (_descriptors(problem.graph, regions, tensor) for tensor in regions)  # which take longest to find

@@ -38,7 +38,7 @@ from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.ir.plan import streamed_name
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 
 FETCH_PARTS = 8
@@ -199,7 +199,7 @@ class _Scheduler:
         return most_held(
             self._graph,
             [regions for frame, regions in self._regions.items() if frame < wanted.frames_of_micro_batch],
-            upon(self._graph, self._problem.engines),
+            aliases(self._graph, self._problem.engines),
             late=wanted.low_memory,
             prefetch_distance=wanted.stream.prefetch_distance,
             between=between(self._graph, wanted.bands),

@@ -23,7 +23,7 @@ from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import LatencySearch
 from npukit.plan.search.objectives import QUICK
 from npukit.plan.search.tries import Budget
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 
 SIZES = (28, 38, 49, 76)
@@ -94,5 +94,5 @@ def _least_bytes(problem: Problem, wanted: Batch) -> int:
     """Bytes of the PE of a group that holds most, but for the outputs."""
     graph = problem.graph
     regions = regions_of(graph, wanted.groups[-1], Ends(DRAM, DRAM), 0, low_memory=True)
-    held = most_held(graph, [regions], upon(graph, problem.engines), late=True)
+    held = most_held(graph, [regions], aliases(graph, problem.engines), late=True)
     return max(held) + wanted.stream.least_bytes

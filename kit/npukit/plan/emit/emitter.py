@@ -212,7 +212,7 @@ class Emitter:
         )
         kept = {*program.kept, *(sent.held for sent in program.sending)}
         if lain_on and lain_on.tensor not in self.graph.outlasting and lain_on not in kept:
-            program.upon[lain_on] = target
+            program.aliases[lain_on] = target
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
 
@@ -297,7 +297,7 @@ class Emitter:
 
 
 def _may_lie_on(target: Region, source: Region, sources: Sequence[Region], index: int, tile: Tile) -> bool:
-    """True if a tile of op number `index` may lie on one of its operands, element upon element: on this PE no op reads
+    """True if a tile of op number `index` may lie on one of its operands, element by element: on this PE no op reads
     that later, and both are arranged alike."""
     last = max(reader for reader, _ in source.needs)
     return last == index and sources.count(source) == 1 and source.box == target.box == tile.box

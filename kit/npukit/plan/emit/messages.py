@@ -218,7 +218,7 @@ class Traffic:
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
             program.sending.append(Sent(parcel.source, arriving))
-            program.upon.pop(parcel.source, None)  # it goes out once more
+            program.aliases.pop(parcel.source, None)  # it goes out once more
         reached = sum(alike.times(pe, sender) for pe, _ in parcel.destinations)
         size = descriptor_bytes(parcel.parts, reached)
         if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:

@@ -119,7 +119,7 @@ class Program:
     expected: dict[Held, list[Arriving]] = field(default_factory=dict)
     """The messages on their way, by what they land in."""
 
-    upon: dict[Held, Held] = field(default_factory=dict)
+    aliases: dict[Held, Held] = field(default_factory=dict)
     """Things read for the last time by a tile that may lie on them, and that tile."""
 
     kept: dict[Held, Held] = field(default_factory=dict)

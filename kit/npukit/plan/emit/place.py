@@ -115,7 +115,7 @@ def _named(graph: Graph, wanted: Sequence[tuple[Held, Lifetime]]) -> dict[str, i
 def _shares(program: Program, wanted: Sequence[tuple[Held, Lifetime]], named: Mapping[str, int]) -> dict[int, int]:
     """The buffers that an op reads last, each with the one that it may write in the same place."""
     indices = {held: index for index, (held, _) in enumerate(wanted)}
-    pairs = [(indices[source], indices[target]) for source, target in program.upon.items()]
+    pairs = [(indices[source], indices[target]) for source, target in program.aliases.items()]
     found = {i: o for i, o in pairs if wanted[i][1].bytes == wanted[o][1].bytes and _ends_first(wanted, i, o)}
     for step, cost in program.costs:
         compute = program.steps[step]

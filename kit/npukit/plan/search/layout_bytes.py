@@ -11,7 +11,7 @@ from npukit.plan.emit.regions import SMALL_PART
 from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import Split, hull, volumes
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.in_place import Upon
+from npukit.plan.tensors.in_place import Aliases
 
 Layout = tuple[tuple[str, Split], ...]
 """The live tensors and how each is spread."""
@@ -20,9 +20,9 @@ Layout = tuple[tuple[str, Split], ...]
 class Occupied:
     """Occupied memory of one net in the splits of one search."""
 
-    def __init__(self, graph: Graph, splits: Splits, fetched: Collection[str], upon: Upon) -> None:
-        """Tensors that are `fetched` are no PE's tiles. Tiles lie `upon` operands in the same layout."""
-        self._graph, self._splits, self._fetched, self._upon = graph, splits, fetched, upon
+    def __init__(self, graph: Graph, splits: Splits, fetched: Collection[str], aliases: Aliases) -> None:
+        """Tensors that are `fetched` are no PE's tiles. Tiles alias operands in the same layout."""
+        self._graph, self._splits, self._fetched, self._aliases = graph, splits, fetched, aliases
         self._own = lru_cache(maxsize=None)(self._own_bytes)
         self._beside = lru_cache(maxsize=None)(self._bytes_beside)
 
@@ -30,7 +30,7 @@ class Occupied:
         """Bytes of the PE that holds most: its tiles, parts of others' tiles, what it makes, and weight tiles."""
         spread, op = dict(layout), self._graph.ops[index]
         held = self._own(op.output, split).copy()
-        lain_on = next((name for name in self._upon[op.name] if spread[name] == split), None)
+        lain_on = next((name for name in self._aliases[op.name] if spread[name] == split), None)
         for name, each in layout:
             held += self._own(name, each) * (name != lain_on)
         for place, (name, _) in enumerate(self._splits.needs(index, split)):

@@ -20,7 +20,7 @@ from npukit.plan.search.layout_bytes import Layout, Occupied
 from npukit.plan.search.splits import Splits
 from npukit.plan.tensors.boxes import Boxes, Split
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 
 DUMPED = 8
@@ -97,8 +97,8 @@ class LatencySearch:
             problem.places,
         )
         self._crowded_from = room if weight_tile_size else None
-        self._upon = upon(problem.graph, problem.engines)
-        self._occupied = Occupied(problem.graph, self._splits, self._in_dram, self._upon)
+        self._aliases = aliases(problem.graph, problem.engines)
+        self._occupied = Occupied(problem.graph, self._splits, self._in_dram, self._aliases)
         self._exchanges = exchanges_on(problem.board, problem.order)
         self._live_after = problem.graph.live_after()
         self._exchange = lru_cache(maxsize=None)(self._exchange_cycles)
@@ -114,7 +114,7 @@ class LatencySearch:
         """The search on other PEs, those of this one's order or the first of them, and the same tables."""
         other = copy(self)
         other._order, other._splits = order, self._splits.on(len(order))
-        other._occupied = Occupied(self._graph, other._splits, self._in_dram, self._upon)
+        other._occupied = Occupied(self._graph, other._splits, self._in_dram, self._aliases)
         return other
 
     def weighing(self, moves: float) -> LatencySearch:

@@ -33,7 +33,7 @@ from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, memory_
 from npukit.plan.predict.predict import with_predictions
 from npukit.plan.search.layout_search import Effort, LatencySearch
 from npukit.plan.search.tries import tried
-from npukit.plan.tensors.in_place import upon
+from npukit.plan.tensors.in_place import aliases
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
@@ -163,7 +163,7 @@ def lacking_bytes(problem: Problem, assignment: Assignment) -> int:
     used = useful(graph, assignment)
     regions = regions_of(graph, used, Ends(root, root), 0)
     alone = {op.output: dict[int, int]() for op in graph.ops}
-    tensors = most_at_once(graph, regions, upon(graph, problem.engines), range(len(graph.ops)), (), alone)
+    tensors = most_at_once(graph, regions, aliases(graph, problem.engines), range(len(graph.ops)), (), alone)
     constants = _Held(problem, assignment, 0).resident(())
     uses = (
         memory_use(problem.board, constants[pe], tensors[pe], WORKER_BYTES, WORKER_STACK_BYTES)
@@ -190,7 +190,7 @@ class _Held:
         """Bytes of tensors, for each op, on the PE that holds most."""
         graph = self._problem.graph
         regions = regions_of(graph, self._assignment, Ends(DRAM, self._problem.order[0]), 0)
-        return most_held(graph, [regions], upon(graph, self._problem.engines), late=False)
+        return most_held(graph, [regions], aliases(graph, self._problem.engines), late=False)
 
     @cached_property
     def _streamable(self) -> dict[str, int]:

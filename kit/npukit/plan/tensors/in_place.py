@@ -8,11 +8,11 @@ from npukit.accel.interface import Accelerator
 from npukit.net.box import Box
 from npukit.plan.tensors.graph import Graph
 
-Upon = Mapping[str, tuple[str, ...]]
-"""The tensors that an op's tiles may lie on, element upon element, by op."""
+Aliases = Mapping[str, tuple[str, ...]]
+"""The tensors that an op's tiles may lie on, element by element, by op."""
 
 
-def upon(graph: Graph, engines: Mapping[str, Accelerator]) -> Upon:
+def aliases(graph: Graph, engines: Mapping[str, Accelerator]) -> Aliases:
     """The operands of each op that it is the last to read, and reads once, if its engine can lay its output there."""
     found: dict[str, tuple[str, ...]] = {}
     for index, op in enumerate(graph.ops):
