@@ -93,6 +93,14 @@ def test_dilation():
     check(layer, kernel_for(layer, HALFWORDS), layers.activations(rng, layer.input_shape, extreme=False))
 
 
+@pytest.mark.parametrize("order", [Order.PIXELS, Order.PLANES16])
+def test_single_bytes_of_long_lines_lie_beyond_an_immediate(order: Order):
+    """Each line of the window ends with bytes that are no whole word; the lines are thousands of bytes apart."""
+    rng = np.random.default_rng(4)
+    layer = layers.conv(rng, (7, 700, 3), 4, (5, 5), relu=True)
+    check(layer, kernel_for(layer, HALFWORDS, order), layers.activations(rng, layer.input_shape, extreme=False))
+
+
 # Instructions per product, as measured for prototypes by hand.
 @pytest.mark.parametrize(
     ("shape", "channels", "density", "order", "prototype"),

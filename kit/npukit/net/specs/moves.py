@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from npukit.errors import NpukitError
@@ -75,11 +76,14 @@ def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
     assert isinstance(op.attributes, Pad)
     sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.attributes.before, strict=True)
     return [
-        tuple(
-            AxisRule(axis, places=tuple(_nearest(place - before, size) for place in range(padded)))
-            for axis, (size, padded, before) in enumerate(sizes)
-        )
+        tuple(AxisRule(axis, places=_places(before, size, padded)) for axis, (size, padded, before) in enumerate(sizes))
     ]
+
+
+@lru_cache
+def _places(before: int, size: int, padded: int) -> tuple[tuple[int, int], ...]:
+    """For each position of a padded axis, the one that it needs. Long axes are asked for again and again."""
+    return tuple(_nearest(place - before, size) for place in range(padded))
 
 
 def _nearest(place: int, size: int) -> tuple[int, int]:

@@ -190,7 +190,9 @@ def _emit_leftovers(asm: Assembly, gather: Gather, position: int) -> None:
 def _emit_byte_pair(asm: Assembly, gather: Gather, pointer: str, target: str, offsets: Sequence[int]) -> None:
     load = "ldrb" if gather.scaled else "ldrsb"
     for register, offset in zip((target, "r6"), offsets, strict=False):
-        asm.emit(f"{load} {register}, [{pointer}, #{offset}]")
+        if offset > _LOAD_REACH:
+            asm.constant(register, offset)
+        asm.emit(f"{load} {register}, [{pointer}, {register if offset > _LOAD_REACH else f'#{offset}'}]")
     if len(offsets) == 2:
         asm.emit(f"pkhbt {target}, {target}, r6, lsl #16")
     if offsets and gather.scaled:
