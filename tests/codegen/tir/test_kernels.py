@@ -18,10 +18,11 @@ from npukit.codegen.generate import generate
 from npukit.codegen.tir.kernels import KERNELS
 from npukit.net.box import Box
 from npukit.net.check import check_net
-from npukit.net.net import Net
-from npukit.net.ops import KINDS
+from npukit.net.net import Net, Op
+from npukit.net.ops import KINDS, TvmCode
 from npukit.net.receptive import cuttable_axes, needs
 from npukit.net.reference import evaluate
+from npukit.net.tensor import Tensor
 from npukit.plan.ir.plan import Compute, Plan, View
 from npukit.plan.planner import plan_network
 from npukit.quantize.models import load_model
@@ -59,6 +60,14 @@ def test_tiles_of_code_that_tvm_makes_equal_the_reference(tmp_path: Path) -> Non
     plan = _cut(net, _whole(net))
     assert len(plan.pes[0].steps) > len(net.ops) + 4
     _compare(net, plan, tmp_path, seed=5, given=_usual_numbers)
+
+
+def test_a_whole_result_of_a_part_of_what_comes_in_equals_the_reference(tmp_path: Path) -> None:
+    """What comes in is the second half alone, as every state behind the first of a recurrent network."""
+    code = "  for (int32_t i1 = 0; i1 < 4; ++i1) {\n    output[i1] = p0[(i1 + 4)];\n  }\n"
+    tensors = {name: Tensor(name, (1, size), "float32") for name, size in (("x", 8), ("y", 4))}
+    net = Net("half", ("x",), ("y",), (Op("y", TvmCode("half", code), ("x",), ("y",)),), tensors, {})
+    _compare(net, _whole(net), tmp_path, seed=6, given=_usual_numbers)
 
 
 def _random_net(kind: str, seed: int) -> Net:

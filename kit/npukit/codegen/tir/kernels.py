@@ -131,13 +131,15 @@ def _rows_of_tile(tile: Tile, code: str) -> str:
     """The part of C that makes a tile: its rows, of arrays that begin with the first rows that are there."""
     net, op, box = tile.net, tile.op, tile.output.box
     rows = rows_of(net, op)
-    if rows is None or box == Box.whole(tile.output.tensor.shape):
+    if rows is None:
         return code
     begins = {WHOLE_OUTPUT: box.start[rows.axis]}
     for place, name in enumerate(op.inputs):
         parameter = f"p{place}"
         if parameter in rows.places:
             begins[parameter] = rows.box(parameter, net.tensor(name).shape, box).start[rows.axes[parameter]]
+    if box == Box.whole(tile.output.tensor.shape) and not any(begins.values()):
+        return code
     return part_of(code, rows, box.start[rows.axis], box.stop[rows.axis], begins)
 
 
