@@ -82,7 +82,7 @@ def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
 
 @lru_cache
 def _places(before: int, size: int, padded: int) -> tuple[tuple[int, int], ...]:
-    """For each position of a padded axis, the one that it needs. Long axes are asked for again and again."""
+    """Positions that the positions of a padded axis need. Long axes are asked for again and again."""
     return tuple(_nearest(place - before, size) for place in range(padded))
 
 
