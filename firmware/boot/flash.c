@@ -1,6 +1,7 @@
 #include "flash.h"
 
 #include "bytes.h"
+#include "core_events.h"
 #include "flash_board.h"
 #include "hal.h"
 #include "line.h"
@@ -89,7 +90,7 @@ void flash_arm(uint32_t pe)
 
 _Noreturn void flash_start(const struct flash_copies *copies)
 {
-    __asm volatile("dsb" ::: "memory");
+    core_order_memory();
     FLASH->start = copies;
     for (;;) {
         hal_wait();

@@ -34,16 +34,4 @@ static inline uint32_t *core_stack_pointer(void)
     return pointer;
 }
 
-/* What was stored is in memory before anything that follows. */
-static inline void core_order_memory(void)
-{
-    __asm volatile("dsb" ::: "memory");
-}
-
-/* Sleep until an event has come since the last time. */
-static inline void core_wait_for_event(void)
-{
-    __asm volatile("wfe" ::: "memory");
-}
-
 #endif

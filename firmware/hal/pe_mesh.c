@@ -2,6 +2,7 @@
 #include "hal.h"
 
 #include "board.h"
+#include "core_events.h"
 #include "noc.h"
 
 struct timer_registers {
@@ -74,7 +75,7 @@ void hal_count(struct hal_counters *counters)
 
 void hal_wait(void)
 {
-    __asm volatile("wfe" ::: "memory");
+    core_wait_for_event();
 }
 
 _Noreturn void hal_reset(void)

@@ -26,14 +26,16 @@ void accelerator_after(void);
 #endif
 #else
 
+#include "core_events.h"
+
 static inline void accelerator_before(void)
 {
-    __asm volatile("dsb" ::: "memory");
+    core_order_memory();
 }
 
 static inline void accelerator_wait(void)
 {
-    __asm volatile("wfe");
+    core_wait_for_event();
 }
 
 static inline void accelerator_after(void)

@@ -9,7 +9,7 @@
 struct hal_counters {
     uint64_t cycles;       /* since reset; 0 where the board cannot tell */
     uint64_t instructions; /* since reset; 0 where the board cannot tell */
-    uint64_t asleep;       /* cycles spent in WFE */
+    uint64_t asleep;       /* cycles spent asleep */
 };
 
 void hal_init(void);

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "board.h"
+#include "core_events.h"
 #include "hal.h"
 #include "mailbox.h"
 #include "net.h"
@@ -35,7 +36,7 @@ static void answer(void)
     }
     network_mailbox.bytes = reply;
     network_mailbox.state = MAILBOX_REPLY;
-    __asm volatile("dsb" ::: "memory");
+    core_order_memory();
     (void)noc_call(BOARD_ROOT_PE, 0, 0, 0);
 }
 

@@ -1,6 +1,7 @@
 #include "noc.h"
 
 #include "board.h"
+#include "core_events.h"
 #include "rpc.h"
 
 struct noc_registers {
@@ -49,7 +50,7 @@ __attribute__((noinline)) static int32_t send_again(const struct noc_descriptor 
 /* The engine itself knows best whether it has room. Who asked before would ask for every message. */
 int32_t noc_send(const struct noc_descriptor *first)
 {
-    __asm volatile("dsb" ::: "memory");
+    core_order_memory();
     NOC->doorbell = first;
     return (NOC->status & STATUS_ERROR) == 0 ? 0 : send_again(first);
 }
@@ -120,7 +121,7 @@ __attribute__((noinline)) static int32_t listen_until(uint32_t flag, uint32_t du
             return NOC_GIVEN_UP;
         }
         before = NOC->flag[flag];
-        __asm volatile("wfe");
+        core_wait_for_event();
     } while (!has_counted(flag, due));
     return take_up_to(flag, due);
 }
@@ -135,7 +136,7 @@ __attribute__((noinline)) static int32_t sleep_until(uint32_t flag, uint32_t due
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
-        __asm volatile("wfe");
+        core_wait_for_event();
     } while (!has_counted(flag, due));
     return take_up_to(flag, due);
 }
@@ -154,7 +155,7 @@ static int32_t await_copy(void)
         if ((NOC->status & STATUS_ERROR) != 0) {
             return take_error();
         }
-        __asm volatile("wfe");
+        core_wait_for_event();
     }
     return take_up_to(COPY_FLAG, due);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "board.h"
 #include "csr.h"
 
 /* Whether QEMU pretends to be this core. */
@@ -16,12 +17,15 @@ _Noreturn void core_restart(void);
 /* What every exception leads to: tell the host which instruction failed and why, then stop. */
 void fault_handler(void);
 
-enum { MSTATUS_FPU_ON = 1 << 13 };
+enum { MSTATUS_FPU_ON = 1 << 13, MIE_EXTERNAL = 1 << 11 };
 
 /* The first thing after reset: what code may need before it runs. */
 static inline void core_begin(void)
 {
     __asm volatile(CSR("csrw mtvec, %0")::"r"((uint32_t)(uintptr_t)fault_handler));
+#ifdef BOARD_EVENTS_BASE
+    __asm volatile(CSR("csrw mie, %0")::"r"(MIE_EXTERNAL));
+#endif
 #ifdef __riscv_flen
     __asm volatile(CSR("csrs mstatus, %0")::"r"(MSTATUS_FPU_ON));
 #endif
@@ -32,18 +36,6 @@ static inline uint32_t *core_stack_pointer(void)
     uint32_t *pointer;
     __asm volatile("mv %0, sp" : "=r"(pointer));
     return pointer;
-}
-
-/* What was stored is in memory before anything that follows. */
-static inline void core_order_memory(void)
-{
-    __asm volatile("fence iorw, iorw" ::: "memory");
-}
-
-/* Sleep until an event has come since the last time. */
-static inline void core_wait_for_event(void)
-{
-    __asm volatile("wfi" ::: "memory");
 }
 
 #endif

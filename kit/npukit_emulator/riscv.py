@@ -24,8 +24,11 @@ _CYCLES = {
     **dict.fromkeys(("jal", "j", "jalr", "jr"), 0),
     **dict.fromkeys(("fdiv.s", "fsqrt.s"), 12),
 }
+_STORES_BEFORE_DEVICES = 1 << 24 | 1 << 22
+"""In the code of a FENCE: stores to memory before it are in order with accesses of devices behind it."""
 _LOADS = frozenset(("lb", "lh", "lw", "lbu", "lhu", "lwsp", "flw", "flwsp"))
 _STORES = frozenset(("sb", "sh", "sw", "swsp", "fsw", "fswsp"))
+_ATOMIC_STORES = ("sc.", "amo")
 _PUSH = ("addi", "addi16sp")
 
 _decoder = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
@@ -39,7 +42,7 @@ def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCo
     while offset < len(code):
         size = _BYTES[code[offset] & 3 == 3]
         name, operands = _read(code[offset : offset + size], address + offset)
-        progress[offset // 2] = (count, cycles, _remark(name))
+        progress[offset // 2] = (count, cycles, _remark(name, code[offset : offset + size]))
         stalls = loaded != "" and loaded in operands
         count, cycles = count + 1, cycles + others.get(name, _CYCLES.get(name, 1)) + (_STALL if stalls else 0)
         loaded = operands[0] if name in _LOADS and operands else ""
@@ -60,10 +63,11 @@ def _read(code: bytes, address: int) -> tuple[str, list[str]]:
     return str(decoded.insn_name()).removeprefix("c."), names.split(", ")
 
 
-def _remark(name: str) -> Remark:
-    if name in _STORES:
+def _remark(name: str, code: bytes) -> Remark:
+    if name in _STORES or name.startswith(_ATOMIC_STORES):
         return Remark.STORES
-    return Remark.BARRIER if name == "fence" else Remark.NONE
+    orders = name == "fence" and int.from_bytes(code, "little") & _STORES_BEFORE_DEVICES == _STORES_BEFORE_DEVICES
+    return Remark.BARRIER if orders else Remark.NONE
 
 
 def _stack_growth(name: str, operands: list[str]) -> int:

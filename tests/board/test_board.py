@@ -34,6 +34,7 @@ def test_the_boards_that_ship() -> None:
         ("pe-mesh", 16),
         ("pe-mesh-152", 152),
         ("pe-mesh-7296", 7296),
+        ("pe-mesh-rv", 16),
         ("riscv-virt", 1),
         ("riscv-virt-f", 1),
         ("stm32f4-disco", 1),
@@ -45,6 +46,13 @@ def test_larger_meshes_are_the_same_silicon() -> None:
     assert large.noc == small.noc
     assert large.accelerator == small.accelerator
     assert large.memory == small.memory
+
+
+def test_a_mesh_of_risc_v_cores_has_the_same_plans_figures() -> None:
+    arm, risc_v = load_board("pe-mesh"), load_board("pe-mesh-rv")
+    assert (risc_v.noc, risc_v.accelerator, risc_v.memory) == (arm.noc, arm.accelerator, arm.memory)
+    assert risc_v.mesh == arm.mesh
+    assert (arm.energy is None, risc_v.energy) == (False, None), "an empty table takes that of the other file away"
 
 
 def test_a_board_file_of_ones_own(tmp_path: Path) -> None:
@@ -107,6 +115,7 @@ CONTRADICTIONS = {
     "PE 16 is named in a kind": ("[core]", HALF.replace("15", "16") + "[core]"),
     "PE 9 is of 2 kinds": ("[core]", HALF + HALF.replace("1, [8, 15]", "9") + "[core]"),
     "a kind of PE carries abacus": ("[core]", HALF.replace("[]", '["abacus"]') + "[core]"),
+    "a Cortex-M4F has events of its own": ("[timer]", "[events]\nbase = 0xE600_0000\n\n[timer]"),
     "timer and noc have their registers at one address": ("base = 0xE100_0000", "base = 0xE200_0000"),
 }
 

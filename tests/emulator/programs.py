@@ -9,17 +9,19 @@ import tempfile
 from pathlib import Path
 
 from npukit.board.board import load_board
+from npukit.board.cores import CORES
 from npukit.emulator.builtin import Emulator
 from npukit.project.images.image import Image
 
 _HERE = Path(__file__).parent / "c"
-_TARGET = ("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m4+vfp4d16sp")
 _FLAGS = (
     "-std=c11",
     "-O2",
     "-g",
     "-nostdlib",
     "-ffreestanding",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
     "-fno-sanitize=undefined",
     "-Wall",
     "-Wextra",
@@ -30,13 +32,14 @@ RESULTS = 0x1_0000
 """Where the programs leave their results: `RESULTS` in board.h."""
 
 
-def program(source: str) -> Path:
+def program(source: str, cpu: str = "cortex-m4f") -> Path:
     """The ELF file of a C program with a `main`. Compiled once for all who ask."""
-    everything = [source, *(path.read_text() for path in sorted(_HERE.iterdir())), *_FLAGS]
+    flags = [*CORES[cpu].zig.split(), *_FLAGS]
+    everything = [source, *(path.read_text() for path in sorted(_HERE.iterdir())), *flags]
     name = hashlib.sha256("\0".join(everything).encode()).hexdigest()[:16]
     elf = Path(tempfile.gettempdir()) / "npukit-test-programs" / f"{name}.elf"
     if not elf.is_file():
-        _compile(source, elf)
+        _compile(source, elf, flags)
     return elf
 
 
@@ -55,12 +58,12 @@ def words(emulator: Emulator, pe: int, count: int, address: int = RESULTS) -> li
     return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
 
 
-def _compile(source: str, elf: Path) -> None:
+def _compile(source: str, elf: Path, flags: list[str]) -> None:
     elf.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=elf.parent) as folder:
         main, made = Path(folder) / "main.c", Path(folder) / "made.elf"
         main.write_text(source)
-        zig = [sys.executable, "-m", "ziglang", "cc", *_TARGET, *_FLAGS, f"-I{_HERE}"]
+        zig = [sys.executable, "-m", "ziglang", "cc", *flags, f"-I{_HERE}"]
         link = [
             str(main),
             str(_HERE / "start.c"),

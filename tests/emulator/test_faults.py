@@ -49,11 +49,11 @@ FAULTS = {
     ),
     "a_doorbell_too_early": (
         "RESULTS[0] = 1; REGISTER(0xE3000000U) = WORK;",
-        "a doorbell without a DSB after the last store to memory",
+        "a doorbell without a barrier after the last store to memory",
     ),
     "a_message_too_early": (
         "RESULTS[0] = 1; REGISTER(0xE2000000U) = WORK;",
-        "a doorbell without a DSB after the last store to memory",
+        "a doorbell without a barrier after the last store to memory",
     ),
     "a_wrong_return": ('__asm volatile("bx %0" :: "r"(0xFFFFFFF9U));', "an exception return outside an exception"),
 }

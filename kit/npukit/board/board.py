@@ -107,6 +107,12 @@ class Uart(_Part):
     receive_bytes: Positive = 1
 
 
+class Events(_Part):
+    """The register by which a RISC-V core takes back the events that end its WFI (`boards/pe-mesh.md`, section 2.1)."""
+
+    base: Address
+
+
 class Noc(_Part):
     """The network-on-chip and the DMA engine that feeds it (`boards/pe-mesh.md`)."""
 
@@ -248,6 +254,7 @@ class Board(_Part):
     memory: tuple[Memory, ...]
     mesh: Mesh = Mesh()
     timer: Timer
+    events: Events | None = None
     noc: Noc | None = None
     uart: Uart
     flash: Flash | None = None
@@ -327,7 +334,7 @@ def load_board(name: str) -> Board:
 
 
 def _tables(path: Path) -> dict[str, Any]:
-    """The file's tables; what it does not say itself is taken from the file it is `like`."""
+    """The file's tables; what it does not say itself is taken from the file it is `like`, less its empty tables."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     like = tables.pop("like", None)
     if like is None:
@@ -338,7 +345,8 @@ def _tables(path: Path) -> dict[str, Any]:
     if other is None:
         tries = [f"put {name} beside it", f"one of: {', '.join(board_names())}"]
         raise NpukitError(f"board file {path} is like {like}, which is not there", tries=tries)
-    return {**tomllib.loads(other.read_text(encoding="utf-8")), **tables}
+    both = {**tomllib.loads(other.read_text(encoding="utf-8")), **tables}
+    return {name: value for name, value in both.items() if value != {}}
 
 
 def board_names() -> list[str]:

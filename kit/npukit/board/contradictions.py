@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from npukit.board.cores import RISC_V
+
 if TYPE_CHECKING:
     from npukit.board.board import Board
 
@@ -23,6 +25,8 @@ def contradictions(board: Board) -> Iterator[str]:
     yield from _of_kinds(board)
     yield from _of_mesh(board)
     yield from _of_addresses(board)
+    if board.events and board.core.type.architecture is not RISC_V:
+        yield f"[events] is for RISC-V cores: a {board.core.type.title} has events of its own"
     if board.pe_count > 1 and board.noc is None:
         yield f"{board.pe_count} PEs need a [noc]"
     if board.noc and board.mesh.chips.count > 1 and not _bytes_over_a_border(board):
@@ -76,6 +80,8 @@ def _of_addresses(board: Board) -> Iterator[str]:
 def _bases(board: Board) -> Iterator[tuple[str, int]]:
     yield "timer", board.timer.base
     yield "uart", board.uart.base
+    if board.events:
+        yield "events", board.events.base
     if board.noc:
         yield "noc", board.noc.base
     if board.flash:

@@ -21,10 +21,10 @@ from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.project.zig import compile_zig
 
 _SECONDS = 300
-_FOLDERS = ("startup", "cortex_m", "include", "libc", "rpc", "noc", "boot")
+_FOLDERS = ("startup", "include", "libc", "rpc", "noc", "boot")
 _SOURCES: tuple[tuple[str, Tuning], ...] = (
     ("startup/startup.c", "size"),
-    ("cortex_m/core.c", "size"),
+    ("{core}/core.c", "size"),
     ("libc/string.c", "libc"),
     ("rpc/frame.c", "speed"),
     ("rpc/crc32.c", "speed"),
@@ -82,11 +82,13 @@ class _Build:
     def _units(self) -> list[tuple[PurePosixPath, Tuning]]:
         own = sorted(f"boot/{path.name}" for path in (self.firmware / "boot").glob("*.c"))
         units = [*_SOURCES, (hal_source(self.board).as_posix(), "size"), *((name, "size") for name in own)]
-        return [(PurePosixPath(name), tuning) for name, tuning in units]
+        family = self.core.architecture.firmware
+        return [(PurePosixPath(name.format(core=family)), tuning) for name, tuning in units]
 
     def _compile(self, source: PurePosixPath, tuning: Tuning) -> Path:
         output = self.folder / source.name.replace(".c", ".o")
-        folders = [self.folder, *(self.firmware / name for name in _FOLDERS)]
+        names = (*_FOLDERS, self.core.architecture.firmware)
+        folders = [self.folder, *(self.firmware / name for name in names)]
         includes = [PurePosixPath(path.as_posix()) for path in folders]
         command = self.toolchain.compile_command(self.core, source, tuning, includes, self.firmware, output)
         self._run(command, f"compile {source}")

@@ -332,6 +332,7 @@ def _figures(board: Board) -> dict[str, int]:
         "data_base": memories[-1].origin,
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
+        "events_base": board.events.base if board.events else 0,
         "boot_base": board.flash.base if board.flash else 0,
         "boot_window": board.flash.window if board.flash else 0,
         "boot_bytes": board.flash.loader_bytes if board.flash else 0,

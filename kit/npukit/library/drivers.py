@@ -12,8 +12,10 @@ from npukit.errors import NpukitError
 from npukit.net.net import CORE
 
 FOLDER = "drivers"
-HOOKS = "accelerator.h"
+HOOKS = "include/accelerator.h"
 """The hooks of the firmware around a driver."""
+EVENTS = "core_events.h"
+"""The header with the work of the hooks themselves, in the folder of a family of cores."""
 
 
 def drivers_of(program: Program, board: Board) -> dict[str, str]:
@@ -21,7 +23,9 @@ def drivers_of(program: Program, board: Board) -> dict[str, str]:
     used = {part.engine.name: part.engine for part in program.parts if part.engine.name != CORE}
     sources = [source for engine in used.values() for source in engine.sources(board)]
     found: dict[str, Path] = {}
-    for path in dict.fromkeys(_with_headers(sources)):
+    hooks = (HOOKS, f"{board.core.type.architecture.firmware}/{EVENTS}")
+    beside = (data_folder("firmware") / hook for hook in hooks) if sources else ()
+    for path in dict.fromkeys((*beside, *_with_headers(sources))):
         if path.name in found:
             raise NpukitError(f"two drivers bring {path.name}: {found[path.name]} and {path}", tries=["other names"])
         found[path.name] = path
@@ -30,6 +34,5 @@ def drivers_of(program: Program, board: Board) -> dict[str, str]:
 
 def _with_headers(sources: Iterable[Path]) -> Iterable[Path]:
     for source in sources:
-        yield data_folder("firmware") / "include" / HOOKS
         yield source
         yield from sorted(source.parent.glob("*.h"))

@@ -34,11 +34,13 @@ def compile_zig(source: Path, folder: Path, target: Sequence[str]) -> Path:
     module, output = f"{source.stem}.bc", folder / f"{source.stem}.o"
     library = ("-O", "ReleaseSmall", "-fstrip", "-fno-unwind-tables", "-fno-emit-bin", f"-femit-llvm-bc={module}")
     alone = (_ONE_JOB, "--cache-dir", str(folder / "zig-cache"))
-    _run([zig, "build-obj", str(source), *target, *library, *alone], folder)
+    _run([zig, "build-obj", str(source), *target[:_TRIPLE_AND_CPU], *library, *alone], folder)
     _run([zig, "cc", *target, "-c", module, *_NOT_SMALLEST, *_ITS_FUNCTIONS, "-o", output.name], folder)
     return output
 
 
+_TRIPLE_AND_CPU = 3
+"""The first of a target's words: `-target NAME -mcpu=NAME`. The others are known to `zig cc` alone."""
 _ONE_JOB = "-j1"
 """Several jobs order the functions of a module as they happen to end."""
 _NOT_SMALLEST = ("-Os", "-mllvm", "-force-remove-attribute=minsize")

@@ -53,6 +53,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         WIDE(timer_base),
         WIDE(noc_base),
         WIDE(uart_base),
+        WIDE(events_base),
         WIDE(boot_base),
         WIDE(boot_window),
         WIDE(boot_bytes),

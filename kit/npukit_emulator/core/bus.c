@@ -212,5 +212,5 @@ const char *bus_attach_window(struct pe *pe)
     const uint64_t bytes = (uint64_t)figures->columns * figures->rows * figures->sram_bytes;
     const uc_err error =
         pe->mesh->unicorn->mmio_map(pe->core, figures->window_base, bytes, on_window_read, pe, on_window_write, pe);
-    return error == UC_ERR_OK ? NULL : "the window overlaps another device";
+    return error == UC_ERR_OK && find_instruction(pe, figures->window_base, bytes) ? NULL : "the window overlaps another device";
 }

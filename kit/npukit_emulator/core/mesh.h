@@ -99,6 +99,7 @@ struct figures {
     uint32_t receive_bytes; /* that the UART holds */
     uint32_t chip_columns, chip_rows, columns, rows;
     uint64_t timer_base, noc_base, uart_base, window_base;
+    uint64_t events_base; /* 0: none */
     uint64_t boot_base; /* 0: no boot controller */
     uint64_t boot_window, boot_bytes; /* of the loader area */
     uint32_t port_bytes_per_cycle, setup_cycles, hop_cycles;

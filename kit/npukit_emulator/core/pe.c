@@ -217,6 +217,9 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     complaint = complaint ? complaint : system_attach(pe);
     complaint = complaint ? complaint : timer_attach(pe);
     complaint = complaint ? complaint : devices_attach(pe);
+    if (complaint == NULL && pe->mesh->figures.events_base != 0) {
+        complaint = riscv_attach_events(pe);
+    }
     if (complaint == NULL && pe->mesh->figures.noc_base != 0) {
         complaint = dma_attach(pe);
         complaint = complaint ? complaint : bus_attach_window(pe);
@@ -249,6 +252,9 @@ static uint32_t start_arm(struct pe *pe)
 void pe_reset(struct pe *pe)
 {
     system_reset(pe);
+    if (pe->mesh->figures.riscv) {
+        riscv_reset(pe);
+    }
     blocks_jump(pe, pe->mesh->figures.riscv ? pe->code_base : start_arm(pe));
     pe->site = NO_SITE;
     pe->state = PE_RUNNING;
@@ -267,13 +273,17 @@ static void wait_for_event(struct pe *pe)
 }
 
 /* WFI: until an exception is due, or would be without PRIMASK. One that nothing can bring about is a fault. */
-static void wait_for_interrupt(struct pe *pe, uint32_t bytes)
+static void wait_for_interrupt(struct pe *pe, uint32_t at)
 {
+    if (pe->mesh->figures.riscv) {
+        riscv_wait(pe, at);
+        return;
+    }
     if (exceptions_wake_wfi(pe)) {
         return;
     }
     if (system_next_tick(pe) == NEVER) {
-        pe_fault_at(pe, FAULT_NEVER_WAKES, 0, pe->pc - bytes);
+        pe_fault_at(pe, FAULT_NEVER_WAKES, 0, at);
         return;
     }
     pe->waits_for_interrupt = true;
@@ -317,13 +327,15 @@ void pe_post_tick(struct pe *pe)
 }
 
 /* An event sets the event register, or wakes the core. One that came before the core's last WFE was used up by it: the
- * core runs ahead, so it may get to know of it only now. */
+ * core runs ahead, so it may get to know of it only now. Of a RISC-V core it stays until the core takes it back. */
 void pe_set_event(struct pe *pe)
 {
     const uint64_t now = pe->mesh->now;
-    if (pe->state == PE_ASLEEP && !pe->waits_for_interrupt) {
+    const bool riscv = pe->mesh->figures.riscv, news = now > pe->event_taken;
+    if (pe->state == PE_ASLEEP && !pe->waits_for_interrupt && (news || !riscv)) {
+        pe->event = riscv;
         wake(pe, now);
-    } else if (now > pe->event_taken) {
+    } else if (news) {
         pe->event = true;
     }
 }
@@ -337,7 +349,8 @@ static uint32_t hint_before(const struct pe *pe, uint32_t pc, uint32_t *bytes)
     }
     const uint8_t *before = pe->sram + (pc - pe->code_base) - 4;
     if (pe->mesh->figures.riscv) {
-        return word(before) == RISCV_WFI ? HINT_WFE : 0;
+        *bytes = 4;
+        return word(before) == RISCV_WFI ? HINT_WFI : 0;
     }
     const uint32_t last = word(before) >> 16;
     const uint32_t one_before = word(before) & 0xFFFF;
@@ -356,12 +369,12 @@ static bool came_back(struct pe *pe, uc_err error)
     if (error == UC_ERR_INSN_INVALID && hint == HINT_YIELD) {
         return true;
     }
-    if ((error == UC_ERR_INSN_INVALID || pe->mesh->figures.riscv) && hint == HINT_WFE) {
+    if (error == UC_ERR_INSN_INVALID && hint == HINT_WFE) {
         wait_for_event(pe);
         return pe->state == PE_RUNNING;
     }
-    if (error == UC_ERR_OK && hint == HINT_WFI) {
-        wait_for_interrupt(pe, bytes);
+    if (hint == HINT_WFI && (error == UC_ERR_OK || pe->mesh->figures.riscv)) {
+        wait_for_interrupt(pe, pe->pc - bytes);
         return pe->state == PE_RUNNING && pe->stop == STOP_NONE;
     }
     pe_fault(pe, error == UC_ERR_INSN_INVALID || error == UC_ERR_EXCEPTION ? FAULT_UNDEFINED : FAULT_OTHER, pe->pc);

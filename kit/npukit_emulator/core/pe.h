@@ -177,6 +177,11 @@ uint32_t pe_register(const struct pe *pe, int name);
 uint32_t pe_counter(const struct pe *pe);
 uint32_t pe_stack_pointer(const struct pe *pe);
 
+/* riscv.c */
+void riscv_reset(struct pe *pe);
+void riscv_wait(struct pe *pe, uint32_t at);
+const char *riscv_attach_events(struct pe *pe);
+
 /* blocks.c */
 const char *blocks_watch(struct pe *pe);
 bool blocks_rewind(struct pe *pe, uint32_t pc);

@@ -38,13 +38,24 @@
 /* A register that hands memory over: all stores before are complete. */
 static inline volatile uint32_t *after_barrier(uint32_t address)
 {
+#ifdef __riscv
+    __asm volatile("fence w, o" ::: "memory");
+#else
     __asm volatile("dsb" ::: "memory");
+#endif
     return (volatile uint32_t *)address;
 }
 
+#define EVENTS_TAKE REGISTER(0xE6000000U) /* of RISC-V cores */
+
 static inline void wait_for_event(void)
 {
+#ifdef __riscv
+    __asm volatile("wfi" ::: "memory");
+    EVENTS_TAKE = 0;
+#else
     __asm volatile("wfe" ::: "memory");
+#endif
 }
 
 #endif

@@ -1,0 +1,18 @@
+/* What orders memory and waits for others on this core, here one of Arm's M profile. Each folder of a core's family has
+ * this header; the drivers of accelerators need no other of it. */
+#ifndef CORE_EVENTS_H
+#define CORE_EVENTS_H
+
+/* What was stored is in memory before anything that follows. */
+static inline void core_order_memory(void)
+{
+    __asm volatile("dsb" ::: "memory");
+}
+
+/* Sleep until an event has come since the last time. */
+static inline void core_wait_for_event(void)
+{
+    __asm volatile("wfe" ::: "memory");
+}
+
+#endif
