@@ -52,12 +52,14 @@ class NoSuchPe(Exception):
 
 @dataclass(frozen=True)
 class Accelerator:
-    """An accelerator of every PE. `library` is the model of a third party; npukit's own are in the core."""
+    """An accelerator of every PE but those `lacking` it. `library` is the model of a third party; npukit's own are in
+    the core."""
 
     name: str
     base: int
     figures: Mapping[str, int]
     library: str | None = None
+    lacking: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -251,6 +253,8 @@ class EmulatedBoard:
         figures = self._keep(figure_array(accelerator.figures))
         address = ctypes.addressof(self._keep(model))
         _check(self._core.mesh_add_accelerator(self._mesh, accelerator.base, address, figures, len(figures)))
+        for pe in accelerator.lacking:
+            self._core.mesh_set_lacking(self._mesh, self._pe(pe))
 
     def _keep(self, value: Any) -> Any:
         """C keeps pointers to it."""

@@ -245,6 +245,7 @@ class Emulator:
             "base": slot.base,
             "figures": slot.figures,
             "library": str(library.resolve()) if library else None,
+            "lacking": sorted(self._board.lacking.get(slot.name, ())),
         }
 
     def _load(self, image: Image) -> None:

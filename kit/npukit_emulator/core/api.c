@@ -133,6 +133,11 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     return NULL;
 }
 
+void mesh_set_lacking(struct mesh *mesh, uint32_t pe)
+{
+    mesh->pes[pe].lacking |= 1U << (mesh->accelerator_count - 1);
+}
+
 struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,
                              struct code_range arena)
 {

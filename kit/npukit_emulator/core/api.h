@@ -26,9 +26,10 @@ API void mesh_set_pe_dead(struct mesh *mesh, uint32_t pe);
 API void mesh_set_link_dead(struct mesh *mesh, uint32_t pe, uint32_t other);
 API void mesh_set_root(struct mesh *mesh, uint32_t pe);
 
-/* Every PE that is powered up later gets one. */
+/* Every PE that is powered up later gets one, but for those that are told to lack the one last added. */
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
                                      const struct device_figure *figures, uint32_t count);
+API void mesh_set_lacking(struct mesh *mesh, uint32_t pe);
 
 /* A program. What is 0 is not known: the lowest address of its stack; the addresses of its code, which must not be written
  * while it runs; those of its activations, which a strict board lets anybody read. */

@@ -144,7 +144,9 @@ const char *devices_attach(struct pe *pe)
 {
     const char *complaint = NULL;
     for (uint32_t i = 0; i < pe->mesh->accelerator_count && complaint == NULL; i++) {
-        complaint = attach(pe, &pe->devices[i], &pe->mesh->accelerators[i]);
+        if ((pe->lacking >> i & 1) == 0) {
+            complaint = attach(pe, &pe->devices[i], &pe->mesh->accelerators[i]);
+        }
     }
     return complaint;
 }

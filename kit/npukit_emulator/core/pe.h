@@ -154,6 +154,7 @@ struct pe {
     uint32_t timer_high[3];
     uint64_t captured; /* by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
+    uint32_t lacking; /* accelerators of the board that it does not carry, a bit for each */
     struct bus_port ports[DEVICES_PER_PE + 16];
     size_t port_count;
     uint64_t accelerators_busy;

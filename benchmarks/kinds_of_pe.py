@@ -1,0 +1,124 @@
+"""Networks on meshes whose PEs are not those of pe-mesh, or not alike: exact, and in the cycles predicted?
+
+python benchmarks/kinds_of_pe.py MODEL ... [--boards NAME ...] [--toolchain zig|gcc]
+
+Builds each model for each board below, validates it on the built-in emulator, and measures one frame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from npukit import api
+from npukit.data import data_folder
+from npukit.errors import DoesNotFit
+
+EXAMPLES = Path(__file__).parents[1] / "examples/accelerators"
+
+HALF = """like = "pe-mesh"
+name = "half"
+summary = "pe-mesh, but that every second PE has no MAC array, the root among them"
+runs_on = ["emulator"]
+
+[[kind]]
+pes = [0, 2, 5, 7, 8, 10, 13, 15]
+accelerators = []
+"""
+
+TWO = f"""like = "pe-mesh"
+name = "two"
+summary = "pe-mesh, its upper half with systolic arrays, its lower half with vector units"
+runs_on = ["emulator"]
+
+[[accelerator]]
+name = "systolic8x8"
+plugin = "{EXAMPLES / "systolic8x8" / "systolic8x8"}"
+base = 0xE800_0000
+[accelerator.figures]
+scratchpad_bytes = 16384
+accumulator_rows = 64
+port_bytes = 16
+setup_cycles = 12
+
+[[accelerator]]
+name = "vector16"
+plugin = "{EXAMPLES / "vector16" / "vector16"}"
+base = 0xE600_0000
+[accelerator.figures]
+program_words = 64
+setup_cycles = 8
+
+[[kind]]
+pes = [[0, 7]]
+accelerators = ["systolic8x8"]
+
+[[kind]]
+pes = [[8, 15]]
+accelerators = ["vector16"]
+"""
+
+BOARDS = {
+    "RISC-V, 1 PE": ("pe-mesh-rv", 1),
+    "RISC-V, 16 PEs": ("pe-mesh-rv", 16),
+    "half with array": (HALF, 16),
+    "two accelerators": (TWO, 16),
+}
+
+
+def main() -> None:
+    arguments = _arguments()
+    print("| network | PEs | exact | engines' PEs | cycles | predicted | difference |\n|---|---|---|---|---|---|---|")
+    for model in arguments.models:
+        for name in arguments.boards:
+            with tempfile.TemporaryDirectory() as folder:
+                print("|", " | ".join((model.stem, name, *_row(name, model, Path(folder), arguments.toolchain))), "|")
+
+
+def _row(name: str, model: Path, folder: Path, toolchain: str) -> Iterator[str]:
+    board, pes = BOARDS[name]
+    options = api.Options(pes=pes, toolchain=toolchain)
+    try:
+        built = api.build(model, board=_board(board, folder), output=folder / "build", options=options)
+    except DoesNotFit as error:
+        yield error.message
+        return
+    yield "yes" if api.validate(built.folder).passed else "NO"
+    yield ", ".join(_engines(built.manifest.summary["ops"], built))
+    measured, predicted = api.bench(built.folder, frames=1).latency_cycles, built.plan().predicted.latency_cycles
+    assert measured is not None
+    yield from (f"{measured:,}", f"{predicted:,}", f"{measured / predicted - 1:+.1%}")
+
+
+def _engines(ops: list[dict[str, str]], built: api.Build) -> Iterator[str]:
+    """Each engine, and how many PEs compute ops on it."""
+    engine_of = {op["name"]: op["engine"] for op in ops}
+    pes: dict[str, set[int]] = {}
+    for pe in built.plan().pes:
+        for step in pe.computes():
+            pes.setdefault(engine_of[step.op], set()).add(pe.pe)
+    yield from (f"{engine} {len(used)}" for engine, used in sorted(pes.items()))
+
+
+def _board(board: str, folder: Path) -> str:
+    """A board's name, or the path of the file of that text."""
+    if "\n" not in board:
+        return board
+    shutil.copy(data_folder("boards") / "pe-mesh.toml", folder)
+    (folder / "board.toml").write_text(board)
+    return str(folder / "board.toml")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--boards", nargs="*", choices=list(BOARDS), default=list(BOARDS))
+    parser.add_argument("--toolchain", choices=["zig", "gcc"], default="zig")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
