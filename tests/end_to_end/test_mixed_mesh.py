@@ -1,0 +1,62 @@
+"""A mesh whose PEs are not alike, from the model to compared frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.programs import program
+from end_to_end.builds import DIGITS, build
+from helpers import models
+from npukit import api
+from npukit.board.board import load_board
+from npukit.emulator.builtin import Emulator
+from npukit.emulator.faults import CoreFault
+from npukit.project.images.image import Image
+
+PREDICTED = 0.05
+CHECKERED = """like = "pe-mesh"
+name = "checkered"
+summary = "every second PE has no MAC array, the root among them"
+runs_on = ["emulator"]
+
+[[kind]]
+pes = [0, 2, 5, 7, 8, 10, 13, 15]
+accelerators = []
+"""
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> str:
+    (tmp_path / "checkered.toml").write_text(CHECKERED)
+    return str(tmp_path / "checkered.toml")
+
+
+def is_exact_and_as_predicted(model: Path, folder: Path, board: str) -> None:
+    built = build(model, folder, board, toolchain="zig", pes=16)
+    assert api.validate(built.folder).passed
+    found = api.bench(built.folder, frames=1)
+    assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=PREDICTED)
+
+
+def test_a_network_on_half_of_the_pes_with_array(board: str, tmp_path: Path) -> None:
+    is_exact_and_as_predicted(DIGITS / "digits_int8.tflite", tmp_path / "build", board)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["kws_ref_model", "ad01_int8", "vww_96_int8", "pretrainedResnet_quant"])
+def test_the_networks_of_mlperf_tiny_on_half_of_the_pes_with_array(name: str, board: str, tmp_path: Path) -> None:
+    is_exact_and_as_predicted(models() / f"{name}.tflite", tmp_path / "build", board)
+
+
+@pytest.mark.parametrize(("pe", "faults"), [(0, True), (1, False)])
+def test_the_emulator_has_no_array_where_the_board_has_none(pe: int, faults: bool, board: str) -> None:
+    body = f"if (DMA_PE == {pe}) {{ RESULTS[0] = ARRAY_STATUS; }} return 0;"
+    image = Image(program(f'#include "board.h"\nint main(void) {{ {body} }}'), (0, 1))
+    with Emulator(load_board(board), [image]) as emulator:
+        if not faults:
+            assert emulator.read(20) == b""
+            return
+        with pytest.raises(CoreFault, match="PE 0 stopped .* a load from address 0xe3000004, where nothing is"):
+            emulator.read(20)
