@@ -6,6 +6,7 @@
 # make whole-board all 7296 PEs of pe-mesh-7296
 # make dead-parts  a network around each dead PE and each dead link of pe-mesh: make dead-parts MODEL=FILE
 # make large-networks  MobileNetV1, MobileNetV2 and ResNet-50 on a chip of 152 PEs
+# make kinds-of-pe  networks on RISC-V PEs and on PEs that are not alike: make kinds-of-pe MODEL="FILE ..."
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
@@ -22,7 +23,7 @@ BUILD := out/digits
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks figures docs lint wheel clean
+.PHONY: demo test test-all onnx-nodes two-chips whole-board dead-parts large-networks kinds-of-pe figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -52,6 +53,9 @@ dead-parts: $(VENV)/installed-for-development
 large-networks: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/large/imagenet_models.py out/imagenet
 	$(BIN)/python benchmarks/large/large_networks.py out/imagenet
+
+kinds-of-pe: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/kinds_of_pe.py $(MODEL)
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write
