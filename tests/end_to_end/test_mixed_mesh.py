@@ -58,5 +58,5 @@ def test_the_emulator_has_no_array_where_the_board_has_none(pe: int, faults: boo
         if not faults:
             assert emulator.read(20) == b""
             return
-        with pytest.raises(CoreFault, match="PE 0 stopped .* a load from address 0xe3000004, where nothing is"):
+        with pytest.raises(CoreFault, match=r"PE 0 stopped .* a load from address 0xe3000004, where nothing is"):
             emulator.read(20)
