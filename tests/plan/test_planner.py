@@ -10,6 +10,9 @@ import pytest
 
 from helpers import first_of
 from npukit.accel.engines import AS_ASKED, engines_of
+from npukit.application.apply import applied
+from npukit.application.declared import NOTHING
+from npukit.application.ends import Ends
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import Net
@@ -153,6 +156,18 @@ def test_neighbours_are_tried_on_the_chosen_number_of_pes_alone(monkeypatch: pyt
     monkeypatch.setattr(Walk, "from_plan", from_plan)
     plan = plan_network(tiny(), BOARD, engines(BOARD), max_pes=16)
     assert walked == [len(plan.pes)]
+
+
+def test_what_integers_instead_of_float_would_save_is_told() -> None:
+    """And so it fits."""
+    b = Builder("in float")
+    net = b.net(b.conv(b.input(1, 96, 96, 4), 4, 1))
+    in_float = applied(net, NOTHING, "NHWC", Ends(("float32",), ("float32",)))
+    with pytest.raises(DoesNotFit) as refused:
+        one_pe(in_float)
+    saved = 2 * 96 * 96 * 4 * 4
+    assert f"--io int8: inputs and outputs as integers, without {saved:,} bytes of float" in refused.value.tries
+    assert one_pe(net)
 
 
 def test_what_fits_no_number_of_pes_says_how_much_is_missing() -> None:

@@ -9,6 +9,7 @@ from npukit.accel.engines import AS_ASKED, with_core
 from npukit.board.board import Board, known_boards
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE, Net
+from npukit.net.ops import Dequantize, Quantize
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import narrowed
@@ -129,6 +130,7 @@ def _remedies(problem: Problem, plan: Plan) -> Iterator[str]:
     yield from _more_pes(problem, plan)
     yield from _streams(problem, plan)
     yield from _accelerated(problem)
+    yield from _integer_ends(problem.net)
     yield from _larger_mesh(problem)
     yield from _other_board(problem)
     yield f"a smaller network, or a board with more memory a PE: {missing_bytes(problem.board, plan):,} bytes"
@@ -154,6 +156,14 @@ def _accelerated(problem: Problem) -> Iterator[str]:
     """A remedy where the user left the accelerators out."""
     if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
         yield f"without {AS_ASKED}: an accelerator's ops are cut, and their constants streamed"
+
+
+def _integer_ends(net: Net) -> Iterator[str]:
+    """A remedy where what the network has as integers comes in or goes out as float."""
+    ends = [op.inputs[0] for op in net.ops if op.kind == Quantize.kind and op.inputs[0] in net.inputs]
+    ends += [op.output for op in net.ops if op.kind == Dequantize.kind and op.output in net.outputs]
+    if saved := sum(net.tensor(name).bytes for name in ends):
+        yield f"--io int8: inputs and outputs as integers, without {saved:,} bytes of float"
 
 
 def _larger_mesh(problem: Problem) -> Iterator[str]:
