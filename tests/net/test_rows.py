@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,39 @@ def test_bounds(text: str, least: int, most: int) -> None:
 @pytest.mark.parametrize("text", ["a ? 1 : 2", "p0[a]", "a & 3", "(int8_t)a", "unknown", "(a - 5) % 4", "7 / a", "a <"])
 def test_what_has_no_bounds(text: str) -> None:
     assert bounds(text, {"a": number(1, 1)} if text != "7 / a" else {"a": number(0, 1)}, 1) is None
+
+
+COLUMNS_FIRST = """  float s[1];
+  for (int32_t x = 0; x < 4; ++x) {
+    for (int32_t y = 0; y < 6; ++y) {
+      s[0] = p0[((y * 4) + x)];
+      output[((y * 4) + x)] = s[0] + 1.0f;
+    }
+  }
+"""
+
+
+def with_code(code: str) -> Net:
+    net = net_of("")
+    return replace(net, ops=(replace(net.ops[0], attributes=TvmCode("o", code)),))
+
+
+def test_a_loop_over_rows_may_lie_in_others() -> None:
+    """Layouts that differ: columns outside, rows inside."""
+    net, given = with_code(COLUMNS_FIRST), np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
+    found = rows(net)
+    assert found is not None
+    assert (found.loop, found.places["p0"][2]) == ("y", (2, 3))
+    code = part_of(COLUMNS_FIRST, found, 2, 5, {"output": 2, "p0": 2})
+    small = {name: Tensor(name, (1, 3, COLUMNS, 1), "float32") for name in "xr"}
+    part = replace(net, ops=(replace(net.ops[0], attributes=TvmCode("o", code)),), tensors=small)
+    (got,) = run_reference(part, [given[:, :, 2:5]])
+    np.testing.assert_array_equal(got, given[:, :, 2:5] + 1)
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["    s[0] = 0.0f;\n    for", "    for (int32_t z = 0; z < 1; ++z) {\n    }\n    for"],
+)
+def test_a_loop_that_is_not_alone_in_another_is_not_divided(between: str) -> None:
+    assert rows(with_code(COLUMNS_FIRST.replace("    for", between, 1))) is None

@@ -1,4 +1,4 @@
-"""C that TVM makes, divided by rows: the outermost loop makes a row of the output in each step, whatever its order.
+"""C that TVM makes, divided by rows: a loop, alone in those around it, makes a row of the output in each step.
 
 Each step must write its own row alone and begin with nothing that another one left. Then a part of the steps is a tile,
 and what it reads of each input follows from the bounds of the subscripts (`net/c_code/intervals.py`).
@@ -40,7 +40,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Rows:
-    """A loop of `count` steps, each of which makes a row along `axis` of the output.
+    """A `loop` of `count` steps, each of which makes a row along `axis` of the output.
 
     `places`: by parameter, the rows of an input or a constant from which and to which each step reads along `axes`; a
     parameter that is not there is read as a whole. `sizes`: elements of a row of each of them.
@@ -51,6 +51,8 @@ class Rows:
     places: Mapping[str, tuple[Pair, ...]]
     axes: Mapping[str, int]
     sizes: Mapping[str, int]
+    loop: str = r"\w+"
+    """The name of what it counts: else that of the first loop."""
 
     def box(self, name: str, shape: Shape, output: Box) -> Box:
         """The box of a parameter that a box of the output is made of."""
@@ -87,24 +89,25 @@ def _of_windows(windows: Pair, given: Shape, output: Shape) -> Rows | None:
 
 @lru_cache(maxsize=1024)
 def _rows(code: str, shapes: tuple[tuple[str, Shape], ...]) -> Rows | None:
+    axis = _long_axis(dict(shapes)[WHOLE_OUTPUT])
+    found = () if axis is None else (_rows_of_loop(loop, shapes, axis) for loop in _loops(code))
+    return next((rows for rows in found if rows), None)
+
+
+def _rows_of_loop(loop: _Loop, shapes: tuple[tuple[str, Shape], ...], axis: int) -> Rows | None:
     known = dict(shapes)
-    loop = _only_loop(code)
-    axis = _long_axis(known[WHOLE_OUTPUT])
-    if loop is None or axis is None or known[WHOLE_OUTPUT][axis] != loop.count:
-        return None
-    uses = loop.uses()
+    uses = loop.uses() if known[WHOLE_OUTPUT][axis] == loop.count else None
     if uses is None or not _alone(uses, known[WHOLE_OUTPUT], loop.count):
         return None
     read = {name: _places(uses, name, shape) for name, shape in shapes if name != WHOLE_OUTPUT}
     places = {name: found for name, found in read.items() if found is not None}
     axes = {name: found for name, shape in shapes if (found := _long_axis(shape)) is not None}
-    return Rows(axis, loop.count, places, axes, {name: _row(known[name]) for name in axes})
+    return Rows(axis, loop.count, places, axes, {name: _row(known[name]) for name in axes}, loop.name)
 
 
 def part_of(code: str, rows: Rows, first: int, stop: int, begins: Mapping[str, int]) -> str:
     """The code of the steps from `first` to before `stop`, where arrays begin with the rows `begins`."""
-    loop = _LOOP.search(code)
-    assert loop is not None
+    loop = next(each for each in _LOOP.finditer(code) if re.fullmatch(rows.loop, each[2]))
     header = f"for ({loop[1]} {loop[2]} = {first}; {loop[2]} < {stop}; ++{loop[2]}) {{"
     offsets = {name: row * rows.sizes[name] for name, row in begins.items() if row}
     return f"{code[: loop.start()]}{header}{_moved(code[loop.end() :], offsets)}"
@@ -139,9 +142,10 @@ def _closing(text: str, begin: int) -> int:
 
 @dataclass
 class _Loop:
-    """The one loop of some code, and what is declared before it."""
+    """A loop of some code, those around it, and what is declared before them."""
 
     before: str
+    around: Mapping[str, int]
     name: str
     count: int
     body: str
@@ -150,7 +154,8 @@ class _Loop:
     def uses(self) -> list[Use] | None:
         """The elements that the steps read and write; None if a step may read what another one left."""
         steps = np.arange(self.count)
-        self._scopes = [{self.name: Interval(steps, steps)}]
+        around = {name: Interval(0 * steps, 0 * steps + count - 1) for name, count in self.around.items()}
+        self._scopes = [{**around, self.name: Interval(steps, steps)}]
         locals_ = {name: int(size) for name, size in _LOCAL.findall(self.before)}
         changed, found, blocks = set(_CHANGED.findall(re.sub(r"^ +", "", self.body, flags=re.M))), list[Use](), [""]
         begun: set[str] = set()
@@ -200,17 +205,28 @@ def _is_written(rest: str) -> bool:
     return bool(re.match(r" = ", rest))
 
 
-def _only_loop(code: str) -> _Loop | None:
-    """The loop of code that is declarations of arrays and one loop."""
+def _loops(code: str) -> Iterator[_Loop]:
+    """The loops of code that is declarations of arrays, and loops each of which is all that is in the one before."""
     lines = code.splitlines()
     top = [place for place, line in enumerate(lines) if re.match(r"  \S", line)]
     *before, begin, end = top if len(top) > 1 else (0, 0)
-    header = _LOOP.fullmatch(lines[begin].strip()) if lines else None
     declared = all(_LOCAL.fullmatch(lines[place].strip()) for place in before)
-    if header is None or not declared or lines[end] != "  }" or header[3] != "0" or not _is_plain(lines, before):
-        return None
-    body = "".join(f"{line}\n" for line in lines[begin + 1 : end])
-    return _Loop("".join(f"{lines[place]}\n" for place in before), header[2], int(header[4]), body)
+    if not lines or not declared or lines[end] != "  }" or not _is_plain(lines, before):
+        return
+    around: dict[str, int] = {}
+    while (header := _LOOP.fullmatch(lines[begin].strip())) and header[3] == "0" and header[2] not in around:
+        body, count = "".join(f"{line}\n" for line in lines[begin + 1 : end]), int(header[4])
+        yield _Loop("".join(f"{lines[place]}\n" for place in before), dict(around), header[2], count, body)
+        around[header[2]] = count
+        begin, end = begin + 1, end - 1
+        if lines[end].rstrip() != f"{'  ' * (len(around) + 1)}}}" or not _is_alone(lines[begin : end + 1]):
+            return
+
+
+def _is_alone(lines: Sequence[str]) -> bool:
+    """True if the first line begins a block that the last one ends."""
+    depths = np.cumsum([line.count("{") - line.count("}") for line in lines])
+    return bool(depths[-1] == 0 and np.all(depths[:-1] > 0))
 
 
 def _is_plain(lines: Sequence[str], before: Sequence[int]) -> bool:

@@ -361,7 +361,8 @@ class _Island:
             assembly.constant(f"{name}_constant_{index}", value, given)
             for index, (_, value, given) in enumerate(self._constants)
         ]
-        attributes = TvmCode(" ".join(reversed(self.names)), code.body, code.work_bytes, self.why, self.macs)
+        work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
+        attributes = TvmCode(" ".join(reversed(self.names)), code.body, work, self.why, self.macs)
         output = Tensor(name, shape, dtype, quantization)
         return View(assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output), straight(len(shape)))
 
