@@ -11,6 +11,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.convolution import convolution
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.net.cost import macs
 
 HALFWORDS, BYTES = Density.HALFWORDS, Density.BYTES
 
@@ -118,7 +119,7 @@ def test_no_more_instructions_than_the_prototypes(shape, channels, density, orde
     layer = layers.conv(rng, shape, channels)
     kernel = kernel_for(layer, density, order)
     check(layer, kernel, layers.activations(rng, shape, extreme=False))
-    assert kernel.instructions <= prototype * layer.macs
+    assert kernel.instructions <= prototype * macs(layer.net, layer.op)
 
 
 def test_both_assemblers_agree_with_the_predicted_size():

@@ -11,6 +11,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.dense import dense
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import Layout, Order
+from npukit.net.cost import macs
 
 
 def with_one_multiplier(layer: Layer) -> Layer:
@@ -61,7 +62,7 @@ def test_no_more_instructions_than_the_prototypes(inputs, outputs, density, prot
     rng = np.random.default_rng(2)
     layer = with_one_multiplier(layers.dense(rng, inputs, outputs))
     kernel = check(layer, density, layers.activations(rng, (inputs,), extreme=False), byte_worth=0)
-    assert kernel.instructions <= prototype * layer.macs
+    assert kernel.instructions <= prototype * macs(layer.net, layer.op)
 
 
 def test_one_multiplier_leaves_weights_and_biases_only():

@@ -10,6 +10,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.winograd import winograd
 from npukit.accel.cortex_m.layer import Layer
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
+from npukit.net.cost import macs
 from npukit.net.ops import Padding
 
 FAST, SMALL = 0.0, 1e9
@@ -88,7 +89,7 @@ def test_no_more_instructions_than_the_prototypes(size: int, channels: int, prot
     layer = layers.conv(rng, (size, size, channels), channels, (3, 3), padding=(1, 1, 1, 1))
     kernel = kernel_for(layer, (1, 1, 1, 1))
     check(layer, kernel, layers.activations(rng, layer.input_shape, extreme=False))
-    assert kernel.instructions <= prototype * layer.macs
+    assert kernel.instructions <= prototype * macs(layer.net, layer.op)
 
 
 def test_both_assemblers_agree_with_the_predicted_size():
