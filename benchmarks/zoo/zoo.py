@@ -248,22 +248,24 @@ def _commits(found: Sequence[Results]) -> dict[str, str]:
 
 
 def totals(models: Sequence[Model], found: Sequence[Results]) -> str:
-    """How many models of each part were read, built and right."""
+    """How many models of each part, and of each format, were read, built and right."""
     head = ("", "models", "read, right", "to be built", "built, right", *TARGETS)
     lines = [_cells(head), _cells(("---", *["--:"] * (len(head) - 1)))]
-    for what, held in (("looked at while working", False), ("held out", True)):
-        part = [results for model, results in zip(models, found, strict=True) if model.held_out == held]
-        tried = [results for results in part if results.keys() & TARGETS]
-        done = [sum(results.get(target, {"right": False})["right"] for results in part) for target in TARGETS]
-        counts = (
-            len(part),
-            sum(map(right, part)),
-            len(tried),
-            sum(right(each) for each in tried if builds(each)),
-            *done,
-        )
-        lines.append(_cells((what, *map(str, counts))))
+    pairs = list(zip(models, found, strict=True))
+    parts = {
+        what: [results for model, results in pairs if model.held_out == held]
+        for what, held in (("looked at while working", False), ("held out", True))
+    }
+    formats = sorted({model.file.suffix for model in models})
+    parts |= {kind: [results for model, results in pairs if model.file.suffix == kind] for kind in formats}
+    lines += [_cells((what, *map(str, _counts(part)))) for what, part in parts.items()]
     return "\n".join(lines)
+
+
+def _counts(part: Sequence[Results]) -> tuple[int, ...]:
+    tried = [results for results in part if results.keys() & TARGETS]
+    done = [sum(results.get(target, {"right": False})["right"] for results in part) for target in TARGETS]
+    return (len(part), sum(map(right, part)), len(tried), sum(right(each) for each in tried if builds(each)), *done)
 
 
 def _cells(texts: Iterable[str]) -> str:
@@ -273,15 +275,16 @@ def _cells(texts: Iterable[str]) -> str:
 INTRODUCTION = """\
 What became of models that users know, none of which is in this repository. Measured at {read} (the builds: {built}) by
 `python benchmarks/zoo/zoo.py`, which collects them from packages and public repositories, makes others with seeded
-weights, reads each, builds many of them for one PE of `pe-mesh`, for 16 and for `mps2-an386`, runs those on the
-emulator with inputs of noise, and compares every output with the format's own runtime. *yes*: as the file is; `--float`
-or `--calibration`: a float model, so computed (right at 40 dB or more, or at 20 where the runtime quantises activations
-as it runs) or so quantised (right at 20 dB or more, with samples of noise). *read*: nothing was built, and what is
-compared is the reference, which the firmware equals bit for bit (`--on reference`). Where the network takes or gives
-other types than the file says, the row says so. Outputs of quantised models are right up to 3 steps of their scale; in
-bold stands what is not. Models that remember are given two frames. Cycles are predicted, of one frame; seconds
-of the processor and megabytes (of the largest process) are the most of the builds, by a process that has TVM loaded.
-The last table has the reason of each refusal."""
+weights, reads each, builds all up to 130 KB and many larger ones, most of these in a random order as far as time went,
+for one PE of `pe-mesh`, for 16 and for `mps2-an386`, runs those on the emulator with inputs of noise, and compares
+every output with the format's own runtime. *yes*: as the file is; `--float` or `--calibration`: a float model, so
+computed (right at 40 dB or more, or at 20 where the runtime quantises activations as it runs) or so quantised (right
+at 20 dB or more, with samples of noise). *read*: nothing was built, and what is compared is the reference, which the
+firmware equals bit for bit (`--on reference`). Where the network takes or gives other types than the file says, the
+row says so. Outputs of quantised models are right up to 3 steps of their scale; in bold stands what is not. Models
+that remember are given two frames. Cycles are predicted, of one frame; seconds of the processor and megabytes (of the
+largest process) are the most of the builds, by a process that has TVM loaded. The last table has the reason of each
+refusal."""
 
 HEAD = (
     f"| model | built | against | {' | '.join(TARGETS)} | s | MB |",
