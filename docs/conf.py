@@ -16,6 +16,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Use": (
         *(
             "docs/tutorial",
+            "docs/tutorials/stock-board",
             "docs/tutorials/chip-maker",
             "docs/tutorials/own-mesh",
             "docs/tutorials/notebook",

@@ -43,17 +43,9 @@ _Static_assert(offsetof(struct uarte_registers, receive_to) == 0x534, "RXD.PTR")
 _Static_assert(offsetof(struct uarte_registers, send_from) == 0x544, "TXD.PTR");
 #endif
 
-struct cycle_counter {
-    volatile uint32_t control;
-    volatile uint32_t count;
-};
-
-/* Armv7-M, Debug Exception and Monitor Control Register: the cycle counter needs its bit 24. */
-#define DEMCR (*(volatile uint32_t *)0xE000EDFCU)
 #define GPIO_SET (*(volatile uint32_t *)0x50000508U)
 #define GPIO_OUTPUTS (*(volatile uint32_t *)0x50000518U)
 
-enum { TRACE_ENABLE = 1 << 24, COUNT_ENABLE = 1 };
 enum { UARTE_ENABLE = 8, PIN_TXD = 6, PIN_RXD = 8, BAUD_115200 = 0x01D60000 };
 
 _Static_assert(BOARD_UART_BAUD == 115200U, "the register's values for other rates are not here");
@@ -81,8 +73,7 @@ void hal_init(void)
     UARTE->baud = BAUD_115200;
     UARTE->enable = UARTE_ENABLE;
     receive_next();
-    DEMCR |= TRACE_ENABLE;
-    COUNTER->control |= COUNT_ENABLE;
+    cycle_counter_start(COUNTER);
     clock_begin();
 }
 

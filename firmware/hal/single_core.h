@@ -7,6 +7,19 @@
 /* The board's own: a 32-bit counter of the core's cycles, which counts up and turns. */
 uint32_t clock_now(void);
 
+/* The core's own counter of cycles (Armv7-M, C1.8), for boards that have it as their timer. */
+struct cycle_counter {
+    volatile uint32_t control;
+    volatile uint32_t count;
+};
+
+static inline void cycle_counter_start(struct cycle_counter *counter)
+{
+    volatile uint32_t *const debug_control = (volatile uint32_t *)0xE000EDFCU; /* DEMCR, of which it needs bit 24 */
+    *debug_control |= 1U << 24;
+    counter->control |= 1;
+}
+
 /* For hal_init(), once the counter runs: cycles count from here. */
 void clock_begin(void);
 

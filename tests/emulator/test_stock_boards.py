@@ -60,3 +60,11 @@ def test_a_load_from_nowhere_names_instruction_and_registers(board: str, registe
     assert "net_run" in caught.value.message
     assert "a load from address 0xd0000000" in caught.value.message
     assert any(register in fact for fact in caught.value.facts)
+
+
+def test_a_board_whose_timer_is_the_cores_own_counter_is_exact(tmp_path: Path) -> None:
+    built = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "build", "stm32f4-disco", toolchain="zig")
+    assert api.validate(built.folder, on="emulator", cases=1).passed
+    found = api.bench(built.folder, on="emulator", frames=1)
+    assert found.latency_cycles == pytest.approx(built.plan().predicted.latency_cycles, rel=0.2)
+    assert found.clock_hz == 168_000_000

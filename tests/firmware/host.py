@@ -12,15 +12,16 @@ from pathlib import Path
 from npukit.data import data_folder
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+_OWN = shutil.which("cc")
+COMPILER = [_OWN] if _OWN else [sys.executable, "-m", "ziglang", "cc"]
 
 
 def host_library(folder: Path, *sources: str | Path, includes: Sequence[str | Path] = ()) -> ctypes.CDLL:
     """Sources and folders of headers, named from the firmware's folder or in full, as a shared library."""
     firmware = data_folder("firmware")
-    compiler = [shutil.which("cc")] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
     library = folder / "firmware.so"
     folders = [f"-I{firmware / include}" for include in includes]
     options = [*folders, "-std=c11", "-O1", "-fPIC", "-shared", "-fno-builtin", "-fno-math-errno", *WARNINGS]
-    command = [*compiler, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
+    command = [*COMPILER, *options, *(str(firmware / source) for source in sources), "-o", str(library)]
     subprocess.run([str(word) for word in command], check=True, timeout=120)
     return ctypes.CDLL(str(library))

@@ -293,6 +293,8 @@ class Emulator:
 CONSOLES = ("pe_mesh", "mps2_an386", "mps3_an547", "nrf51822", "riscv_virt", "stm32f4")
 """The C files of boards whose UART and timer the emulator has, in the order of its tables (`core/uart.c`)."""
 _MOST_RECEIVED = 256
+_CYCLE_COUNTER, _UNUSED = 0xE000_1000, 0x4000_0000
+"""The core's own counter of cycles, which every stock board has besides its timer; that is then out of the way."""
 
 
 def _memories(board: Board) -> tuple[Memory, ...]:
@@ -337,7 +339,7 @@ def _figures(board: Board) -> dict[str, int]:
         "boot_base": board.flash.base if board.flash else 0,
         "boot_window": board.flash.window if board.flash else 0,
         "boot_bytes": board.flash.loader_bytes if board.flash else 0,
-        "timer_base": board.timer.base,
+        "timer_base": _UNUSED if board.timer.base == _CYCLE_COUNTER else board.timer.base,
         "sram_bytes": sum(memory.size for memory in memories),
         "chip_columns": board.mesh.chips.columns,
         "chip_rows": board.mesh.chips.rows,

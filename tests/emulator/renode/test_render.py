@@ -272,7 +272,7 @@ def test_the_golden_frame_is_written_and_a_name_cannot_break_the_suite(suite_fol
 @pytest.mark.parametrize(
     ("name", "platform_file", "uart", "mips"),
     [
-        ("stm32f4-disco", "platforms/boards/stm32f4_discovery.repl", "usart2", 16),
+        ("stm32f4-disco", "platforms/boards/stm32f4_discovery.repl", "usart2", 168),
         ("nrf52840-dk", "platforms/boards/nrf52840dk_nrf52840.repl", "uart0", 64),
     ],
 )
