@@ -42,7 +42,8 @@ def test_its_c_is_free_of_warnings(skeleton: Path, compiler: str, tmp_path: Path
     command = find_toolchain(compiler).command
     target = ["-mcpu=cortex-m4", "-mthumb"] if compiler == "gcc" else ["-target", "thumb-freestanding-eabi"]
     (tmp_path / "string.h").write_text("int strcmp(const char *, const char *);\n")
-    folders = [tmp_path, CHECKOUT / "firmware/include", CHECKOUT / "kit/npukit_emulator/core"]
+    parts = ("firmware/include", "firmware/cortex_m", "kit/npukit_emulator/core")
+    folders = [tmp_path, *(CHECKOUT / part for part in parts)]
     for source in (skeleton / NAME / "firmware").glob("*.c"):
         flags = [*target, "-O2", *" ".join(COMMON_FLAGS).split(), *(f"-I{folder}" for folder in folders)]
         done = subprocess.run([*command, *flags, "-c", str(source), "-o", str(tmp_path / "out.o")], capture_output=True)
