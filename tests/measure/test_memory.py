@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from struct import pack
+from typing import cast
 
 import pytest
 
@@ -17,6 +19,7 @@ from npukit.errors import DoesNotFit
 from npukit.link.session import Session
 from npukit.measure.memory import _regions, check_memory
 from npukit.project.build_folder import Build
+from npukit.project.images.regions import Region, digest
 
 DIGITS = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 
@@ -51,6 +54,30 @@ def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, bo
         assert raised.value.tries
         emulator.write_memory(region.pe, address, bytes([good]))
     check_memory(session, build)
+
+
+class Memory:
+    """A session with a PE that holds these bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def digest(self, address: int, count: int, pe: int) -> int:
+        del pe
+        return digest(self._data[address : address + count])
+
+
+def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that write a word each, then the one that starts the command behind them."""
+    count, patch, run = 100, 6, 7
+    rows = b"".join(pack("<BBHI", patch, word, 0, 0x1000 + word) for word in range(count))
+    rows += pack("<BBHI", run, 0, 0, len(rows) + 8)
+    region = Region(3, "PE 3", "own data", 0, rows + bytes(4 * count))
+    monkeypatch.setattr("npukit.measure.memory._regions", lambda build: [region])
+    written = rows + b"".join(pack("<I", 0x1000 + word) for word in range(count))
+    assert check_memory(cast(Session, Memory(written)), cast(Build, None)) == len(region.data)
+    with pytest.raises(DoesNotFit, match="own data of PE 3"):
+        check_memory(cast(Session, Memory(written[:-1] + b"\1")), cast(Build, None))
 
 
 def test_run_names_weights_that_flipped_meanwhile(build: Build, tmp_path: Path) -> None:
