@@ -11,7 +11,6 @@ from typing import Literal
 from jinja2 import Environment
 
 from npukit.board.board import board_names
-from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.net import CORE
 from npukit.templates import templates_in
@@ -56,22 +55,13 @@ def _a(kind: Kind) -> str:
 
 def _write(environment: Environment, template: str, name: str, folder: Path) -> Path:
     path = folder / template.replace(_PLACEHOLDER, name).removesuffix(".j2")
-    text = environment.get_template(template).render(name=name, board=_board(name))
+    text = environment.get_template(template).render(name=name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise NpukitError(f"cannot write {path}: {error.strerror}", tries=["another folder with -o"]) from error
     return path
-
-
-def _board(name: str) -> str:
-    """The reference board's file without its accelerator, under the new name."""
-    text = (data_folder("boards") / "pe-mesh.toml").read_text(encoding="utf-8")
-    text = text[text.index("name = ") : text.index("[[accelerator]]")]
-    for field, value in (("name", f'"{name}"'), ("summary", f'"pe-mesh with {name}"'), ("runs_on", '["emulator"]')):
-        text = re.sub(rf"(?m)^{field} = .*$", f"{field} = {value}", text, count=1)
-    return f"# npukit's board pe-mesh, with {name} in place of its MAC array.\n{text}"
 
 
 @cache
