@@ -143,11 +143,9 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
             scale = np.array([quantization(net, op.inputs[0]).scale], np.float32)
             return (_array(prefix, "scale", scale, "of the quantised numbers"),)
         case Quantize():
-            offset, step = (_part(net.constants[name], operand_box(net, op, name, output)) for name in op.inputs[1:])
-            return (
-                _array(prefix, "offset", offset, "taken away before dividing"),
-                _array(prefix, "step", step, "of the quantised numbers"),
-            )
+            told = {"offset": "taken away before dividing", "step": "of the quantised numbers"}
+            parts = (_part(net.constants[name], operand_box(net, op, name, output)) for name in op.inputs[1:])
+            return tuple(_array(prefix, name, part, told[name]) for name, part in zip(told, parts, strict=True))
         case ResizeNearest() | ResizeBilinear():
             return tuple(_places(net, op, attributes, output, prefix))
     return _constant_operands(net, op, output, prefix)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from npukit.board.board import AcceleratorSlot, Board, Memory, Noc
+from npukit.board.board import AcceleratorSlot, Board, Flash, Memory, Noc
 from npukit.board.cores import RISC_V
 from npukit.board.noc import DRAM
 from npukit.emulator.fault_plan import FaultPlan
@@ -319,6 +319,11 @@ def _check(board: Board) -> None:
         )
 
 
+def _boot_figures(flash: Flash | None) -> dict[str, int]:
+    base, window, size = (flash.base, flash.window, flash.loader_bytes) if flash else (0, 0, 0)
+    return {"boot_base": base, "boot_window": window, "boot_bytes": size}
+
+
 def _figures(board: Board) -> dict[str, int]:
     """The board's numbers, by the names that the worker's core knows."""
     core, memories = board.core.type, _memories(board)
@@ -336,9 +341,7 @@ def _figures(board: Board) -> dict[str, int]:
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
         "events_base": board.events.base if board.events else 0,
-        "boot_base": board.flash.base if board.flash else 0,
-        "boot_window": board.flash.window if board.flash else 0,
-        "boot_bytes": board.flash.loader_bytes if board.flash else 0,
+        **_boot_figures(board.flash),
         "timer_base": _UNUSED if board.timer.base == _CYCLE_COUNTER else board.timer.base,
         "sram_bytes": sum(memory.size for memory in memories),
         "chip_columns": board.mesh.chips.columns,

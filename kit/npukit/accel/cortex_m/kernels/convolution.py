@@ -182,7 +182,6 @@ def _fastest(
     byte_worth: float,
 ) -> Kernel:
     """The kernel with the unrolling that costs least."""
-    stream = block_stream(blocks, shape)
     plan = Plan(walk, gather, shape, layer.window_origin(source), target.origin)
     body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(byte_worth))
     return Kernel(
@@ -190,7 +189,7 @@ def _fastest(
         variant=f"gemm{shape.density.value} to {target.order.value}, {shape.stores.packing.value}",
         condition=f"exponents {_span(blocks.fast.exponents)}, prescaled by 2^{_span(blocks.fast.prescale)}",
         body=body,
-        constants=(Constant(f"{layer.name}_stream", stream),),
+        constants=(Constant(f"{layer.name}_stream", block_stream(blocks, shape)),),
         inputs=(source,),
         output=target,
         scratch_bytes=4 * shape.depth,
