@@ -12,8 +12,10 @@ from float_models import calibrated, node, saved
 from onnx import helper
 
 from npukit import api
+from npukit.accel.cpu import Cpu
 from npukit.errors import NpukitError
 from npukit.frontend.models import import_model
+from npukit.net.box import Box
 from npukit.quantize.function import outputs
 from npukit.quantize.models import load_model
 from npukit.quantize.observe import runner
@@ -133,6 +135,16 @@ def test_pytorch_layers_one_above_the_other(tmp_path: Path) -> None:
 def test_in_float_the_plan_holds_the_weights_of_all_steps_once(tmp_path: Path) -> None:
     held = []
     for steps in (4, 8):
-        told = api.fit(model(tmp_path, "LSTM", steps=steps), options=api.Options(in_float=True))
+        told = api.fit(model(tmp_path, "LSTM", steps=steps), options=api.Options(in_float=True, pes=1))
         held.append(told["memory"][0]["constants"])
     assert held[0] == held[1]
+
+
+def test_parts_of_float_steps_that_take_the_same_weights_hold_them_once(tmp_path: Path) -> None:
+    built = api.build(model(tmp_path, "LSTM"), output=tmp_path / "out", options=api.Options(in_float=True, pes=2))
+    net = built.net()
+    first, second = [op for op in net.ops if op.kind == "tvm_code" and op.name.startswith("matmul")][1:3]
+    left, right = Box((0, 0), (1, 12)), Box((0, 12), (1, 24))
+    keys = {(op.name, box): Cpu().cost(net, op, box).constants_key for op in (first, second) for box in (left, right)}
+    assert keys[first.name, left] is not None
+    assert keys[first.name, left] == keys[second.name, left]

@@ -86,11 +86,11 @@ class Cpu:
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
         constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, ""))
-        form = "whole" if isinstance(op.attributes, TvmCode | Lookup) else None
+        form = "whole" if isinstance(op.attributes, Lookup) else None
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
             taken = round(self.core.c_factor(op.kind) * cycles(op.attributes.code) * share)
-            return Cost(taken, constants, op.attributes.work_bytes, constants_key=form if share == 1 else None)
+            return Cost(taken, constants, op.attributes.work_bytes, constants_key=_parts_taken(net, op, output))
         per_output, per_product, per_loop = SPECS[op.kind].core_cycles
         of_outputs = output.elements * (per_output + per_product * _products(net, op))
         taken = self.core.c_factor(op.kind) * (of_outputs + per_loop * _loops(net, op, output))
@@ -176,6 +176,12 @@ def _constant_operands(net: Net, op: Op, output: Box, prefix: str) -> tuple[Cons
         _array(prefix, role, _part(net.constants[name], operand_box(net, op, name, output)), "a constant operand")
         for role, name in zip(roles, names, strict=False)
     )
+
+
+def _parts_taken(net: Net, op: Op, output: Box) -> str:
+    """The parts of the op's constant operands that a box of its output takes."""
+    taken = (operand_box(net, op, name, output) for name in op.inputs if name in net.constants)
+    return " ".join(f"{box.start}-{box.stop}" for box in taken)
 
 
 def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
