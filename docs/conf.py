@@ -58,7 +58,15 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 project = "npukit"
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "boards/*.md", "benchmarks/*.md", "benchmarks/*/*.md", "examples/**/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/*/*.md",
+    "boards/*.md",
+    "benchmarks/*.md",
+    "benchmarks/*/*.md",
+    "examples/**/*.md",
+]
 exclude_patterns = [".*", "out", "dist", "build", "kit", "tests", "firmware", "templates"]
 html_theme = "furo"
 html_title = "npukit"
