@@ -48,14 +48,14 @@ whole-board: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/large/whole_board.py $(MODEL) --emulate --inputs $(INPUTS)
 
 dead-parts: $(VENV)/installed-for-development
-	$(BIN)/python benchmarks/dead_parts.py $(MODEL)
+	$(BIN)/python benchmarks/mesh/dead_parts.py $(MODEL)
 
 large-networks: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/large/imagenet_models.py out/imagenet
 	$(BIN)/python benchmarks/large/large_networks.py out/imagenet
 
 kinds-of-pe: $(VENV)/installed-for-development
-	$(BIN)/python benchmarks/kinds_of_pe.py $(MODEL)
+	$(BIN)/python benchmarks/mesh/kinds_of_pe.py $(MODEL)
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write

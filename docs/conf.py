@@ -50,7 +50,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Measured": (
         *("docs/results", "benchmarks/scaling", "benchmarks/core/cortex_m4", "benchmarks/large/large_networks"),
-        "benchmarks/dead_parts",
+        "benchmarks/mesh/dead_parts",
     ),
     "About": ("docs/licences",),
 }

@@ -23,7 +23,7 @@ MESHES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("mesh", first_of(list(MESHES), 2))
 def test_a_board_as_it_is(tmp_path: Path, mesh: str) -> None:
-    """benchmarks/dead_parts.py tries every single PE and link."""
+    """benchmarks/mesh/dead_parts.py tries every single PE and link."""
     board = load_board("pe-mesh")
     board = board.model_copy(update={"mesh": board.mesh.model_copy(update=MESHES[mesh])})
     built = build_folder(DIGITS / "digits_int8.tflite", board, tmp_path / "out", api.Options(pes=16), Silent())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.mesh.kinds_of_pe import HALF
 
 from emulator.programs import program
 from end_to_end.builds import DIGITS, build
@@ -16,21 +17,12 @@ from npukit.emulator.faults import CoreFault
 from npukit.project.images.image import Image
 
 PREDICTED = 0.05
-CHECKERED = """like = "pe-mesh"
-name = "checkered"
-summary = "every second PE has no MAC array, the root among them"
-runs_on = ["emulator"]
-
-[[kind]]
-pes = [0, 2, 5, 7, 8, 10, 13, 15]
-accelerators = []
-"""
 
 
 @pytest.fixture
 def board(tmp_path: Path) -> str:
-    (tmp_path / "checkered.toml").write_text(CHECKERED)
-    return str(tmp_path / "checkered.toml")
+    (tmp_path / "half.toml").write_text(HALF)
+    return str(tmp_path / "half.toml")
 
 
 def is_exact_and_as_predicted(model: Path, folder: Path, board: str) -> None:

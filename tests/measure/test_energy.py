@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from benchmarks.energy import board_file, fitted, trials
 
 from end_to_end.builds import shared_build
 from helpers import CHECKOUT
@@ -52,9 +52,6 @@ def test_bench_estimates_at_each_voltage_from_what_it_measured(tmp_path: Path) -
 
 
 def test_the_board_file_holds_what_the_fit_says() -> None:
-    sys.path.insert(0, str(CHECKOUT))
-    from benchmarks.energy import board_file, fitted, trials
-
     said = Energy.model_validate(tomllib.loads(board_file(fitted()))["energy"])
     assert load_board("pe-mesh").energy == said
     assert all(abs(model / found - 1) < 0.15 for _, found, model in trials(fitted()))

@@ -11,7 +11,7 @@ from npukit.project.images.image import Overlay
 
 _CHUNK_BYTES = 4096
 _WORD = 4
-# Of the loader's code, as GCC and Zig compile it (benchmarks/mesh_load.py).
+# Of the loader's code, as GCC and Zig compile it (benchmarks/mesh/mesh_load.py).
 _BASE_CYCLES = 150_000
 _DIGEST_CYCLES_PER_BYTE = 51
 _COPY_CYCLES_PER_BYTE = 2

@@ -1,6 +1,6 @@
 """Boards with dead parts: a network is planned around them, built, run on the emulator, every output and tile compared.
 
-python benchmarks/dead_parts.py MODEL [--board pe-mesh] [--percent 5 --draws 3 --pes 152]
+python benchmarks/mesh/dead_parts.py MODEL [--board pe-mesh] [--percent 5 --draws 3 --pes 152]
 
 Without --percent: each PE of the board dead in turn, then each link. With it: so many per cent of the PEs, drawn at
 random, so many times.

@@ -1,6 +1,6 @@
 """From power to firmware: how long the loader takes for a mesh, measured in the emulated board's time, and predicted.
 
-    python benchmarks/mesh_load.py [--boards pe-mesh pe-mesh-152 pe-mesh-7296] [--only-predict BOARD]
+    python benchmarks/mesh/mesh_load.py [--boards pe-mesh pe-mesh-152 pe-mesh-7296] [--only-predict BOARD]
 
 One program of 64 KB for all PEs, and per PE as many bytes of its own as leave the image within its slot, 8 KB at most;
 signed. Boards of `--only-predict` are not emulated.
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
 
 from npukit.board.board import Board, load_board
 from npukit.boot.keys import public_bytes

@@ -1,6 +1,6 @@
 """Networks on meshes whose PEs are not those of pe-mesh, or not alike: exact, and in the cycles predicted?
 
-python benchmarks/kinds_of_pe.py MODEL ... [--boards NAME ...] [--toolchain zig|gcc]
+python benchmarks/mesh/kinds_of_pe.py MODEL ... [--boards NAME ...] [--toolchain zig|gcc]
 
 Builds each model for each board below, validates it on the built-in emulator, and measures one frame.
 """
@@ -17,7 +17,7 @@ from npukit import api
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 
-EXAMPLES = Path(__file__).parents[1] / "examples/accelerators"
+EXAMPLES = Path(__file__).parents[2] / "examples/accelerators"
 
 HALF = """like = "pe-mesh"
 name = "half"
