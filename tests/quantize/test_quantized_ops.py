@@ -197,6 +197,21 @@ def test_a_layer_norm_in_small_ops_is_one(spelling: str, ends: str, tmp_path: Pa
     check(tmp_path, ROWS, nodes, ["norm"], **kept)
 
 
+SQUARES = [node("Pow", "x two", "q"), *DEVIATION]
+RMS_NORMS = {
+    "a quotient": [*SQUARES, node("Div", "x r", "n")],
+    "LLaMA's": [*SQUARES, node("Reciprocal", "r", "i"), node("Mul", "x i", "n")],
+}
+
+
+@pytest.mark.parametrize("spelling", RMS_NORMS)
+def test_an_rms_norm_in_small_ops_is_one(spelling: str, tmp_path: Path) -> None:
+    nodes = [*RMS_NORMS[spelling], node("Mul", "n s", "p"), node("Add", "p x", "y")]
+    constants = {"e": np.array(1e-5, np.float32), "two": np.array(2, np.float32), "s": weights(8)}
+    kept = {name: value for name, value in constants.items() if any(name in each.input for each in nodes)}
+    check(tmp_path, ROWS, nodes, ["norm", "add"], **kept)
+
+
 def test_a_norm_over_other_axes_stays_as_it_is(tmp_path: Path) -> None:
     """It has no last axes of its own."""
     nodes = [

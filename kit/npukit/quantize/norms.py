@@ -1,8 +1,9 @@
-"""Layer norms that exporters spell in small ops, as the one op that they are."""
+"""Layer norms and RMS norms that exporters spell in small ops, as the one op that they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from npukit.net.importer.expressions import callee, resolve, shape_of
 from npukit.quantize.function import constant
 
 operators: Any = relax.op
-NORM = "nn.layer_norm"
+NORM, RMS_NORM = "nn.layer_norm", "nn.rms_norm"
 
 
 class Definitions(dict[Any, Any]):
@@ -30,20 +31,32 @@ class Definitions(dict[Any, Any]):
 
 
 def normalized(builder: relax.BlockBuilder, call: Any) -> Any:
-    """(x - mean) / sqrt(variance + epsilon), or its product with a reciprocal, as a layer norm of x."""
+    """x / sqrt(mean square + epsilon), or its product with a reciprocal: a layer norm where x is less its mean, or an
+    RMS norm of x."""
     known = Definitions(builder)
-    first, second = (resolve(argument, known) for argument in call.args)
-    if callee(call) == "multiply" and callee(first) == "rsqrt":
-        first, second = second, first
+    value, divisor = call.args
+    if callee(call) == "multiply" and callee(resolve(value, known)) == "rsqrt":
+        value, divisor = divisor, value
+    first, second = resolve(value, known), resolve(divisor, known)
     root = "sqrt" if callee(call) == "divide" else "rsqrt"
-    found = _centred(first, known) if callee(second) == root else None
-    epsilon = _variance(second.args[0], found, known) if found else None
-    if found is None or epsilon is None:
+    spread = _mean_square(second.args[0], known) if callee(second) == root else None
+    if spread is None:
         return None
-    source, axes = found
-    shape = shape_of(source)[axes[0] :]
-    ends = (relax.const(np.full(shape, value, np.float32)) for value in (1, 0))
-    return operators.nn.layer_norm(source, *ends, axes=axes, epsilon=epsilon)
+    ones = relax.const(np.ones(shape_of(first)[spread.axes[0] :], np.float32))
+    found, inner = (_centred(each, known) for each in (first, spread.source))
+    if found and inner and found[1] == inner[1] == spread.axes and _same_value(found[0], inner[0], known):
+        zeros = relax.const(np.zeros(shape_of(first)[spread.axes[0] :], np.float32))
+        return operators.nn.layer_norm(found[0], ones, zeros, axes=spread.axes, epsilon=spread.epsilon)
+    if _same(first, spread.source):
+        return operators.nn.rms_norm(value, ones, axes=spread.axes, epsilon=spread.epsilon)
+    return None
+
+
+def inverse_root(builder: relax.BlockBuilder, call: Any) -> Any:
+    """1 / sqrt(x) as the one operator that it is."""
+    numerator, root = constant(call.args[0]), resolve(call.args[1], Definitions(builder))
+    one = numerator is not None and numerator.size == 1 and numerator.item() == 1
+    return operators.rsqrt(root.args[0]) if one and callee(root) == "sqrt" else None
 
 
 Ends = tuple[np.ndarray, np.ndarray]
@@ -51,12 +64,12 @@ Ends = tuple[np.ndarray, np.ndarray]
 
 
 def scaled(builder: relax.BlockBuilder, call: Any) -> Any:
-    """A layer norm times constants."""
+    """A norm times constants."""
     return _with(builder, call, lambda ends, value: (ends[0] * value, ends[1] * value))
 
 
 def shifted(builder: relax.BlockBuilder, call: Any) -> Any:
-    """A layer norm plus constants."""
+    """A norm plus constants."""
     return _with(builder, call, lambda ends, value: (ends[0], ends[1] + value))
 
 
@@ -64,22 +77,32 @@ def _with(builder: relax.BlockBuilder, call: Any, change: Callable[[Ends, np.nda
     """The norm in a sum or product, with the constant operand in it."""
     for operand, other in (call.args, reversed(call.args)):
         norm = resolve(operand, Definitions(builder))
-        factors, added = (constant(end) for end in norm.args[1:3]) if callee(norm) == NORM else (None, None)
-        value = constant(other)
-        if factors is None or added is None or value is None or shape_of(call) != shape_of(norm):
+        ends, value = _ends(norm), constant(other)
+        if ends is None or value is None or shape_of(call) != shape_of(norm):
             continue
         if value.size == 1:
-            return _norm(norm, change((factors, added), value.reshape(())))
-        if value.size == factors.size and value.shape[-factors.ndim :] == factors.shape:
-            return _norm(norm, change((factors, added), value.reshape(factors.shape)))
+            return _norm(norm, change(ends, value.reshape(())))
+        if value.size == ends[0].size and value.shape[-ends[0].ndim :] == ends[0].shape:
+            return _norm(norm, change(ends, value.reshape(ends[0].shape)))
     return None
+
+
+def _ends(norm: Any) -> Ends | None:
+    """A norm's constants; an RMS norm adds nothing."""
+    if callee(norm) not in (NORM, RMS_NORM):
+        return None
+    factors = constant(norm.args[1])
+    added = constant(norm.args[2]) if callee(norm) == NORM else np.zeros((), np.float32)
+    return None if factors is None or added is None else (factors, added)
 
 
 def _norm(given: Any, ends: Ends) -> Any:
     """The same norm with other constants."""
-    axes, attributes = [int(axis) for axis in given.attrs.axes], given.attrs
-    made = (relax.const(np.ascontiguousarray(end, np.float32)) for end in ends)
-    return operators.nn.layer_norm(given.args[0], *made, axes=axes, epsilon=float(attributes.epsilon))
+    axes, epsilon = [int(axis) for axis in given.attrs.axes], float(given.attrs.epsilon)
+    factors, added = (relax.const(np.ascontiguousarray(end, np.float32)) for end in ends)
+    if callee(given) == NORM:
+        return operators.nn.layer_norm(given.args[0], factors, added, axes=axes, epsilon=epsilon)
+    return None if np.any(ends[1]) else operators.nn.rms_norm(given.args[0], factors, axes=axes, epsilon=epsilon)
 
 
 def _centred(expression: Any, known: Definitions) -> tuple[Any, list[int]] | None:
@@ -88,7 +111,7 @@ def _centred(expression: Any, known: Definitions) -> tuple[Any, list[int]] | Non
         return None
     source, mean = expression.args[0], resolve(expression.args[1], known)
     axes = _averaged(mean)
-    if axes is None or not _same(resolve(mean.args[0], known), resolve(source, known)):
+    if axes is None or not _same_value(mean.args[0], source, known):
         return None
     return source, axes
 
@@ -102,19 +125,24 @@ def _averaged(mean: Any) -> list[int] | None:
     return axes if axes == list(range(rank - len(axes), rank)) else None
 
 
-def _variance(expression: Any, found: tuple[Any, list[int]], known: Definitions) -> float | None:
-    """Epsilon, of mean((x - mean(x)) ** 2) + epsilon."""
+@dataclass(frozen=True, eq=False)
+class _MeanSquare:
+    """mean(source ** 2) + epsilon, over the last axes."""
+
+    source: Any
+    axes: list[int]
+    epsilon: float
+
+
+def _mean_square(expression: Any, known: Definitions) -> _MeanSquare | None:
     total = resolve(expression, known)
     epsilon = constant(total.args[1]) if callee(total) == "add" else None
     if epsilon is None or epsilon.size != 1:
         return None
     mean = resolve(total.args[0], known)
-    if _averaged(mean) != found[1]:
-        return None
-    inner = _squared(resolve(mean.args[0], known), known)
-    centred = _centred(inner, known) if inner is not None else None
-    same = centred is not None and _same(resolve(centred[0], known), resolve(found[0], known))
-    return float(epsilon.item()) if same else None
+    axes = _averaged(mean)
+    inner = _squared(resolve(mean.args[0], known), known) if axes else None
+    return _MeanSquare(inner, axes, float(epsilon.item())) if axes and inner is not None else None
 
 
 def _squared(square: Any, known: Definitions) -> Any:
@@ -127,7 +155,11 @@ def _squared(square: Any, known: Definitions) -> Any:
     power = constant(second)
     if callee(square) == "power":
         return resolve(first, known) if power is not None and power.size == 1 and power.item() == 2 else None
-    return resolve(first, known) if _same(resolve(first, known), resolve(second, known)) else None
+    return resolve(first, known) if _same_value(first, second, known) else None
+
+
+def _same_value(first: Any, second: Any, known: Definitions) -> bool:
+    return _same(resolve(first, known), resolve(second, known))
 
 
 def _same(first: Any, second: Any) -> bool:

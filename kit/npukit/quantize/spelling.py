@@ -135,7 +135,7 @@ def _first(*spells: Spell) -> Spell:
 SPELLINGS: Mapping[str, Spell] = {
     "add": norms.shifted,
     "broadcast_to": _broadcast,
-    "divide": _first(_by_constant, norms.normalized),
+    "divide": _first(_by_constant, norms.normalized, norms.inverse_root),
     "max": _largest,
     "multiply": _first(norms.normalized, norms.scaled),
     "nn.avg_pool1d": _pool1d("avg_pool2d"),

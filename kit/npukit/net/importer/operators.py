@@ -25,7 +25,7 @@ OPERATORS: Mapping[str, Callable[[Walk, Site], View]] = {
     "nn.avg_pool2d": images.average_pool,
     "nn.max_pool1d": images.max_pool,
     "nn.max_pool2d": images.max_pool,
-    "nn.layer_norm": reduction.layer_norm,
+    **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), reduction.norm),
     "nn.prelu": elementwise.prelu,
     "nn.softmax": elementwise.softmax,
     "subtract": elementwise.subtract,

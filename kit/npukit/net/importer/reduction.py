@@ -75,17 +75,18 @@ def concat(walk: Walk, site: Site) -> View:
     return walk.settled(walk.add(site.unclipped, Concat(axis), inputs, order, name), site)
 
 
-def layer_norm(walk: Walk, site: Site) -> View:
-    """A norm of the last axis, in whatever order the others lie."""
+def norm(walk: Walk, site: Site) -> View:
+    """A layer norm or an RMS norm of the last axis, in whatever order the others lie."""
     call, rank = site.core, len(site.shape)
-    view, (gains, biases) = walk.activation(call.args[0]), (_reals(walk, end) for end in call.args[1:3])
+    view, (gains, *added) = walk.activation(call.args[0]), [_reals(walk, end) for end in call.args[1:3]]
+    biases = added[0] if added else np.zeros_like(gains)
     if [int(axis) % rank for axis in call.attrs.axes] != [rank - 1]:
         raise NpukitError("it is a norm of more than the last axis")
     order = (*(axis for axis in view.order if axis != rank - 1), rank - 1)
     data, name = walk.assembly.arranged(view, order), walk.assembly.new_name(Norm.kind)
     source, epsilon = walk.assembly.quantization(data), float(call.attrs.epsilon)
     assert source is not None
-    made = norm_constants(gains, biases, epsilon, source, site.quantization, centred=True)
+    made = norm_constants(gains, biases, epsilon, source, site.quantization, centred=bool(added))
     constants = [
         walk.assembly.constant(f"{name}_{role}", values, None)
         for role, values in (("multipliers", made.multipliers), ("offsets", made.offsets))
