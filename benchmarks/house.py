@@ -1,21 +1,35 @@
-"""The structure of the package, of this tree or another: rooms, floors, arrows, lines, lengths of functions.
+"""The structure of the package, of this tree or another: rooms, floors, arrows, lines, lengths of functions, walks.
 
 python benchmarks/house.py [TREE ...]
 
 A room is a folder of modules. An arrow is an import of one module by another; a floor is a step on the longest way
-along the arrows. The planner is listed on its own: it is the largest room.
+along the arrows. A walk is how far a parameter is passed on (`house_walks.py`): that of the planner's objective, and of
+a batch, which was called a round. Repeated lines are those of six in a row that stand elsewhere too, but for imports
+and comments. The planner is listed on its own: it is the largest room.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import median
 
+from house_walks import Walks
+
 PACKAGE = Path("kit") / "npukit"
+
+BATCHES = {"Batch", "Round"}
+WALKS: Mapping[str, Callable[[ast.arg], bool]] = {
+    "the objective": lambda parameter: parameter.arg == "objective",
+    "a batch": lambda parameter: parameter.annotation is not None and ast.unparse(parameter.annotation) in BATCHES,
+}
+
+RUN = 6
+"""Lines in a row that count as repeated where they stand elsewhere too."""
 
 
 def main() -> None:
@@ -35,9 +49,11 @@ def facts(tree: Path) -> Iterator[tuple[str, str]]:
     yield "modules", str(len(modules))
     yield "largest room, modules", str(max(len(list(folder.glob("*.py"))) for folder in rooms(package)))
     lengths = sorted(length for tree_ in modules.values() for length in function_lengths(tree_))
-    yield "functions: median lines", str(median(lengths))
+    yield "functions: median lines", f"{median(lengths):g}"
     yield "functions: 99 of 100 have at most", str(lengths[len(lengths) * 99 // 100])
     yield "functions: longest", str(lengths[-1])
+    yield "repeated lines", str(repeated_lines(modules.values()))
+    yield "class names that stand more than once", str(sum(count > 1 for count in class_names(modules).values()))
     plan = {path: tree_ for path, tree_ in modules.items() if path.is_relative_to(package / "plan")}
     yield "planner: modules", str(len(plan))
     yield "planner: lines", f"{sum(len(path.read_text().splitlines()) for path in plan):,}"
@@ -48,6 +64,10 @@ def facts(tree: Path) -> Iterator[tuple[str, str]]:
     yield "planner: arrows between rooms", str(sum(map(len, between.values())))
     yield "planner: functions of graph, board, engines", str(sum(map(has_clump, functions(plan))))
     yield "planner: most parameters of a function", str(max(len(each.args.args) for each in functions(plan)))
+    yield "planner: concepts (classes)", str(len(class_names(plan)))
+    walks = Walks(modules, package)
+    for title, taken in WALKS.items():
+        yield f"longest walk of {title}: functions, modules", longest_walk(walks, taken)
 
 
 def rooms(package: Path) -> list[Path]:
@@ -96,6 +116,29 @@ def floors(arrows: Mapping[Path, set[Path]]) -> int:
         return 1 + max(map(height, arrows[path]), default=0)
 
     return max(map(height, arrows))
+
+
+def class_names(modules: Mapping[Path, ast.Module]) -> Counter[str]:
+    return Counter(node.name for tree in modules.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def longest_walk(walks: Walks, taken: Callable[[ast.arg], bool]) -> str:
+    """The walk of such a parameter through most functions."""
+    found = (walks.walk(body, each.arg) for body, each in walks.parameters() if taken(each))
+    walk = max(found, key=len)
+    return f"{len(walk)}, {len({body.module for body in walk})}"
+
+
+def repeated_lines(modules: Iterable[ast.Module]) -> int:
+    """Lines in runs of RUN that stand elsewhere too, each counted once; written anew from the tree."""
+    runs: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for number, tree in enumerate(modules):
+        code = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+        lines = [line.strip() for line in ast.unparse(ast.Module(code, [])).splitlines() if line.strip()]
+        for first in range(len(lines) - RUN + 1):
+            runs.setdefault(tuple(lines[first : first + RUN]), []).append((number, first))
+    again = [place for places in runs.values() if len(places) > 1 for place in places]
+    return len({(number, first + at) for number, first in again for at in range(RUN)})
 
 
 if __name__ == "__main__":
