@@ -33,7 +33,6 @@ from npukit.net.c_code.function import cycles
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import (
-    Add,
     ArgMax,
     AveragePool,
     Concat,
@@ -43,18 +42,12 @@ from npukit.net.ops import (
     Dequantize,
     Lookup,
     Matmul,
-    Maximum,
     MaxPool,
     Mean,
-    Minimum,
-    Multiply,
-    Prelu,
     Quantize,
-    Requantize,
     ResizeBilinear,
     ResizeNearest,
     Softmax,
-    Subtract,
     Sums,
     TopK,
     Total,
@@ -143,12 +136,17 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str) -> tuple[ConstantAr
             scale = np.array([quantization(net, op.inputs[0]).scale], np.float32)
             return (_array(prefix, "scale", scale, "of the quantised numbers"),)
         case Quantize():
-            told = {"offset": "taken away before dividing", "step": "of the quantised numbers"}
-            parts = (_part(net.constants[name], operand_box(net, op, name, output)) for name in op.inputs[1:])
-            return tuple(_array(prefix, name, part, told[name]) for name, part in zip(told, parts, strict=True))
+            return tuple(_steps(net, op, output, prefix))
         case ResizeNearest() | ResizeBilinear():
             return tuple(_places(net, op, attributes, output, prefix))
     return _constant_operands(net, op, output, prefix)
+
+
+def _steps(net: Net, op: Op, output: Box, prefix: str) -> Iterator[ConstantArray]:
+    """The offsets and steps of numbers that become integers."""
+    told = {"offset": "taken away before dividing", "step": "of the quantised numbers"}
+    for (role, text), name in zip(told.items(), op.inputs[1:], strict=True):
+        yield _array(prefix, role, _part(net.constants[name], operand_box(net, op, name, output)), text)
 
 
 def _places(
@@ -196,7 +194,7 @@ def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
         return Box(starts, stops)
     if rows := rows_of(net, op):
         return rows.box(f"p{op.inputs.index(name)}", shape, output)
-    if not isinstance(op.attributes, Add | Subtract | Multiply | Minimum | Maximum | Prelu | Quantize | Requantize):
+    if not SPECS[op.kind].elementwise or isinstance(op.attributes, Lookup):
         return Box.whole(shape)
     starts, stops = (corner[len(corner) - len(shape) :] for corner in (output.start, output.stop))
     spans = [(0, 1) if size == 1 else span for size, *span in zip(shape, starts, stops, strict=True)]

@@ -170,15 +170,7 @@ def choose(
     """
     nodes = tuple(nodes)
     search = _Search(nodes, objective, sram, code_worth)
-    partials = {((INPUT, search.input_layout),): [search.start]}
-    for index in range(len(nodes)):
-        partials = search.extended(index, partials)
-        if not partials:
-            raise DoesNotFit(
-                f"{nodes[index].name} does not fit {sram} bytes of SRAM",
-                tries=["--objective memory", "a board with more memory"],
-            )
-    best = min((p for kept in partials.values() for p in kept), key=lambda p: p.cost)
+    best = search.best()
     calls = tuple(call for each in best.nodes for call in each.calls)
     layouts = dict([search.start.layout, *(each.layout for each in best.nodes)])
     return Choice(nodes, calls, layouts, best.live_bytes)
@@ -206,7 +198,19 @@ class _Search:
         self.input_layout = Layout(Order.PIXELS, next(node.shape for node in nodes if INPUT in node.inputs))
         self.start = _Partial(0.0, 0, 0, frozenset(), None, (), (INPUT, self.input_layout))
 
-    def extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
+    def best(self) -> _Partial:
+        """The choice for all nodes that costs least."""
+        partials = {((INPUT, self.input_layout),): [self.start]}
+        for index, node in enumerate(self._nodes):
+            partials = self._extended(index, partials)
+            if not partials:
+                raise DoesNotFit(
+                    f"{node.name} does not fit {self._sram} bytes of SRAM",
+                    tries=["--objective memory", "a board with more memory"],
+                )
+        return min((partial for kept in partials.values() for partial in kept), key=lambda each: each.cost)
+
+    def _extended(self, index: int, partials: Mapping[State, list[_Partial]]) -> dict[State, list[_Partial]]:
         """All states after one more node, the best partial choices of each."""
         result: dict[State, list[_Partial]] = {}
         for state, kept in partials.items():

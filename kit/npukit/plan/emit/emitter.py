@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -183,13 +183,7 @@ class Emitter:
         reads = (*dict.fromkeys(sources), *([block] if block else []))
         held = self._held(frame, pe, op.output)
         (target,) = [region for region in held if region.owned and region.owned.contains(tile.box)]
-        self.traffic.overlap(pe, op.engine, reads, self._overwritten(pe, target))
-        self.traffic.wait_for(pe, *reads)
-        if self._patient:
-            self.traffic.note_arrived(pe, pe)
-        else:
-            self.traffic.wait_until_sent(pe, frame)
-        self.traffic.follow(pe, op.engine, chained=engine.commands is not None)
+        self._begin(frame, pe, op.engine, reads, target)
         cost = self.cost(op, box)
         scratch = in_frame(op.name + SCRATCH, frame) if cost.scratch_bytes else None
         output, inputs = View(target.name, box), self._views(op, box, sources)
@@ -198,23 +192,39 @@ class Emitter:
         compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, source, frame)
         step = self.traffic.step(pe, compute)
         program = self._program(pe)
+        self._hold(program, op, box, cost, step, streamed=block is not None)
+        for held in (*reads, target):
+            program.use(held, step)
+        lain_on = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
+        self._alias(program, next(lain_on, None), target)
+        if engine.abilities.wait:
+            self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
+
+    def _begin(self, frame: int, pe: int, engine: str, reads: Sequence[Held], target: Region) -> None:
+        """Emit the waits of a PE before a step of this engine."""
+        self.traffic.overlap(pe, engine, reads, self._overwritten(pe, target))
+        self.traffic.wait_for(pe, *reads)
+        if self._patient:
+            self.traffic.note_arrived(pe, pe)
+        else:
+            self.traffic.wait_until_sent(pe, frame)
+        self.traffic.follow(pe, engine, chained=self.engines[engine].commands is not None)
+
+    def _hold(self, program: Program, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
+        """Note the commands of a step, and its constants if these are not streamed."""
         program.costs.append((step, cost))
         commands = self.command_bytes(op)
-        if block:
+        if streamed:
             program.pieces[step] = (commands, op.name, box.shape)
         else:
             program.commands[step] = commands
-        program.hold(same_constants(self.graph, op, box, cost), 0 if block else cost.constant_bytes - commands)
-        for held in (*reads, target):
-            program.use(held, step)
-        lain_on = next(
-            (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile)), None
-        )
+        program.hold(same_constants(self.graph, op, box, cost), 0 if streamed else cost.constant_bytes - commands)
+
+    def _alias(self, program: Program, source: Region | None, target: Region) -> None:
+        """Let a result lie on an operand that nothing needs any more."""
         kept = {*program.kept, *(sent.held for sent in program.sending)}
-        if lain_on and lain_on.tensor not in self.graph.outlasting and lain_on not in kept:
-            program.aliases[lain_on] = target
-        if engine.abilities.wait:
-            self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
+        if source and source.tensor not in self.graph.outlasting and source not in kept:
+            program.aliases[source] = target
 
     def _overwritten(self, pe: int, target: Region) -> list[Held]:
         """A tile that is written, and the state in whose place it lies."""
@@ -253,14 +263,7 @@ class Emitter:
         for pe in self.traffic.programs:
             self.traffic.join_all(pe)
         root = self._program(self.ends.outputs)
-        end = len(self.graph.ops)
-        held = (
-            region
-            for frame in self.assignments
-            for name in self.graph.outputs
-            for region in self._held(frame, root.pe, name)
-        )
-        outputs = [region for region in held if any(reader == end for reader, _ in region.needs)]
+        outputs = list(self._outputs(root.pe))
         self.traffic.wait_for(root.pe, *outputs)
         self._report_to_the_root()
         for pe in self.traffic.programs:
@@ -274,6 +277,14 @@ class Emitter:
                 program.use(made, len(program.steps) - 1)
         assert not any(program.expected for program in self.traffic.programs.values()), "something is not waited for"
         self._check_that_the_root_knows_the_end()
+
+    def _outputs(self, root: int) -> Iterator[Region]:
+        """The regions of the outputs on the root, frame by frame."""
+        end = len(self.graph.ops)
+        for frame in self.assignments:
+            for name in self.graph.outputs:
+                held = self._held(frame, root, name)
+                yield from (region for region in held if any(reader == end for reader, _ in region.needs))
 
     def _report_to_the_root(self) -> None:
         """PEs that make a part of a state after all that others need of them say that they are done."""
