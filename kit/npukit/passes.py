@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from npukit.accel.choices import Chosen, as_predicted, with_choices
 from npukit.accel.engines import refuse_cpu_ops, with_own_passes, with_patterns_of, with_placed_ops, with_subgraphs_of
 from npukit.accel.groups import with_groups_joined
 from npukit.accel.interface import Engines
@@ -31,13 +32,14 @@ class Wanted:
     """The wishes that the passes go by which choose engines.
 
     `only` is the one accelerator to use; with `slower_too` an accelerator gets what it takes even if the core is
-    faster; `strict` refuses ops on the core.
+    faster; `strict` refuses ops on the core. `chosen` are the choices of tuning records for ops on accelerators.
     """
 
     engines: Engines
     only: str | None = None
     slower_too: bool = False
     strict: bool = False
+    chosen: Chosen = as_predicted
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ PLACING = (
     Pass("place", lambda net, wanted: with_placed_ops(net, wanted.engines, wanted.only, slower_too=wanted.slower_too)),
     Pass("subgraphs", lambda net, wanted: with_subgraphs_of(net, wanted.engines, wanted.only)),
     Pass("patterns", lambda net, wanted: with_patterns_of(net, wanted.engines, wanted.only)),
+    Pass("choices", lambda net, wanted: with_choices(net, wanted.engines, wanted.chosen)),
     Pass("strict", lambda net, wanted: _strict(net) if wanted.strict else net),
     Pass("overlap", lambda net, wanted: in_overlapping_order(net, wanted.engines)),
     Pass("states", lambda net, wanted: with_states_in_place(net)),

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from npukit import __version__
+from npukit.accel.choices import Chosen
 from npukit.accel.core_kernels import USUAL, CostPreference
-from npukit.accel.engines import own_passes, plugins_of, with_core
+from npukit.accel.engines import own_passes, plugins_of, relax_patterns, with_core
 from npukit.accel.interface import Accelerator, Plugin
 from npukit.application.declared import declared_for, file_beside
 from npukit.board.board import Board
@@ -48,7 +49,7 @@ from npukit.plan.predict.frame_rate import refuse_missed_rate
 from npukit.plan.predict.frame_table import predicted_frame
 from npukit.plan.predict.memory import RegionUse, fullest_regions
 from npukit.plan.search.objectives import SMALL_MESH
-from npukit.plan.search.tuned_choices import Advice, advice_for
+from npukit.plan.search.tuned_choices import Advice, advice_for, tuned_choice
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.user_mapping import with_sums
@@ -71,7 +72,7 @@ from npukit.project.images.regions import with_digests
 from npukit.project.manifest import CoresidentRecord, Manifest, image_record
 from npukit.project.render import About, render_project
 from npukit.project.toolchain import Toolchain, find_toolchain
-from npukit.quantize.models import Loaded, load_model
+from npukit.quantize.models import Loaded, Own, load_model
 from npukit.report.page import write_report
 from npukit.tuning import default_path, load_database
 from npukit.uncollected import uncollected
@@ -165,20 +166,20 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     dumped("net-0-imported.txt", lambda: print_net(loaded.net))
     whole = run_passes(loaded.net, OWN, Wanted(engines))
     pruned = run_passes(whole, SIMPLIFYING, Wanted(engines))
-    net, *shared = _placed(pruned, engines, options)
+    net, *shared = _placed(pruned, engines, options, partial(tuned_choice, load_database(default_path()), board))
     removed = removed_channels(whole, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(net), *shared)
 
 
-def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options) -> Iterator[Net]:
+def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chosen: Chosen) -> Iterator[Net]:
     """The net with each op on the fastest engine; and, if there are such, with accelerators that are slower than the
     core at a whole op, which PEs may share, as they cannot where the core computes it."""
-    wanted = Wanted(engines, options.engine, slower_too=True, strict=options.strict)
+    wanted = Wanted(engines, options.engine, slower_too=True, strict=options.strict, chosen=chosen)
     willing = run_passes(net, PLACING, wanted, "-shared")
     if not (options.engine or options.strict):
-        fastest = run_passes(net, PLACING, Wanted(engines))
+        fastest = run_passes(net, PLACING, Wanted(engines, chosen=chosen))
         yield fastest
         if {(op.name, op.engine) for op in fastest.ops} == {(op.name, op.engine) for op in willing.ops}:
             return
@@ -187,8 +188,8 @@ def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options) -> I
 
 def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str, Plugin]) -> tuple[Loaded, Scheduling]:
     """The model as a net, and the kernels that TVM made for it."""
-    own = plugins.values()
-    with scheduling(board.name, load_database(default_path()), own_passes(own, "tir")) as loops:
+    passes, patterns = partial(own_passes, plugins.values()), relax_patterns(plugins.values())
+    with scheduling(board.name, load_database(default_path()), passes("tir")) as loops:
         loaded = load_model(
             model,
             input_shapes=dict(options.input_shapes),
@@ -200,7 +201,7 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
             in_file_types=options.io == "file",
             in_float=options.in_float,
             keep_float=options.keep_float,
-            own=own_passes(own, "relax"),
+            own=Own(passes("relax"), passes("quantizer"), patterns),
         )
     return loaded, loops
 
@@ -477,6 +478,7 @@ def _op_row(compiled: Compiled, op: Op, spent: Counter[tuple[int, int]]) -> dict
         "op": op.title,
         "engine": op.engine,
         "reason": op.reason,
+        "choice": op.choice,
         "kernel": compiled.planned.kernels.get(op.name),
         "macs": macs(compiled.net, op),
         "pes": sorted({pe for pe, _ in spent}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from npukit.accel.interface import (
     Abilities,
     Address,
     Call,
+    Choice,
     CommandFormat,
     Commands,
     ConstantArray,
@@ -81,6 +82,15 @@ class Checked:
         if fault:
             raise self._wrong(op, f"says for {output} {fault}")
         return cost
+
+    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+        if not hasattr(self._plugin, "choices"):
+            return ()
+        choices = self._ask(op, "choices", lambda: tuple(self._plugin.choices(net, op)))
+        fault = next(_faults_of_choices(choices, self.abilities.memories), None)
+        if fault:
+            raise self._wrong(op, f"has choices that make no sense: {fault}")
+        return choices
 
     def lower(self, tile: Tile) -> Lowered:
         lowered = self._ask(tile.op, "lower", lambda: self._plugin.lower(tile))
@@ -156,17 +166,33 @@ def _abilities(plugin: Plugin, name: str) -> Abilities:
 def _fault_of_abilities(abilities: Any, commands: CommandFormat | None) -> str | None:
     if not isinstance(abilities, Abilities):
         return f"{abilities!r} is no Abilities"
-    strange = [kind for pattern in abilities.patterns for kind in pattern if kind not in KINDS]
+    if any(isinstance(pattern, str) or len(pattern) < SHORTEST_PATTERN for pattern in abilities.patterns):
+        return "a pattern is a tuple of two kinds of op or more, or of a name and a pattern of Relax's"
+    strange = [kind for pattern in abilities.chains for kind in pattern if kind not in KINDS]
     if strange:
         return f"a pattern has {strange[0]!r}, which is no kind of op"
-    if any(isinstance(pattern, str) or len(pattern) < SHORTEST_PATTERN for pattern in abilities.patterns):
-        return "a pattern is a tuple of two kinds of op or more"
+    if not all(_IDENTIFIER.fullmatch(name) and size > 0 for name, size in abilities.memories.items()):
+        return f"its memories are {dict(abilities.memories)}, not sizes by a name that C could have"
     if commands and (commands.submit is None) != (abilities.wait is None):
         return "a chain is started with `submit` if and only if there is a `wait`"
     return None
 
 
 SHORTEST_PATTERN = 2
+
+
+def _faults_of_choices(choices: Sequence[Any], memories: Mapping[str, int]) -> Iterator[str]:
+    for each in choices:
+        if not isinstance(each, Choice) or not each.name.strip() or len(each.name.splitlines()) > 1:
+            yield f"{each!r} is no Choice with a name of one line"
+            return
+        strange = [name for name, size in each.keeps.items() if name not in memories or size <= 0]
+        if strange:
+            yield f"{each.name!r} keeps {each.keeps[strange[0]]!r} bytes of {strange[0]!r}; memories: {dict(memories)}"
+    if len({each.name for each in choices}) < len(choices):
+        yield "two have one name"
+    if choices and choices[0].keeps:
+        yield f"the first, {choices[0].name!r}, keeps something"
 
 
 def _fault_of_cost(cost: Any) -> str | None:

@@ -19,6 +19,7 @@ from npukit.accel.interface import (
     Accelerator,
     Address,
     Call,
+    Choice,
     CommandFormat,
     ConstantArray,
     Cost,
@@ -88,6 +89,10 @@ class Cpu:
         of_outputs = output.elements * (per_output + per_product * _products(net, op))
         taken = self.core.c_factor(op.kind) * (of_outputs + per_loop * _loops(net, op, output))
         return Cost(round(taken), constants, constants_key=form)
+
+    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+        """None: its kernels are chosen for a whole network (`core_kernels.py`)."""
+        return ()
 
     def lower(self, tile: Tile) -> Lowered:
         moves = self.kernels.moves.get(tile.op.name)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
-from npukit.accel.fusion import with_patterns, with_subgraphs
+from npukit.accel.fusion import with_matches, with_patterns, with_subgraphs
 from npukit.accel.interface import Accelerator, Cost, Engines, Plugin
 from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
@@ -51,6 +52,11 @@ def own_passes(engines: Iterable[Accelerator], place: str) -> list[Callable[[Any
     return [own for own in found if own]
 
 
+def relax_patterns(engines: Iterable[Accelerator]) -> list[tuple[Any, ...]]:
+    """The patterns of the plug-ins over the Relax module, each with its engine's name before its own."""
+    return [(f"{engine.name}.{name}", *rest) for engine in engines for name, *rest in engine.abilities.relax_patterns]
+
+
 def assign_engines(
     net: Net, engines: Mapping[str, Accelerator], *, only: str | None = None, slower_too: bool = False
 ) -> Net:
@@ -83,8 +89,8 @@ def with_patterns_of(net: Net, engines: Engines, only: str | None = None) -> Net
     """The net with the patterns fused that an engine takes as one."""
     used = _used(engines, only)
     for engine in used.values():
-        net = with_patterns(net, engine, used)
-    return net
+        net = with_patterns(with_matches(net, engine, used), engine, used)
+    return net.with_ops(tuple(replace(op, pattern="") if op.pattern else op for op in net.ops))
 
 
 def _used(engines: Engines, only: str | None) -> dict[str, Accelerator]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from npukit.accel.interface import Accelerator, Engines
 from npukit.net.box import Box
@@ -23,7 +24,7 @@ square of the time, where an engine takes few at once."""
 
 def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
     """The net with the engine's patterns fused where that is quicker than its ops one by one."""
-    for pattern in engine.abilities.patterns:
+    for pattern in engine.abilities.chains:
         uses, fused, within = _Uses(net), dict[str, Op](), set[str]()
         for last in (op for op in net.ops if op.kind == pattern[-1]):
             for chain in uses.chains(last, pattern):
@@ -37,6 +38,31 @@ def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
         kept = (op for op in net.ops if op.name in fused or op.name not in within)
         net = net.with_ops(tuple(fused.get(op.name, op) for op in kept))
     return net
+
+
+def with_matches(net: Net, engine: Accelerator, engines: Engines) -> Net:
+    """The net with the ops fused that a Relax pattern of the engine has matched, where it takes them as one and is
+    quicker. Those that do not follow each other one by one are not to be cut into tiles."""
+    uses, groups, fused, within = _Uses(net), _matches_of(net, engine), dict[str, Op](), set[str]()
+    for match, group in groups.items():
+        names, last = {op.name for op in group}, group[-1]
+        if len(group) > 1 and all(uses.only_for(op, names) for op in group[:-1]):
+            chain = all(set(before.outputs) & set(op.inputs) for before, op in pairwise(group))
+            whole = fuse(group, whole=not chain, pattern=match.partition(".")[2].rpartition(" ")[0])
+            if engine.refusal(net, whole) is None and _cycles(net, engine, whole) < _cycles_of(net, engines, group):
+                fused[last.name] = whole.placed(engine.name)
+                within |= names
+    kept = (op for op in net.ops if op.name in fused or op.name not in within)
+    return net.with_ops(tuple(fused.get(op.name, op) for op in kept))
+
+
+def _matches_of(net: Net, engine: Accelerator) -> dict[str, list[Op]]:
+    """The ops of each match of the engine's patterns, in the net's order, as far as nothing has fused them."""
+    found: dict[str, list[Op]] = {}
+    for op in net.ops:
+        if op.pattern.startswith(f"{engine.name}.") and not isinstance(op.attributes, Fused) and op.engine != LINK:
+            found.setdefault(op.pattern, []).append(op)
+    return found
 
 
 def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
@@ -111,7 +137,7 @@ class _Uses:
             yield (last,)
             return
         for maker in self._makers_for(last):
-            if self._only_for(maker, {last.name}):
+            if self.only_for(maker, {last.name}):
                 yield from ((*chain, last) for chain in self.chains(maker, pattern[:-1]))
 
     def grown(self, last: Op, engine: Accelerator, most: int, within: Collection[str]) -> tuple[Op, ...]:
@@ -121,7 +147,7 @@ class _Uses:
         heapify(front)
         while front and len(group) < most:
             maker = self.net.ops[-heappop(front)]
-            may_join = maker.name not in group and maker.name not in within and self._only_for(maker, group.keys())
+            may_join = maker.name not in group and maker.name not in within and self.only_for(maker, group.keys())
             if may_join and engine.refusal(self.net, maker) is None:
                 group[maker.name] = maker
                 for each in self._makers_for(maker):
@@ -134,7 +160,7 @@ class _Uses:
         plain = [maker for maker in found.values() if maker.engine != LINK and not isinstance(maker.attributes, Fused)]
         return sorted(plain, key=lambda maker: -self._order[maker.name])
 
-    def _only_for(self, maker: Op, group: Set[str]) -> bool:
+    def only_for(self, maker: Op, group: Set[str]) -> bool:
         """True if what an op makes is read by these alone."""
         return all(
             name not in self.net.ends and self._readers.get(name, set()) <= group and name in self._readers

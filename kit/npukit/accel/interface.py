@@ -6,8 +6,8 @@ constants the call needs. Nothing here knows TVM: the code generator turns `Call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any, Protocol
@@ -173,18 +173,45 @@ class CommandFormat:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One way of several in which an accelerator can compute an op: its own tiles, a schedule, a place of weights.
+
+    `name`: one line for people, in the plan and in tuning records; `Op.choice` has it where the op is costed and
+    lowered. `keeps`: bytes in memories of the accelerator's own (`Abilities.memories`) that are the op's alone from
+    frame to frame; `Op.places` says where they begin.
+    """
+
+    name: str
+    keeps: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Abilities:
     """Abilities of an engine besides running op after op while the core waits.
 
     `patterns`: kinds of ops that it may take as one, each reading what the one before makes and nothing else reads.
+    Or a pattern over the model as a Relax module, in what TVM's `FuseOpsByPattern` takes: a name, a pattern, and
+    perhaps annotations and a check.
+    `memories`: the bytes of each memory of its own of which `Choice.keeps` may have some.
     `subgraphs`: it takes any connected ops as one that it takes one by one.
     `wait`: a `Call` or a chain only starts the work, and this function waits for all that was started:
     `int32_t wait(void)`, 0 or an error code; at once if there is nothing to wait for.
     """
 
-    patterns: tuple[tuple[str, ...], ...] = ()
+    patterns: tuple[tuple[Any, ...], ...] = ()
+    memories: Mapping[str, int] = field(default_factory=dict)
     subgraphs: bool = False
     wait: str | None = None
+
+    @property
+    def chains(self) -> tuple[tuple[str, ...], ...]:
+        """The patterns that are kinds of ops."""
+        return tuple(pattern for pattern in self.patterns if isinstance(pattern[1], str))
+
+    @property
+    def relax_patterns(self) -> tuple[tuple[Any, ...], ...]:
+        """The patterns over the Relax module."""
+        return tuple(pattern for pattern in self.patterns if not isinstance(pattern[1], str))
 
 
 @dataclass(frozen=True)
@@ -192,11 +219,14 @@ class OwnPasses:
     """Passes of a plug-in's own, each at its place on the way from the model to C.
 
     `relax`: of the model as a Relax module, as imported. One that comes back in QDQ form has been quantised by it.
+    `quantizer`: of each int8 tensor of a float model that npukit quantises, with the scales and zero points that
+    npukit would choose, to be changed to those that the hardware can have.
     `net`: of the integer network, before its ops get engines.
     `tir`: of the loops that TVM makes of what has no integer op, as a module, before TVM lowers them.
     """
 
     relax: Callable[[Any], Any] | None = None
+    quantizer: Callable[[Tensor], Tensor] | None = None
     net: Callable[[Net], Net] | None = None
     tir: Callable[[Any], Any] | None = None
 
@@ -216,6 +246,11 @@ class Accelerator(Protocol):
         """The cost of computing this box of the op's output."""
         ...
 
+    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+        """The ways in which it can compute an op that it takes; none if there is nothing to choose. The first keeps
+        nothing, and is what an op gets whose `choice` is empty."""
+        ...
+
     def lower(self, tile: Tile) -> Lowered:
         """The tile as code. Its constants are as many bytes as `cost` said, its symbols begin with the tile's name."""
         ...
@@ -232,7 +267,7 @@ Engines = Mapping[str, Accelerator]
 class Plugin(Accelerator, Protocol):
     """An accelerator that comes from a plug-in, npukit's own included. `docs/accelerators.md` leads through it.
 
-    It may leave out `abilities`, and `passes`, which are `OwnPasses`, if it has none.
+    It may leave out `abilities`, `choices`, and `passes`, which are `OwnPasses`, if it has none.
     """
 
     version: str

@@ -107,7 +107,8 @@ def _no_layer(name: str, cycles: int) -> tuple[str, ...]:
 
 def _row(op: dict[str, Any], spent: int) -> tuple[str, ...]:
     counts = (f"{op['macs']:,}", f"{op['predicted_cycles']:,}", f"{spent:,}")
-    return op["name"], in_model(op["title"]), op["op"], op["engine"], *counts, op["kernel"] or "", op["reason"]
+    engine = ", ".join(filter(None, (op["engine"], op["choice"])))
+    return op["name"], in_model(op["title"]), op["op"], engine, *counts, op["kernel"] or "", op["reason"]
 
 
 def show_modified(terminal: Terminal, *builds: Build) -> None:

@@ -23,7 +23,12 @@ LONGEST_TITLE = 3
 
 @dataclass(frozen=True)
 class Op:
-    """One operation. `attributes` says of which kind; `engine` runs it, `reason` says why no accelerator does."""
+    """One operation. `attributes` says of which kind; `engine` runs it, `reason` says why no accelerator does.
+
+    `choice`: how its accelerator computes it, by a name of the plug-in's (`accel/choices.py`). `places`: where in
+    memories of the accelerator's own it keeps something from frame to frame. `pattern`: the match of a plug-in's
+    pattern that it belongs to, until the pass `patterns` has looked at it.
+    """
 
     name: str
     attributes: Attributes
@@ -31,6 +36,9 @@ class Op:
     outputs: tuple[str, ...]
     engine: str = CORE
     reason: str = ""
+    choice: str = ""
+    places: tuple[tuple[str, int], ...] = ()
+    pattern: str = ""
 
     @property
     def kind(self) -> str:
@@ -62,19 +70,22 @@ class Fused(Attributes):
     """Ops that an accelerator takes as one, in an order in which they can run. Only the last one's output leaves them.
 
     inputs: what each part in turn takes from outside, so that a tensor may be there twice. What the parts have between
-    them is no buffer of the plan, but a tensor of the net. `whole`: not to be cut into tiles.
+    them is no buffer of the plan, but a tensor of the net. `whole`: not to be cut into tiles. `pattern`: the name of
+    the Relax pattern that matched them.
     """
 
     kind: ClassVar[str] = "fused"
     ops: tuple[Op, ...] = ()
     whole: bool = False
+    pattern: str = ""
 
 
-def fuse(parts: Sequence[Op], *, whole: bool = False) -> Op:
+def fuse(parts: Sequence[Op], *, whole: bool = False, pattern: str = "") -> Op:
     """The parts as one op, named like the last."""
     inside = {name for part in parts for name in part.outputs}
     inputs = tuple(name for part in parts for name in part.inputs if name not in inside)
-    return Op(parts[-1].name, Fused(tuple(part.placed(CORE) for part in parts), whole), inputs, parts[-1].outputs)
+    placed = tuple(replace(part.placed(CORE), pattern="") for part in parts)
+    return Op(parts[-1].name, Fused(placed, whole, pattern), inputs, parts[-1].outputs)
 
 
 @dataclass(frozen=True, eq=False)

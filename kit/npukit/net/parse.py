@@ -220,16 +220,18 @@ class _Parser:
 
 
 def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:
-    """The rest of an op behind its operands: attributes, then name, engine and reason."""
+    """The rest of an op behind its operands: attributes, then name, engine, reason and choice."""
     attributes: dict[str, Any] = {}
-    words = {"named": outputs[0], "on": CORE, "because": ""}
+    words = {"named": outputs[0], "on": CORE, "because": "", "choosing": "", "keeping": "", "matching": ""}
     while not tokens.done:
         key = tokens.name()
         if tokens.accept("="):
             attributes[key] = tokens.literal()
         else:
             words = {**words, key: tokens.name()} if key in words else _unknown(key)
-    return Op(words["named"], _typed(kind)(attributes), inputs, outputs, words["on"], words["because"])
+    named, engine, reason, choice, keeping, pattern = words.values()
+    places = tuple((memory, int(place)) for memory, place in map(str.split, keeping.split(", ") if keeping else ()))
+    return Op(named, _typed(kind)(attributes), inputs, outputs, engine, reason, choice, places, pattern)
 
 
 @cache

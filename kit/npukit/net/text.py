@@ -7,6 +7,7 @@
     part add_0: int8[1,8,8,4] scale 0.05 zero -128 = add(conv2d_1, conv2d_0)
     op add_0: int8[1,8,8,4] scale 0.05 zero -128 = fused(conv2d_0, conv2d_1_weights, conv2d_0) on mac_array
     op mean_0: int8[1,1,1,4] scale 0.05 zero -128 for "head/GlobalMean" = mean(add_0, axes=[1, 2])
+    op fc: int8[1,2] scale 0.05 zero 0 = dense(mean_0, fc_weights) on npu choosing "resident" keeping "filters 4096"
     output conv2d_0
     state held: int8[1,8] scale 0.05 zero -128 becomes add_1 begins -128
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
@@ -132,6 +133,12 @@ def _rest(op: Op) -> Iterator[str]:
         yield f"on {quoted(op.engine)}"
     if op.reason:
         yield f"because {json.dumps(op.reason)}"
+    if op.choice:
+        yield f"choosing {json.dumps(op.choice)}"
+    if op.places:
+        yield f'keeping "{", ".join(f"{memory} {place}" for memory, place in op.places)}"'
+    if op.pattern:
+        yield f"matching {json.dumps(op.pattern)}"
 
 
 def changed_attributes(attributes: Attributes) -> dict[str, Any]:

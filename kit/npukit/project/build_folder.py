@@ -30,7 +30,7 @@ from npukit.project.folder_files import differing_files, file_digest, read_text
 from npukit.project.hal import FOLDER
 from npukit.project.images.elf_file import check_elf
 from npukit.project.images.image import Image
-from npukit.project.manifest import Manifest, NetworksManifest
+from npukit.project.manifest import FORMAT, FolderFormat, Manifest, NetworksManifest
 from npukit.writing import FULL, cannot_write, told_if_unwritable
 
 MANIFEST = "npukit.json"
@@ -161,9 +161,24 @@ def _manifest_in(folder: Path) -> Manifest:
             tries=[way for name in several for way in (f"{folder / name}", f"--network {name}")],
         )
     try:
+        _refuse_other_format(folder, text)
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         raise _unreadable(folder, error) from error
+
+
+def _refuse_other_format(folder: Path, manifest: str) -> None:
+    """Raises an error for the folder of an npukit that wrote other ones."""
+    try:
+        found = FolderFormat.model_validate_json(manifest).format
+    except ValidationError:
+        return
+    if found != FORMAT:
+        whose = "an older" if found < FORMAT else "a newer"
+        raise NpukitError(
+            f"{folder} was built by {whose} npukit: its folder has format {found}, this npukit reads {FORMAT}",
+            tries=[f"build again: npukit build MODEL -o {folder}", "the npukit that it was built with"],
+        )
 
 
 def _has(file: Path, digest: str) -> bool:

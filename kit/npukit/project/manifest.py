@@ -21,6 +21,9 @@ from npukit.project.images.regions import with_digests
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
+FORMAT = 2
+"""The format of build folders; 1 had none in its manifest, and no titles of layers."""
+
 _PE = Annotated[int, Field(ge=0)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -98,6 +101,12 @@ class CoresidentRecord(BaseModel):
     network_pe: _PE
 
 
+class FolderFormat(BaseModel):
+    """The format that a manifest of any npukit says its folder has."""
+
+    format: int = 1
+
+
 class NetworksManifest(BaseModel):
     """`npukit.json` of several networks side by side: each has a build folder of its own in this one.
 
@@ -112,8 +121,10 @@ class NetworksManifest(BaseModel):
 
 class _OpRow(TypedDict):
     name: str
+    title: str
     op: str
     engine: str
+    choice: str
     reason: str
     kernel: str | None
     macs: int
@@ -152,6 +163,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     npukit: _Line = __version__
+    format: int = FORMAT
     model: str
     model_sha256: str
     build_id: str = Field(pattern=_BUILD_ID)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from npukit.frontend.recurrent import group
-from npukit.net.importer.expressions import callee
+from npukit.net.importer.expressions import callee, shape_of
 from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
 from npukit.net.tensor import Quantization
 from npukit.quantize.function import count_reads, variables
 from npukit.quantize.observe import Range
 from npukit.quantize.points import Points
-from npukit.quantize.scales import of_activation
+from npukit.quantize.scales import held, of_activation
 
 FIXED: Mapping[str, Quantization] = {
     "nn.softmax": SIGMOID_OUTPUT,
@@ -36,8 +36,14 @@ def choose(
         elif name in AS_INPUT:
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
-            chosen[variable] = FIXED.get(name) or _of_parts(points, variable, chosen) or of_activation(ranges[variable])
+            chosen[variable] = (
+                FIXED.get(name) or _of_parts(points, variable, chosen) or _of_range(points, variable, ranges[variable])
+            )
     return chosen | _parts_as_wholes(points, chosen)
+
+
+def _of_range(points: Points, variable: Any, around: Range) -> Quantization:
+    return held(points.quantizer, variable.name, shape_of(variable), of_activation(around))
 
 
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:

@@ -30,14 +30,24 @@ from npukit.quantize.calibration import Calibration, Wanted, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import Range, extremes, percentiles, runner
+from npukit.quantize.patterns import Patterns, matched
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
-from npukit.quantize.scales import quantised
+from npukit.quantize.scales import Quantizer, in_turn, quantised
 from npukit.quantize.states import Names, choose_tied, with_held, with_named_states
 
 CUT = {"minmax": 0.0, "percentile": 1e-4}
 """The fraction of all values that a range leaves out at either end."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """The part of plug-ins in the import (`accel/interface.py`): Relax passes, quantizers, patterns."""
+
+    relax: Sequence[Callable[[IRModule], IRModule]] = ()
+    quantizers: Sequence[Quantizer] = ()
+    patterns: Patterns = ()
 
 
 @dataclass(frozen=True)
@@ -60,19 +70,19 @@ def load_model(
     in_file_types: bool = False,
     in_float: bool = False,
     keep_float: Sequence[str] = (),
-    own: Sequence[Callable[[IRModule], IRModule]] = (),
+    own: Own = Own(),
 ) -> Loaded:
     """The network of a model file, with what is declared of its inputs and outputs compiled into it.
 
     `in_file_types`: what the file takes and gives in float, the network does too. A float model is quantised with the
-    calibration data, which are what the network then takes, or computed in float. `own` are passes of plug-ins.
+    calibration data, which are what the network then takes, or computed in float. `own` is what plug-ins bring.
     """
     module = with_named_states(import_model(path, input_shapes=input_shapes, custom=custom), states, path.name)
-    for each in own:
+    for each in own.relax:
         module = each(module)
     dumped("relax.py", module.script)
     layout = layout_of(path)
-    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float)
+    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep_float, own)
     kept = states_of(module)
     net = with_states(loaded.net, [_as_the_net_has_it(loaded.net, each) for each in kept])
     net = applied(check_net(net), declared, layout, _ends(module, layout, kept) if in_file_types else AS_NET)
@@ -103,13 +113,14 @@ def _loaded(
     sensed: tuple[Declared, Layout],
     in_float: bool,
     keep_float: Sequence[str],
+    own: Own,
 ) -> Loaded:
     """The network as the file has it, or quantised."""
     name = name_of(path)
     if keep_float and calibration is None:
         raise NpukitError("--keep-float is for a model that is quantised here", tries=["give --calibration"])
     if not in_float and calibration is None:
-        return Loaded(_as_it_is(module, name))
+        return Loaded(_as_it_is(module, name, own.patterns))
     if not is_float(module):
         raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration and --float out"])
     if calibration is None:
@@ -121,12 +132,14 @@ def _loaded(
     kept = {state.input for state in states_of(module)}
     given = (each for place, each in enumerate(parameters(module)) if place not in kept)
     wanted = [Wanted(each.name, shape_of(each), dtype_of(each)) for each in given]
-    return quantize_module(module, name, _sensed(calibration, wanted, *sensed, name), CUT[ranges], keep_float)
+    data, quantizer = _sensed(calibration, wanted, *sensed, name), in_turn(own.quantizers)
+    return quantize_module(module, name, data, CUT[ranges], keep_float, quantizer, own.patterns)
 
 
-def _as_it_is(module: IRModule, name: str) -> Net:
+def _as_it_is(module: IRModule, name: str, patterns: Patterns) -> Net:
     """The net of a module that is quantised; what is quantised at run time is computed between floats."""
-    return net_from_relax(canonical(module) if is_dynamic(module) else module, name)
+    read = canonical(module) if is_dynamic(module) else module
+    return net_from_relax(read, name, matched=matched(read, patterns))
 
 
 def _sensed(path: Path, wanted: Sequence[Wanted], declared: Declared, layout: Layout, name: str) -> Calibration:
@@ -146,30 +159,38 @@ def _as_sensed(wanted: Wanted, declared: SensorInput, layout: Layout) -> Wanted:
 
 
 def quantize_module(
-    module: IRModule, name: str, data: Calibration, cut: float, keep_float: Sequence[str] = ()
+    module: IRModule,
+    name: str,
+    data: Calibration,
+    cut: float,
+    keep_float: Sequence[str],
+    quantizer: Quantizer,
+    patterns: Patterns,
 ) -> Loaded:
     """A float module as an int8 network, its ranges without the fraction `cut` of all values at either end.
 
     The layers named in `keep_float`, as the int8 network calls them, stay in float.
     """
-    states, points = states_of(module), Points(canonical(module)).find()
+    states, points = states_of(module), Points(canonical(module), quantizer).find()
     data = with_held(points.module, data, states)
     order = points.in_order()
     run = runner(points.module, [*order, outputs(points.module)[0]])
     chosen = choose_tied(points, dict(zip(order, _ranges(run, data, cut), strict=False)), states)
-    net, layers = _network(points, chosen, name, order)
+    network = partial(_network, points, chosen, name, order, patterns)
+    net, layers = network()
     if keep_float:
-        net, layers = _network(points, chosen, name, order, _named(layers, keep_float, name))
+        net, layers = network(_named(layers, keep_float, name))
     inputs = [_as_integers(net, place, array) for place, array in enumerate(data.inputs)]
     return Loaded(net, compare(net, list(layers.values()), data, inputs, partial(_picked, run, order, layers)))
 
 
 def _network(
-    points: Points, chosen: Any, name: str, order: Sequence[Any], kept: Collection[Any] = ()
+    points: Points, chosen: Any, name: str, order: Sequence[Any], patterns: Patterns, kept: Collection[Any] = ()
 ) -> tuple[Net, dict[Any, Layer]]:
     """The network, and its layers by the float variables that they stand for."""
     written = rewrite(points, chosen, kept)
-    net, views = net_and_views(written.module, name, kept=frozenset(written.integers[each] for each in kept))
+    in_float = frozenset(written.integers[each] for each in kept)
+    net, views = net_and_views(written.module, name, kept=in_float, matched=matched(written.module, patterns))
     return net, _layers(net, written, views, order)
 
 

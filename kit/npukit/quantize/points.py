@@ -16,6 +16,7 @@ from npukit.net.importer.movement import MOVEMENTS
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.quantize.canonical import is_bias
 from npukit.quantize.function import bindings, constant, count_reads, outputs, parameters, variables
+from npukit.quantize.scales import Quantizer, unchanged
 
 REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", "reshape", "squeeze")
 """Moves that an op's activation may come behind."""
@@ -26,12 +27,13 @@ OF_ONE_NUMBER = (*FUNCTIONS, *WITH_ATTRIBUTES)
 
 @dataclass
 class Points:
-    """`quantised` are the variables whose values become int8 tensors.
+    """`quantised` are the variables whose values become int8 tensors, with scales that `quantizer` may change.
 
     A variable's `leaf` is the one quantised tensor that it is a function of, number by number, or itself.
     """
 
     module: IRModule
+    quantizer: Quantizer = unchanged
     quantised: set[Any] = field(default_factory=set)
     _leaves: dict[Any, Any] = field(default_factory=dict)
     _activated: dict[Any, Any] = field(default_factory=dict)

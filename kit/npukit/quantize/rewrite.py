@@ -16,7 +16,7 @@ from npukit.net.tensor import Quantization
 from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.points import Points
-from npukit.quantize.scales import least_scales, of_constant, of_weights, quantised
+from npukit.quantize.scales import held, least_scales, of_constant, of_weights, quantised
 
 
 @dataclass(frozen=True)
@@ -93,28 +93,27 @@ class _Rewriting:
             return _with_arguments(call, [call.args[0], self._weights(builder, variable, call)])
         if self.points.inside(variable) is not None or self.points.core(variable) is not variable:
             return call
-        return _with_arguments(call, [_integer(builder, argument) for argument in call.args])
+        return _with_arguments(call, [self._integer(builder, argument) for argument in call.args])
 
     def _weights(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         weights = constant(call.args[1])
         axis = weight_axis(call, weights.ndim)
         data = self.chosen[self.points.origin(call.args[0])]
         least = least_scales(self.points.bias(variable), weights.shape[axis], data)
-        return _constant(builder, weights, of_weights(weights, axis, least))
+        return self._constant(builder, weights, of_weights(weights, axis, least))
 
+    def _integer(self, builder: relax.BlockBuilder, argument: Any) -> Any:
+        """A float operand that is constant, in int8; whatever else unchanged."""
+        if isinstance(argument, relax.Tuple):
+            return relax.Tuple([self._integer(builder, part) for part in argument.fields])
+        value = constant(argument)
+        if value is None or value.dtype != np.float32 or value.size == 1:
+            return argument
+        return self._constant(builder, value, of_constant(value))
 
-def _integer(builder: relax.BlockBuilder, argument: Any) -> Any:
-    """A float operand that is constant, in int8; whatever else unchanged."""
-    if isinstance(argument, relax.Tuple):
-        return relax.Tuple([_integer(builder, part) for part in argument.fields])
-    value = constant(argument)
-    if value is None or value.dtype != np.float32 or value.size == 1:
-        return argument
-    return _constant(builder, value, of_constant(value))
-
-
-def _constant(builder: relax.BlockBuilder, value: np.ndarray, quantization: Quantization) -> Any:
-    return builder.emit(dequantize(relax.const(quantised(value, quantization)), quantization, "int8"))
+    def _constant(self, builder: relax.BlockBuilder, value: np.ndarray, chosen: Quantization) -> Any:
+        quantization = held(self.points.quantizer, "a constant", value.shape, chosen)
+        return builder.emit(dequantize(relax.const(quantised(value, quantization)), quantization, "int8"))
 
 
 def _with_arguments(call: Any, arguments: list[Any]) -> Any:

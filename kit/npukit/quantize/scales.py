@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
 import numpy as np
 
-from npukit.net.tensor import Quantization
+from npukit.errors import NpukitError
+from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.observe import Range
 
 STEPS = 255
@@ -12,6 +16,34 @@ LARGEST_WEIGHT = 127
 LARGEST_BIAS = 1 << 26
 """A bias leaves room for the products in an accelerator's accumulator."""
 SMALLEST_SCALE = 2.0**-60
+
+Quantizer = Callable[[Tensor], Tensor]
+"""Gives a tensor the scales that its hardware can have, instead of those that npukit would choose."""
+
+
+def unchanged(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
+    """Several quantizers as one, of which each sees what the one before has made."""
+
+    def quantizer(tensor: Tensor) -> Tensor:
+        for each in quantizers:
+            made = each(tensor)
+            if made.quantization is None or made != replace(tensor, quantization=made.quantization):
+                raise NpukitError(f"the quantizer changes {tensor.name} in more than its scales and zero points")
+            tensor = made
+        return tensor
+
+    return quantizer if quantizers else unchanged
+
+
+def held(quantizer: Quantizer, name: str, shape: Sequence[int], chosen: Quantization) -> Quantization:
+    """The quantisation that the quantizer makes of what is chosen for an int8 tensor."""
+    made = quantizer(Tensor(name, tuple(shape), "int8", chosen)).quantization
+    assert made is not None
+    return made
 
 
 def of_activation(around: Range) -> Quantization:

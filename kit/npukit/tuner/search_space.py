@@ -1,4 +1,4 @@
-"""The search space of a build: the loops of TVM's kernels, the code of the core's, layouts, the mapping."""
+"""The search space of a build: TVM's loops, the code of the core's kernels, plug-ins' choices, layouts, mapping."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from npukit.accel.choices import choices_of, with_choices
 from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of
@@ -59,7 +60,8 @@ def search_space(build: Build, kernels: Mapping[str, Kernel]) -> list[Parameter]
     found = [_loops(key, kernel) for key, kernel in kernels.items()]
     if build.manifest.options.get("objective") != "memory":
         kernels_of_core = list(_core_kernels(net, build.board, build.manifest.summary))
-        found += [*kernels_of_core, *_whole(net, build, layouts=len(kernels_of_core) > 1)]
+        whole = _whole(net, build, layouts=len(kernels_of_core) > 1)
+        found += [*_of_plugins(net, build.board), *kernels_of_core, *whole]
     return found
 
 
@@ -76,6 +78,19 @@ def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterabl
             by_key.setdefault(kernel_key(net, op, board), []).append(op)
     for key, ops in by_key.items():
         yield Parameter(key, kernel_name(net, ops[0], board), USUAL_CODE, WORTHS, tuple(op.name for op in ops))
+
+
+def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
+    """The choices that plug-ins have, one parameter for each kind and shape."""
+    plugins = plugins_of(board)
+    by_key: dict[str, list[Op]] = {}
+    for op in (op for op in net.ops if op.choice):
+        by_key.setdefault(kernel_key(net, op, board), []).append(op)
+    for key, ops in by_key.items():
+        names = (each.name for each in choices_of(net, ops[0], plugins))
+        others = tuple(name for name in names if name != ops[0].choice)
+        layers = tuple(op.name for op in ops)
+        yield Parameter(key, f"{kernel_name(net, ops[0], board)}, {ops[0].engine}", ops[0].choice, others, layers)
 
 
 def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
@@ -117,8 +132,8 @@ class Recipe:
             whole = whole if parameter.layers else choice
         return advice_of({op: each for op, each in worth.items() if each != 1}, whole)
 
-    def net(self, net: Net, kernels: Mapping[str, Kernel]) -> Net:
-        """The net with TVM's loops arranged as chosen."""
+    def net(self, net: Net, kernels: Mapping[str, Kernel], board: Board) -> Net:
+        """The net with TVM's loops arranged, and ops on accelerators computed, as chosen."""
         from npukit.net.importer.lowering import code_again
 
         code: dict[str, TvmCode] = {}
@@ -129,4 +144,5 @@ class Recipe:
                 before = ops[name].attributes
                 assert isinstance(before, TvmCode)
                 code[name] = replace(before, code=made.body, work_bytes=made.work_bytes)
-        return net.with_ops(tuple(replace(op, attributes=code[op.name]) if op.name in code else op for op in net.ops))
+        made = net.with_ops(tuple(replace(op, attributes=code[op.name]) if op.name in code else op for op in net.ops))
+        return with_choices(made, plugins_of(board), lambda net, op: self.choices.get(kernel_key(net, op, board)))

@@ -73,7 +73,8 @@ class Tuner:
         self._parameters = {parameter.key: parameter for parameter in search_space(build, self._loops)}
         if not self._parameters:
             raise NpukitError(
-                f"nothing to tune in {build.folder}: no kernels of the core, no loops of TVM's, {_no_mapping(build)}",
+                f"nothing to tune in {build.folder}: {_no_mapping(build)}, no kernels of the core, no loops of TVM's, "
+                "no choices of an accelerator's",
                 tries=["npukit build --pes 4", "npukit build --engine cpu"],
             )
         self._path, self._database = database, load_database(database)
@@ -165,7 +166,7 @@ class Tuner:
     def _built(self, choices: Choices, folder: Path) -> Build:
         """The build with these choices, and the best known of the others."""
         recipe = Recipe({key: choices.get(key) or self._best(parameter) for key, parameter in self._parameters.items()})
-        net = recipe.net(self._net, self._loops)
+        net = recipe.net(self._net, self._loops, self._build.board)
         return self._build_again(self._build, net, recipe.advice(self._parameters.values()), folder, Silent())
 
     def _best(self, parameter: Parameter) -> str:
@@ -235,7 +236,7 @@ def _check(kernels: Mapping[str, Kernel], build: Build) -> None:
 def _no_mapping(build: Build) -> str:
     """Why the mapping is not searched."""
     if build.plan().frames > 1:
-        return "and batches on so many PEs were compared by simulation while they were planned"
+        return "batches on so many PEs were compared by simulation while they were planned"
     return "no mesh"
 
 

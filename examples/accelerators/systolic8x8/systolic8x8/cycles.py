@@ -34,9 +34,8 @@ class Figures:
         """Pixels of a row of the output that one pass takes."""
         return min(width, self.accumulator_rows, self.scratchpad_bytes // depth)
 
-    def cycles(self, plane: Plane, depth: int, taps: int, channels: int) -> int:
-        """`depth` is padded to whole sides; a tap has so many input `channels`."""
-        at_once = self.rows_at_once(plane.width, depth)
+    def cycles(self, plane: Plane, depth: int, taps: int, channels: int, at_once: int) -> int:
+        """`depth` is padded to whole sides; a tap has so many input `channels`, a pass `at_once` pixels."""
         full, rest = divmod(plane.width, at_once)
         passes = [at_once] * full + ([rest] if rest else [])
         return plane.height * sum(self._pass(rows, plane.channels, depth, taps, channels) for rows in passes)

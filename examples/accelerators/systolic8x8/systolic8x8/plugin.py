@@ -1,4 +1,4 @@
-"""What the array takes, what that costs, and the call that does it."""
+"""What the array takes, what that costs, in how large passes, and the call that does it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.accel.filters import tile_filter
 from npukit.accel.geometry import Plane, depth_of, window_of
-from npukit.accel.interface import Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
+from npukit.accel.interface import Address, Call, Choice, CommandFormat, ConstantArray, Cost, Lowered, Tile
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
@@ -67,9 +67,22 @@ class Systolic8x8:
         plane, depth = Plane.of(output), padded(depth_of(net, op))
         weights = padded(plane.channels) * depth
         constants = weights + 4 * CHANNEL_WORDS * plane.channels + 4 * len(LAYER)
-        rows, channels = self.figures.rows_at_once(plane.width, depth), net.tensor(op.inputs[0]).shape[-1]
-        cycles = self.figures.cycles(plane, depth, window_of(net, op).taps, channels)
+        rows, channels = self._rows_at_once(op, plane.width, depth), net.tensor(op.inputs[0]).shape[-1]
+        cycles = self.figures.cycles(plane, depth, window_of(net, op).taps, channels, rows)
         return Cost(cycles, constants, scratch_bytes=4 * SIDE * rows)
+
+    def choices(self, net: Net, op: Op) -> list[Choice]:
+        """Pixels of a pass: as many as fit, or half or a quarter of them, for which the core waits less at a time."""
+        most = self._most_at_once(net, op)
+        return [Choice(f"{rows} pixels") for rows in (most, most // 2, most // 4) if rows]
+
+    def _most_at_once(self, net: Net, op: Op) -> int:
+        plane = Plane.of(Box.whole(net.tensor(op.output).shape))
+        return self.figures.rows_at_once(plane.width, padded(depth_of(net, op)))
+
+    def _rows_at_once(self, op: Op, width: int, depth: int) -> int:
+        fitting = self.figures.rows_at_once(width, depth)
+        return min(fitting, int(op.choice.split()[0])) if op.choice else fitting
 
     def lower(self, tile: Tile) -> Lowered:
         assert tile.scratch is not None
@@ -88,7 +101,7 @@ class Systolic8x8:
 
     def _layer(self, tile: Tile) -> np.ndarray:
         values = _sizes(tile) | _window(tile) | _limits(tile)
-        rows = self.figures.rows_at_once(values["output_width"], padded(depth_of(tile.net, tile.op)))
+        rows = self._rows_at_once(tile.op, values["output_width"], padded(depth_of(tile.net, tile.op)))
         return np.array([(values | {"rows_at_once": rows})[word] for word in LAYER], np.int32)
 
 

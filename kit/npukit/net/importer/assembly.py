@@ -49,6 +49,8 @@ class Assembly:
     ops: list[Op] = field(default_factory=list)
     title: str = ""
     """The layer of the model that ops are made for, by its name there."""
+    pattern: str = ""
+    """The match of a plug-in's pattern that ops belong to."""
     _counts: Counter[str] = field(default_factory=Counter)
     _alike: dict[Hashable, str] = field(default_factory=dict)
     """The name of each constant, by its contents."""
@@ -96,7 +98,7 @@ class Assembly:
         self.tensors[output.name] = replace(output, title=self.title)
         if isinstance(attributes, Reshape):
             self._reshaped[output.name] = inputs[0]
-        self.ops.append(Op(name, attributes, inputs, (output.name,)))
+        self.ops.append(Op(name, attributes, inputs, (output.name,), pattern=self.pattern))
         return output.name
 
     def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:

@@ -50,6 +50,7 @@ AS_ASKED = "as asked"
 BYTES = ("int8", "uint8")
 NARROW = (*BYTES, "int16")
 _ANY = Quantization((1.0,), (0,))
+NO_MATCH: Mapping[Any, str] = {}
 
 
 @dataclass
@@ -66,6 +67,8 @@ class Walk:
     """The names of the model's layers."""
     named: dict[Any, str] = field(default_factory=dict)
     """The layer of each expression, by its name in the model."""
+    matched: Mapping[Any, str] = field(default_factory=dict)
+    """The match of a plug-in's pattern that an expression belongs to."""
     definitions: dict[Any, Any] = field(default_factory=dict)
     views: dict[Any, View] = field(default_factory=dict)
     _moved: dict[Any, View | None] = field(default_factory=dict)
@@ -122,6 +125,12 @@ class Walk:
             return self.named.get(value, "")
         core = site_of(Site(value.args[0], _ANY, "int8"), self.definitions).core
         return self.named.get(core) or self.named[value]
+
+    def match(self, value: Any) -> str:
+        """The match that a value belongs to, or what it is computed of since it was dequantised."""
+        while callee(value) not in ("", "dequantize", "split_part") and value not in self.matched:
+            value = resolve(value.args[0], self.definitions)
+        return self.matched.get(value, "")
 
     def constant(self, expression: Any) -> IntegerConstant | None:
         return integer_constant(expression, self.definitions)
@@ -189,25 +198,33 @@ def as_int8(quantization: Quantization, dtype: str) -> Quantization:
     return Quantization(quantization.scales, shifted, quantization.axis)
 
 
-def net_from_relax(module: IRModule, name: str, *, in_float: bool = False) -> Net:
+def net_from_relax(
+    module: IRModule, name: str, *, in_float: bool = False, matched: Mapping[Any, str] = NO_MATCH
+) -> Net:
     """The network that function `main` of a module describes: integers where it is in QDQ form, floats where it is not.
 
     A module without any quantisation is refused unless it is to be computed `in_float`.
     """
-    return net_and_views(module, name, in_float=in_float)[0]
+    return net_and_views(module, name, in_float=in_float, matched=matched)[0]
 
 
 def net_and_views(
-    module: IRModule, name: str, *, in_float: bool = False, kept: frozenset[Any] = frozenset()
+    module: IRModule,
+    name: str,
+    *,
+    in_float: bool = False,
+    kept: frozenset[Any] = frozenset(),
+    matched: Mapping[Any, str] = NO_MATCH,
 ) -> tuple[Net, Mapping[Any, View]]:
     """The network, and which of its tensors each integer variable of the module stands for.
 
-    What the integer variables `kept` hold is computed in float, even if there is an integer op for it.
+    What the integer variables `kept` hold is computed in float, even if there is an integer op for it. Ops say to
+    which match of a plug-in's patterns they belong, as the expressions do that are `matched`.
     """
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)
-    walk = Walk(Assembly(name), module, _read_in_float(module), kept, titles_of(module))
+    walk = Walk(Assembly(name), module, _read_in_float(module), kept, titles_of(module), matched=matched)
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
@@ -327,6 +344,7 @@ def _bind(walk: Walk, binding: Any) -> None:
     walk.named[binding.value] = walk.assembly.title = title_of(binding.var, walk.titles)
     try:
         walk.assembly.title = walk.title(binding.value)
+        walk.assembly.pattern = walk.match(binding.value)
         if callee(binding.value) == "quantize":
             walk.views[binding.var] = _quantize(walk, binding.value, as_asked=binding.var in walk.kept)
         elif callee(binding.value) == "argmax":

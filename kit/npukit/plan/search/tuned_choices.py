@@ -56,8 +56,15 @@ def core_ops(net: Net) -> list[Op]:
 
 
 def kernel_key(net: Net, op: Op, board: Board) -> str:
-    """Kind, attributes, shapes and board: what a kernel on the core depends on, but for the weights."""
-    return _digest([board.name, board.core.model_dump_json(), _described(net, op)])
+    """Kind, attributes, shapes and board: what a kernel depends on, but for the weights."""
+    slot = board.accelerator_named(op.engine)
+    figures = [op.engine, slot.model_dump_json(exclude={"plugin"})] if slot else []
+    return _digest([board.name, board.core.model_dump_json(), *figures, _described(net, op)])
+
+
+def tuned_choice(database: Database, board: Board, net: Net, op: Op) -> str | None:
+    """The choice that tuning found for an op on an accelerator."""
+    return database.choice(kernel_key(net, op, board))
 
 
 def kernel_name(net: Net, op: Op, board: Board) -> str:

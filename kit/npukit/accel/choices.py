@@ -1,0 +1,93 @@
+"""The ways in which accelerators compute their ops, and the memories of their own that hold what an op keeps there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from npukit.accel.interface import Accelerator, Choice, Engines
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+
+STEP = 16
+"""Bytes by which what an op keeps is aligned."""
+
+Chosen = Callable[[Net, Op], str | None]
+"""The name of the choice that tuning found for an op, if any."""
+
+
+def as_predicted(net: Net, op: Op) -> str | None:
+    return None
+
+
+def choices_of(net: Net, op: Op, engines: Engines) -> Sequence[Choice]:
+    """The ways in which an op's engine may compute it; none if there is nothing to choose."""
+    engine = engines.get(op.engine)
+    return engine.choices(net, op) if engine else ()
+
+
+def with_choices(net: Net, engines: Engines, chosen: Chosen = as_predicted) -> Net:
+    """The net whose ops say how their accelerators compute them: as chosen, else in the fewest cycles.
+
+    What a choice keeps in a memory of the accelerator's own has its place there, as long as there is room: first what
+    is chosen, then what saves the most cycles a byte.
+    """
+    ways = [_Ways(net, op, engines[op.engine], found) for op in net.ops if (found := choices_of(net, op, engines))]
+    made = {each.op.name: each.as_free(chosen) for each in ways}
+    rooms: dict[str, _Room] = {}
+    for _, each, choice in sorted(_wishes(ways, made, chosen), key=lambda wish: -wish[0]):
+        room = rooms.setdefault(each.op.engine, _Room(each.engine.abilities.memories))
+        if not made[each.op.name].places and (places := room.taken(choice)):
+            made[each.op.name] = each.as_chosen(choice, places)
+    return net.with_ops(tuple(made.get(op.name, op) for op in net.ops))
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The choices for one op."""
+
+    net: Net
+    op: Op
+    engine: Accelerator
+    choices: Sequence[Choice]
+
+    def as_free(self, chosen: Chosen) -> Op:
+        """The op with the best choice that keeps nothing."""
+        free = [each for each in self.choices if not each.keeps]
+        named = [each for each in free if each.name == chosen(self.net, self.op)]
+        return self.as_chosen(min(named or free, key=lambda each: self.cycles(self.as_chosen(each))))
+
+    def as_chosen(self, choice: Choice, places: tuple[tuple[str, int], ...] = ()) -> Op:
+        return replace(self.op, choice=choice.name, places=places)
+
+    def cycles(self, op: Op) -> int:
+        return self.engine.cost(self.net, op, Box.whole(self.net.tensor(op.output).shape)).cycles
+
+
+def _wishes(ways: Sequence[_Ways], made: dict[str, Op], chosen: Chosen) -> Iterator[tuple[float, _Ways, Choice]]:
+    """The choices that keep something and save cycles, each with its gain a byte."""
+    for each in ways:
+        before, wanted = each.cycles(made[each.op.name]), chosen(each.net, each.op)
+        if wanted is not None and wanted == made[each.op.name].choice:
+            continue
+        for choice in (choice for choice in each.choices if choice.keeps):
+            saved = before - each.cycles(each.as_chosen(choice, tuple((name, 0) for name in choice.keeps)))
+            if choice.name == wanted or saved > 0:
+                yield float("inf") if choice.name == wanted else saved / sum(choice.keeps.values()), each, choice
+
+
+@dataclass
+class _Room:
+    """The bytes of an accelerator's memories, given out from the beginning."""
+
+    sizes: Mapping[str, int]
+    used: dict[str, int] = field(default_factory=dict)
+
+    def taken(self, choice: Choice) -> tuple[tuple[str, int], ...]:
+        """The places of what the choice keeps; none if there is no room for all of it."""
+        places = {name: -(-self.used.get(name, 0) // STEP) * STEP for name in choice.keeps}
+        ends = {name: places[name] + size for name, size in choice.keeps.items()}
+        if any(end > self.sizes[name] for name, end in ends.items()):
+            return ()
+        self.used |= ends
+        return tuple(places.items())
