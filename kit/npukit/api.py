@@ -326,10 +326,11 @@ def trace(
     The built-in emulator sees everything of any build. Elsewhere the firmware of a build with `Options.trace` tells
     when each step of a frame began on each PE.
     """
+    from npukit.emulator.here import usual
     from npukit.measure.trace import write_trace
 
     built, shown = load(folder), progress or Silent()
-    name = on or built.board.runs_on[0]
+    name = on or usual(built.board)
     shown.stage(f"trace on {name}")
     return write_trace(built, _cases(built, built.net(), None, None), frames, pes, Path(output), name)
 

@@ -317,7 +317,7 @@ def fill_folder(
     about, self_test = About(net.name, build_id), compiled.options.self_test
     project = render_project(sources, board, about, folder / "project", compiled.coresident, self_test=self_test)
     try:
-        images = build_images(project, toolchain, folder / "images", progress.stage)
+        images = build_images(project, toolchain, folder / "images", progress)
     except MissingFunction as error:
         raise explain_missing(error, sources) from error
     plan = _with_measured_memory(compiled.plan, images)

@@ -20,6 +20,7 @@ with open_terminal(False, {verbosity}, False) as terminal:
     time.sleep(0.3)
     for number in range(3):
         terminal.stage(f"link image-{{number}}")
+    list(terminal.track(range(3), "compile"))
     terminal.print("the result")
     terminal.stage("measure")
     raise NpukitError("no board")
@@ -63,6 +64,7 @@ def test_on_a_terminal_stages_that_are_done_are_a_line_each() -> None:
     assert re.fullmatch(r"import net  \d\.\d s", shown[0])
     assert [re.sub(r"  \d+\.\d s$", "", line) for line in shown[1:]] == [
         "link image-2",
+        "compile",
         "the result",
         "measure",
         "error: no board",
@@ -76,6 +78,7 @@ def test_in_a_log_they_are_plain_lines(verbosity: int, links: int) -> None:
     assert done.stderr.splitlines() == [
         "import net",
         *(f"link image-{number}" for number in range(links)),
+        "compile",
         "measure",
         "error: no board",
     ]

@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from npukit.cli.terminal import Terminal
+from npukit.cli.terminal import STOPPED, Terminal, errors_as_lines
 
 
 def test_with_json_the_text_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,3 +78,14 @@ def test_a_table_that_a_terminal_has_room_for_stays_one(
     narrow(monkeypatch)
     Terminal().table(("board", ">PEs", "clock"), [("pe-mesh", "16", "300 MHz"), ("mps2-an386", "1", "25 MHz")])
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_ctrl_c_says_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal()
+    terminal.stage("plan for pe-mesh: best so far 99 cycles")
+    with pytest.raises(SystemExit) as stopped, errors_as_lines(terminal, "no folder is written"):
+        raise KeyboardInterrupt
+    assert stopped.value.code == STOPPED
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "stopped: plan for pe-mesh: best so far 99 cycles; no folder is written"
+    )

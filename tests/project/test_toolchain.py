@@ -28,6 +28,15 @@ def test_an_unknown_toolchain_is_refused() -> None:
         find_toolchain("icc")
 
 
+def test_the_first_use_of_zig_is_announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path))
+    assert (
+        find_toolchain("zig").before_linking == "; first zig compiles its runtime library, which takes a minute, once"
+    )
+    (tmp_path / "o").mkdir()
+    assert not find_toolchain("zig").before_linking
+
+
 def test_zig_gets_its_library_ready_beside_other_work_and_is_ended_with_it(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     program = f"import os, time; open({str(begun)!r}, 'w').write(str(os.getpid())); time.sleep(600)"

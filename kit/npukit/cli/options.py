@@ -202,13 +202,15 @@ def _custom(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_terminal(as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None) -> Iterator[Terminal]:
-    """The verb's terminal; errors inside leave as one line and an exit status.
+def open_terminal(
+    as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, left: str = ""
+) -> Iterator[Terminal]:
+    """The verb's terminal; errors inside leave as one line and an exit status, and so does Ctrl-C.
 
-    `plugins_of` is a board file from which the plug-ins of builds are taken meanwhile.
+    `plugins_of` is a board file from which the plug-ins of builds are taken meanwhile, `left` what Ctrl-C leaves.
     """
     terminal = Terminal(as_json, -1 if quiet else verbose)
-    with errors_as_lines(terminal):
+    with errors_as_lines(terminal, left):
         try:
             if plugins_of:
                 _name_plugins(plugins_of)
@@ -224,11 +226,11 @@ def _name_plugins(board: str) -> None:
     name_plugins(plugins_in(load_board(board)))
 
 
-def verb(*, plugins: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def verb(*, plugins: bool = False, left: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The command of what a verb does, which is given the terminal that the options of all verbs ask for.
 
     A parameter that is a dataclass has an option for each of its fields. With `plugins` there is one more: a board file
-    from which the plug-ins of builds are taken meanwhile.
+    from which the plug-ins of builds are taken meanwhile. `left` says what the verb leaves if it is broken off.
     """
 
     def command_of(does: Callable[..., None]) -> Callable[..., None]:
@@ -238,7 +240,7 @@ def verb(*, plugins: bool = False) -> Callable[[Callable[..., None]], Callable[.
         def command(*, as_json: bool, verbose: int, quiet: bool, plugins_of: str | None = None, **own: Any) -> None:
             for name, kind in gathered.items():
                 own[name] = kind(**{field.name: own.pop(field.name) for field in fields(kind)})
-            with open_terminal(as_json, verbose, quiet, plugins_of) as terminal:
+            with open_terminal(as_json, verbose, quiet, plugins_of, left) as terminal:
                 does(terminal, **own)
 
         every = [option for each in parameters for option in _options_of(each)]

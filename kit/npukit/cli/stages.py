@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
 
 _SHORTEST_SECONDS = 0.1
 """Stages that took less are printed without their time."""
@@ -16,15 +19,15 @@ class Stages:
     def __init__(self) -> None:
         self._console: Any = None
         self._alive: Any = None
-        self._name, self._begun = "", 0.0
+        self.name, self._begun = "", 0.0
 
     def begin(self, name: str, console: Any) -> None:
         if self._alive and self._continues(name):
-            self._name = name
+            self.name = name
             self._alive.update(_shown(name))
             return
         self.finish()
-        self._console, self._name, self._begun = console, name, monotonic()
+        self._console, self.name, self._begun = console, name, monotonic()
         self._alive = console.status(_shown(name))
         self._alive.start()
 
@@ -32,18 +35,28 @@ class Stages:
         """A line for what begins; of stages that are one only for the first, unless each is wanted."""
         if each or not self._continues(name):
             print(name, file=sys.stderr, flush=True)
-        self._name = name
+        self.name = name
 
     def _continues(self, name: str) -> bool:
-        return name.split()[:1] == self._name.split()[:1]
+        return name.split()[:1] == self.name.split()[:1]
+
+    def counted(self, items: Iterable[Item], name: str, console: Any) -> Iterator[Item]:
+        """The items of a stage that shows itself how far it is, and then becomes a line as others do."""
+        self._console, self.name, self._begun = console, name, monotonic()
+        yield from items
+        self._print_line()
 
     def finish(self) -> None:
         """The stage that runs becomes a line; nothing if none does."""
         if self._alive:
             self._alive.stop()
-            self._alive, seconds = None, monotonic() - self._begun
-            took = f"  {seconds:.1f} s" if seconds >= _SHORTEST_SECONDS else ""
-            self._console.print(f"{self._name}{took}", style="dim", markup=False, highlight=False, soft_wrap=True)
+            self._alive = None
+            self._print_line()
+
+    def _print_line(self) -> None:
+        seconds = monotonic() - self._begun
+        took = f"  {seconds:.1f} s" if seconds >= _SHORTEST_SECONDS else ""
+        self._console.print(f"{self.name}{took}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def _shown(name: str) -> Any:

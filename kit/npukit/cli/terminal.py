@@ -99,6 +99,11 @@ class Terminal:
         """The last stage is done."""
         self._stages.finish()
 
+    def stopped(self, left: str) -> None:
+        """The user broke the verb off."""
+        told = ": ".join(filter(None, ("stopped", self._stages.name)))
+        self.note(f"{told}; {left}" if left else told)
+
     def track(self, items: Sequence[Item], name: str) -> Iterator[Item]:
         """The items, with a bar of how far they are."""
         if self.verbosity < 0 or not sys.stderr.isatty():
@@ -108,19 +113,28 @@ class Terminal:
         from rich.progress import track
 
         self.finish()
-        yield from track(items, name, console=_console(stderr=True), transient=True)
+        console = _console(stderr=True)
+        yield from self._stages.counted(track(items, name, console=console, transient=True), name, console)
+
+
+STOPPED = 130
+"""The exit status behind Ctrl-C, as shells have it."""
 
 
 @contextmanager
-def errors_as_lines(terminal: Terminal) -> Iterator[None]:
-    """An error leaves as one line and its exit status; its traceback is shown only with -vv."""
+def errors_as_lines(terminal: Terminal, left: str = "") -> Iterator[None]:
+    """An error leaves as one line and its exit status; its traceback is shown only with -vv. Ctrl-C leaves as a line
+    of the stage that it broke off, and what is `left` behind."""
     try:
         yield
     except NpukitError as error:
         terminal.error(error)
         raise SystemExit(error.exit_status) from error
-    except (BrokenPipeError, KeyboardInterrupt):
+    except BrokenPipeError:
         raise
+    except KeyboardInterrupt as stop:
+        terminal.stopped(left)
+        raise SystemExit(STOPPED) from stop
     except Exception as error:
         terminal.error(NpukitError(f"npukit itself failed: {type(error).__name__}: {error}", tries=_OWN_FAULT))
         raise SystemExit(1) from error

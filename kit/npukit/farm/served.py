@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from npukit.boot.maker import check_maker
+from npukit.emulator.here import usual
 from npukit.errors import NpukitError
 from npukit.farm.trials import unpacked
 from npukit.link.flash_port import open_board, update_of
@@ -49,7 +50,7 @@ class ServedBoard:
             "board": board.name,
             "build_id": self._build.manifest.build_id,
             "host": socket.gethostname(),
-            "on": self._on or board.runs_on[0],
+            "on": self._on or usual(board),
             "clock_hz": board.core.clock_hz,
             "inputs": [_description(net.tensor(name)) for name in net.inputs],
             "outputs": [_description(net.tensor(name)) for name in net.outputs],

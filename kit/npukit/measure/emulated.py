@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from npukit.boot.provision import Policy, Takes
+from npukit.emulator.here import usual
 from npukit.link.emulated_line import EmulatedLine
 from npukit.link.flash_port import emulated_board, update_of
 from npukit.link.ports import open_port
@@ -36,7 +37,7 @@ def emulated_line(
 @contextmanager
 def _board(build: Build, file: Path | None, new: bool, progress: Progress) -> Iterator[Transport]:
     if build.board.flash is None:
-        with closing(start(build, build.board.runs_on[0])) as machine:
+        with closing(start(build, usual(build.board))) as machine:
             yield machine
         return
     is_there = file is not None and file.exists()

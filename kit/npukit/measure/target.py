@@ -12,6 +12,7 @@ from npukit.board.board import Board
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.emulator.fault_plan import FaultPlan
+from npukit.emulator.here import usual
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.render import Dram
@@ -75,8 +76,8 @@ class Emulation:
 
 @contextmanager
 def open_target(build: Build, on: str | None = None, emulation: Emulation = Emulation()) -> Iterator[Target]:
-    """Start the build on `on` (by default the first emulator the board runs on) and shake hands."""
-    name = on or build.board.runs_on[0]
+    """Start the build on `on` (by default the first emulator of the board's that is here) and shake hands."""
+    name = on or usual(build.board)
     transport = start(build, name, emulation)
     try:
         with Session(transport, build.build_id, _patience(name, emulation), network_pe(build)) as session:
@@ -98,7 +99,7 @@ def open_targets(
 ) -> Iterator[dict[str, Target]]:
     """Start networks side by side, and shake hands with each: one board, one link, a session for each."""
     build = next(iter(builds.values()))
-    name = on or build.board.runs_on[0]
+    name = on or usual(build.board)
     transport = start(build, name, emulation)
     try:
         link, targets = SharedLink(transport), dict[str, Target]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -14,6 +14,7 @@ from npukit.board.board import Board
 from npukit.board.cores import CoreType
 from npukit.errors import NpukitError
 from npukit.plan.ir.plan import MemoryUse
+from npukit.progress import Progress, Silent
 from npukit.project.check import check_fits, check_image, free_bytes, program_bytes, variable_bytes
 from npukit.project.files import Project, Role, Unit
 from npukit.project.images.elf import Elf
@@ -65,20 +66,19 @@ class BuiltImage:
 
 
 def build_images(
-    project: Project, toolchain: Toolchain, images: Path, stage: Callable[[str], None] = lambda _: None
+    project: Project, toolchain: Toolchain, images: Path, progress: Progress | None = None
 ) -> list[BuiltImage]:
     """Build every role's image into the folder `images`, and complete the project with its linker scripts and data."""
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
-        build = _Build(project, toolchain, Path(scratch))
-        stage(f"compile with {toolchain.title}")
-        build.compile()
+        build, progress = _Build(project, toolchain, Path(scratch)), progress or Silent()
+        build.compile(progress)
         layouts = build.layouts()
-        return [_built(build, role, layouts, images, stage) for role in project.roles]
+        roles = progress.track(project.roles, f"link{toolchain.before_linking}")
+        return [_built(build, role, layouts, images) for role in roles]
 
 
-def _built(build: _Build, role: Role, layouts: Layouts, images: Path, stage: Callable[[str], None]) -> BuiltImage:
-    stage(f"link {role.image}")
+def _built(build: _Build, role: Role, layouts: Layouts, images: Path) -> BuiltImage:
     project, elf = build.project, images / f"{role.image}.elf"
     stack = build.measure(role)
     layout = _layout(project.board, role, stack.bytes)
@@ -130,13 +130,15 @@ class _Build:
         self.toolchain = toolchain
         self.scratch = scratch
 
-    def compile(self) -> None:
+    def compile(self, progress: Progress) -> None:
         """Every file of the project, each once; the first failure in the files' order is reported."""
         jobs: list[tuple[Unit, PurePosixPath | None]] = [(unit, None) for unit in self.project.firmware_units()]
         for role in self.project.roles:
             jobs += [(unit, role.net) for unit in self.project.net_units(role)]
         with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(self._compile, jobs))
+            running = [pool.submit(self._compile, job) for job in jobs]
+            for each in progress.track(running, f"compile with {self.toolchain.title}"):
+                each.result()
 
     def layouts(self) -> Layouts:
         """The compiler's layouts of the structs in the PEs' own data."""

@@ -16,7 +16,7 @@ from typing import Literal
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.project.files import Tuning
-from npukit.project.zig import PACKAGE, find_zig
+from npukit.project.zig import PACKAGE, find_zig, zig_cache
 
 Choice = Literal["gcc", "zig"]
 
@@ -72,6 +72,8 @@ class Toolchain:
     name: Choice
     version: str
     command: tuple[str, ...]
+    is_new: bool = False
+    """True if it has not linked anything yet."""
 
     @property
     def title(self) -> str:
@@ -99,6 +101,11 @@ class Toolchain:
             "-o",
             str(output),
         ]
+
+    @property
+    def before_linking(self) -> str:
+        """A remark on what the first link of all waits for."""
+        return "; first zig compiles its runtime library, which takes a minute, once" if self.is_new else ""
 
     def link_command(self, core: CoreType, objects: Sequence[Path], script: Path, output: Path) -> list[str]:
         libraries = LINK_LIBRARIES[self.name].split()
@@ -144,7 +151,7 @@ def _find_gcc(program: str) -> Toolchain | None:
 
 def _find_zig() -> Toolchain | None:
     zig = find_zig()
-    return Toolchain("zig", _first_line([zig, "version"]), (zig, "cc")) if zig else None
+    return Toolchain("zig", _first_line([zig, "version"]), (zig, "cc"), not zig_cache().is_dir()) if zig else None
 
 
 def _first_line(command: list[str]) -> str:

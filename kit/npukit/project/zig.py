@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -20,6 +21,12 @@ def find_zig() -> str | None:
     package = importlib.util.find_spec("ziglang")
     folders = (package.submodule_search_locations or []) if package else []
     return next((zig for folder in folders if (zig := shutil.which("zig", path=folder))), None)
+
+
+def zig_cache() -> Path:
+    """The folder where zig keeps what it has compiled of its libraries, from its first link on."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or Path(caches) / "zig") / "o"
 
 
 def compile_zig(source: Path, folder: Path, target: Sequence[str]) -> Path:

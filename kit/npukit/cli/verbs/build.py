@@ -21,7 +21,7 @@ class Compiler(StrEnum):
     ZIG = "zig"
 
 
-@verb()
+@verb(left="no folder is written, and one that was there is as it was")
 def build(
     terminal: Terminal,
     models: Models,

@@ -11,7 +11,7 @@ from npukit.cli.options import BuildFolder, verb
 from npukit.cli.terminal import Terminal
 
 
-@verb(plugins=True)
+@verb(plugins=True, left="no folder is written")
 def export(
     terminal: Terminal,
     build: BuildFolder,

@@ -44,7 +44,7 @@ Trust = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")]
 
 
-@verb(plugins=True)
+@verb(plugins=True, left="where the board has two slots, it starts what it started before; else flash it again")
 def flash(
     terminal: Terminal,
     build: BuildFolder,

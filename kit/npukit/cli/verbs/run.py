@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 
-@verb(plugins=True)
+@verb(plugins=True, left="no outputs are written")
 def run(
     terminal: Terminal,
     build: BuildFolder,

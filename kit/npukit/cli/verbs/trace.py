@@ -12,7 +12,7 @@ from npukit.cli.summary import show_modified, told_of
 from npukit.cli.terminal import Terminal
 
 
-@verb(plugins=True)
+@verb(plugins=True, left="no trace is written")
 def trace(
     terminal: Terminal,
     build: BuildFolder,

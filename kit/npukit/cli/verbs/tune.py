@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from npukit.tuner.session import Tuned
 
 
-@verb(plugins=True)
+@verb(plugins=True, left="what was tried is kept, and the build is as it was: the next tune goes on from there")
 def tune(
     terminal: Terminal,
     build: BuildFolder,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 
-@verb(plugins=True)
+@verb(plugins=True, left="nothing is written")
 def validate(
     terminal: Terminal,
     build: BuildFolder,

@@ -1,0 +1,21 @@
+"""The emulators that this machine has, of those that a board runs on."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+
+from npukit.board.board import Board
+
+
+def is_here(name: str, board: Board) -> bool:
+    """True if this machine has an emulator that can be the board."""
+    if name == "emulator":
+        return find_spec("npukit_emulator") is not None
+    programs = {"qemu": board.core.type.architecture.qemu, "renode": "renode"}
+    return name in programs and shutil.which(programs[name]) is not None
+
+
+def usual(board: Board) -> str:
+    """The target of builds of a board unless told otherwise: the first emulator of its board file that is here."""
+    return next((name for name in board.runs_on if is_here(name, board)), board.runs_on[0])
