@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,11 @@ LARGE = [
     ("pretrainedResnet_quant", "QEMU"),
 ]
 """Models larger than a PE."""
-SMALL_MODELS = ["hello_world_int8", "kws_ref_model"]
+SMALL = [
+    *product(["hello_world_int8"], PLACES),
+    *product(["kws_ref_model"], ["mesh", "QEMU", "one PE"]),
+    *product(["kws_ref_model"], ["core only", "compiled by zig"]),
+]
 
 
 CASES = [pytest.param(2, id="two cases"), pytest.param(None, id="all cases", marks=pytest.mark.exhaustive)]
@@ -44,8 +49,7 @@ def check(name: str, place: str, cases: int | None, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("cases", CASES)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", SMALL_MODELS)
+@pytest.mark.parametrize(("name", "place"), first_of(SMALL, 8))
 def test_small_models_equal_tflite_micro(name: str, place: str, cases: int | None, tmp_path: Path) -> None:
     check(name, place, cases, tmp_path / "out")
 

@@ -235,7 +235,7 @@ ON_MESHES = [*product(TINY[:3], [16]), *product(TINY[:2], [4]), (TINY[3], 16), *
 
 @pytest.mark.parametrize(
     ("make", "pes"),
-    first_of(ON_MESHES, 5),
+    first_of(ON_MESHES, 4),
 )
 def test_the_tiny_networks_on_a_mesh_equal_the_reference(make: Callable[[], Net], pes: int) -> None:
     net, plan = planned_on(pes, make)
