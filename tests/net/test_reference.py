@@ -14,7 +14,7 @@ from npukit.errors import NpukitError
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.ops import Add, AveragePool, Conv2d, DepthwiseConv2d, MaxPool, Softmax
-from npukit.net.reference import evaluate, run_reference
+from npukit.net.reference import convolution, evaluate, run_reference
 from npukit.net.requantize import multiply_by_quantized_multiplier, requantization
 from npukit.net.specs.shapes import windows
 from npukit.net.tensor import Quantization, Tensor
@@ -85,6 +85,17 @@ def plain_convolution(net: Net, image: np.ndarray, depthwise: bool) -> np.ndarra
 def test_convolution_is_its_definition(case: tuple[int, int, int, int, int], groups: int) -> None:
     net, image = convolution_net(case, groups, depthwise=False)
     assert np.array_equal(run_reference(net, [image])[0], plain_convolution(net, image, depthwise=False))
+
+
+@pytest.mark.parametrize("most_bytes", [1, 3000, 20000])
+def test_images_beyond_the_bytes_of_columns_are_computed_in_parts(
+    most_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, image = convolution_net((3, 2, 2, 1, 4), 2, depthwise=False)
+    images = np.stack([image, image[:, ::-1], image[:, :, ::-1]])
+    whole = run_reference(net, [images])[0]
+    monkeypatch.setattr(convolution, "CHUNK_BYTES", most_bytes)
+    assert np.array_equal(run_reference(net, [images])[0], whole)
 
 
 @settings(max_examples=25)

@@ -12,8 +12,10 @@ from npukit.net.net import Net
 from npukit.net.reference import evaluate
 from npukit.quantize.calibration import Calibration
 
-CHUNK = 16
-"""Cases that are evaluated at once."""
+MOST_CASES = 16
+"""Cases that are evaluated at once, of a small network."""
+MOST_BYTES = 1 << 23
+"""Bytes of all tensors of the cases that are evaluated at once; in float, and in sums, they take ten times as many."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +88,21 @@ def compare(net: Net, layers: Sequence[Layer], given: Calibration, inputs: Seque
     """The net on `inputs`, against the float values that `run` gives for each layer and, last, the first output."""
     sums = [_Sums() for _ in layers]
     float_answers, int8_answers = [], []
-    cases = list(given.cases())
-    for start in range(0, given.count, CHUNK):
-        values = evaluate(net, [array[start : start + CHUNK] for array in inputs])
-        reals = [np.stack(column) for column in zip(*map(run, cases[start : start + CHUNK]), strict=True)]
+    cases, at_once = list(given.cases()), _cases_at_once(net)
+    for start in range(0, given.count, at_once):
+        values = evaluate(net, [array[start : start + at_once] for array in inputs])
+        reals = [np.stack(column) for column in zip(*map(run, cases[start : start + at_once]), strict=True)]
         for total, layer, real in zip(sums, layers, reals, strict=False):
             total.add(real, layer.real(net, values))
         float_answers.append(_answers(reals[-1]))
         int8_answers.append(_answers(values[net.outputs[0]]))
     errors = tuple(LayerError(layer.name, total.decibels) for layer, total in zip(layers, sums, strict=True))
     return Report(errors, _accuracy(given.labels, np.concatenate(float_answers), np.concatenate(int8_answers)))
+
+
+def _cases_at_once(net: Net) -> int:
+    a_case = sum(net.tensor(op.output).bytes for op in net.ops)
+    return min(max(MOST_BYTES // max(a_case, 1), 1), MOST_CASES)
 
 
 def _answers(outputs: np.ndarray) -> np.ndarray:

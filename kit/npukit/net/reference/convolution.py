@@ -18,30 +18,33 @@ from npukit.net.requantize import (
 )
 
 CHUNK_BYTES = 32 << 20
-"""Columns are built for as many cases at a time as fit in this."""
+"""Columns are built for as many cases, or rows of one, at a time as fit in this."""
 
 
 def conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     attributes, shape = op.attributes, net.tensor(op.output).shape
     assert isinstance(attributes, Conv2d)
-    weights = operands[1]
-    images = merge_cases(operands[0])
-    step = max(1, CHUNK_BYTES // (8 * shape[1] * shape[2] * weights[0].size))
-    parts = [_conv2d(net, op, images[start : start + step], operands) for start in range(0, len(images), step)]
+    images = padded(merge_cases(operands[0]), attributes.padding, quantization(net, op.inputs[0]).zero_point)
+    bytes_of_row = 8 * shape[2] * operands[1][0].size
+    cases, rows = (max(1, CHUNK_BYTES // each) for each in (bytes_of_row * shape[1], bytes_of_row))
+    tops = range(0, shape[1], rows)
+    parts = [
+        np.concatenate([_rows(net, op, images[case : case + cases], operands, top, rows) for top in tops], axis=1)
+        for case in range(0, len(images), cases)
+    ]
     return split_cases(np.concatenate(parts), shape)
 
 
-def _conv2d(net: Net, op: Op, images: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.attributes
+def _rows(net: Net, op: Op, source: np.ndarray, operands: Sequence[np.ndarray], top: int, count: int) -> np.ndarray:
+    """So many rows of the result, or those that are left, from `top` on."""
+    attributes, weights, shape = op.attributes, operands[1], net.tensor(op.output).shape
     assert isinstance(attributes, Conv2d)
-    weights = operands[1]
-    zero = quantization(net, op.inputs[0]).zero_point
-    source = padded(images, attributes.padding, zero)
-    size = net.tensor(op.output).shape[1:3]
+    size = min(count, shape[1] - top), shape[2]
+    read = source[:, top * attributes.strides[0] :]
     columns = np.stack(
-        [tap for _, _, tap in taps(source, weights.shape[1:3], attributes.strides, attributes.dilation, size)], axis=3
+        [tap for _, _, tap in taps(read, weights.shape[1:3], attributes.strides, attributes.dilation, size)], axis=3
     )
-    sums = _grouped_product(columns.astype(np.float64) - zero, weights)
+    sums = _grouped_product(columns.astype(np.float64) - quantization(net, op.inputs[0]).zero_point, weights)
     return finish(net, op, sums, operands[2:], attributes.clamp)
 
 
